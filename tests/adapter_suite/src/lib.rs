@@ -32,7 +32,7 @@ use toolwarrant::{PermissionSet, Service, Setup};
 /// order.
 ///
 /// # Panics
-/// If the service cannot be started or does not answer.
+/// The service cannot be started, or does not answer.
 #[expect(clippy::expect_used, reason = "a suite without its service must fail")]
 pub async fn run(double: Arc<dyn Double>, operations: &[Operation]) -> Vec<CaseEnd> {
     let folder = TempDir::new().expect("a temporary folder");

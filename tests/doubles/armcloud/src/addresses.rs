@@ -1,28 +1,33 @@
-//! The addresses that requests leave from: pure functions, so that a test can say what an echo should have seen.
+//! The source addresses of requests: pure functions, so that a test can compute the address that an
+//! echo should see.
 //!
-//! Linux lets a socket be bound to any address of 127.0.0.0/8, so each has its own without any set-up. Every address is of the
-//! loopback network; nothing here ever leaves the machine.
+//! Linux lets a socket bind to any address of 127.0.0.0/8, so each pad and proxy has its own
+//! address without configuration. All addresses are loopback addresses; no request leaves the
+//! machine.
 
 use sha2::{Digest as _, Sha256};
 use std::net::Ipv4Addr;
 
-/// Where requests of the pad with this number (from 0, in the order of the fleet) leave from without a proxy: `127.1.x.y`, which counts
-/// upwards from `127.1.0.1`. A pad keeps it when its code changes. Numbers beyond 65,534 repeat.
+/// Returns the source address of requests of a pad without a proxy, by its number in the order of
+/// the fleet, from 0. The addresses are `127.1.x.y`, counted upwards from `127.1.0.1`. A pad keeps
+/// its address when its code changes. The addresses repeat for numbers above 65,534.
 #[must_use]
 pub fn of_pad(number: usize) -> Ipv4Addr {
     let [.., high, low] = (number % 65_535 + 1).to_be_bytes();
     Ipv4Addr::new(127, 1, high, low)
 }
 
-/// Where requests through the proxy at `host` and `port` leave from: the first three bytes of SHA-256 of `host:port`, as
-/// `127.(200 + a mod 50).b.c`. It is the same for every pad, for every scheme, and for the [proxies](crate) that listen.
+/// Returns the source address of requests through the proxy at `host` and `port`:
+/// `127.(200 + a mod 50).b.c`, where `a`, `b` and `c` are the first three bytes of SHA-256 of
+/// `host:port`. The address is the same for every pad, for every scheme, and for the
+/// [proxies](crate) that listen.
 #[must_use]
 pub fn of_proxy(host: &str, port: u16) -> Ipv4Addr {
     of_text(&format!("{host}:{port}"))
 }
 
-/// The same for a proxy whose exit rotates: of `host:port#n` for the request with the number `n`, from 0, counted over all
-/// pads and all proxies that rotate.
+/// Returns the source address for a proxy with a rotating exit: that of `host:port#n` for the
+/// request number `n`, from 0, counted over all pads and all rotating proxies.
 #[must_use]
 pub fn of_rotating_proxy(host: &str, port: u16, n: u64) -> Ipv4Addr {
     of_text(&format!("{host}:{port}#{n}"))

@@ -1,17 +1,17 @@
-//! What the platform answers with: the envelope, its codes, and the shapes that switches give it.
+//! The platform's answers: the envelope, its codes, and the shapes that switches give it.
 
 use crate::requests::Refusal;
 use axum::body::Body;
 use axum::http::{Response, StatusCode, header};
 use serde_json::{Map, Value, json};
 
-/// An answer before it has a shape.
+/// An answer before it is put into its HTTP form.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: i64,
     pub(crate) msg: String,
     pub(crate) data: Value,
-    /// Ids of the tasks that were made, for the journal.
+    /// The ids of the tasks that the call created, for the journal.
     pub(crate) tasks: Vec<u64>,
 }
 
@@ -24,12 +24,13 @@ impl Answer {
         Refusal::new(code, msg).into()
     }
 
-    /// What a code alone says.
+    /// Makes the answer that consists only of a code and its text.
     pub(crate) fn of_code(code: i64) -> Self {
         refusal(code).into()
     }
 
-    /// The HTTP status: refusals of signatures and of too many calls have one of their own, all others have 200.
+    /// Returns the HTTP status: refusals of signatures and of too many calls have their own; all
+    /// other answers have 200.
     fn status(&self) -> StatusCode {
         match self.code {
             1116 | 2019 | 2031..=2033 | 100_003..=100_005 => StatusCode::UNAUTHORIZED,
@@ -45,7 +46,7 @@ impl From<Refusal> for Answer {
     }
 }
 
-/// The refusal with a code, and what the platform says with it.
+/// Returns the refusal with a code, and the platform's text for it.
 pub(crate) fn refusal(code: i64) -> Refusal {
     let msg = match code {
         429 => "Too many requests, please try again later",
@@ -67,20 +68,20 @@ pub(crate) fn refusal(code: i64) -> Refusal {
     Refusal::new(code, msg)
 }
 
-/// How an answer is dressed.
+/// The options for the HTTP form of an answer.
 #[derive(Debug, Default)]
 pub(crate) struct Dress {
     /// The platform's time in milliseconds.
     pub(crate) ts: u64,
     pub(crate) trace: String,
-    /// One of the words of the switch `shape`.
+    /// A value of the switch `shape`.
     pub(crate) shape: Option<String>,
     pub(crate) body_bytes: usize,
-    /// Seconds after which a 429 says to come back.
+    /// The seconds until the reset time that a 429 reports.
     pub(crate) rate_reset: i64,
 }
 
-/// The answer as HTTP, with the length of its body.
+/// Turns an answer into HTTP. Returns it with the length of its body.
 pub(crate) fn dress(answer: Answer, dress: Dress) -> (Response<Body>, usize) {
     let status = answer.status();
     let is_limit = answer.code == 429;
@@ -117,12 +118,12 @@ pub(crate) fn dress(answer: Answer, dress: Dress) -> (Response<Body>, usize) {
     (response, length)
 }
 
-/// A page of HTML with a status, as a proxy before the platform answers.
+/// Makes a page of HTML with a status, like the answer of a proxy in front of the platform.
 pub(crate) fn html(status: u16) -> Response<Body> {
     respond(StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY), "text/html", page(status))
 }
 
-/// A redirect to a URL.
+/// Makes a redirect to a URL.
 pub(crate) fn redirect(to: &str) -> Response<Body> {
     let mut response = respond(StatusCode::FOUND, "text/html", page(302));
     if let Ok(location) = to.try_into() {

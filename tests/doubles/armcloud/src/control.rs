@@ -1,5 +1,5 @@
-//! What tests and people ask of the double itself, under `/double` on a port of its own: switches, the state, the journal. It needs no
-//! signature, and is bound to loopback.
+//! The control interface of the double, for tests and people, under `/double` on a port of its own:
+//! switches, state and journal. It needs no signature, and is bound to loopback.
 
 use crate::endpoints;
 use crate::switches::{self, Switch, TABLE};
@@ -15,22 +15,22 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// The world, and the platform's port.
+/// The world, and the control of the platform's port.
 #[derive(Clone, Debug)]
 pub(crate) struct Control {
     pub(crate) world: Arc<World>,
-    /// Whether the platform's port is to be closed.
+    /// True if the platform's port is to be closed.
     pub(crate) closed: watch::Sender<bool>,
-    /// Whether it is open.
+    /// True if the port is open.
     pub(crate) is_open: watch::Receiver<bool>,
 }
 
 type Answered = Result<Value, Refused>;
 
-/// What is wrong, with its status.
+/// The status and text of an error.
 struct Refused(StatusCode, String);
 
-/// All that is served under `/double`.
+/// Returns the router of everything under `/double`.
 pub(crate) fn router(control: Control) -> Router {
     Router::new()
         .route("/double/switches", get(known).put(set_all))
@@ -96,7 +96,7 @@ async fn journal(State(control): State<Control>, RawQuery(query): RawQuery) -> R
     respond(Ok(control.world.journal.after(after)))
 }
 
-/// Asked by the tools of phones alone.
+/// Decides the route of a request. Only the tools of phones call this.
 async fn route(State(control): State<Control>, body: Bytes) -> Response<String> {
     let Ok(journey) = serde_json::from_slice::<Journey>(&body) else {
         return respond(Err(wrong("this is for the tools of phones")));
@@ -113,7 +113,7 @@ async fn set(control: &Control, seat: Option<Seat>, body: &[u8]) -> Answered {
     let closed = control.world.switches().global(Switch::RefuseConnections).is_some();
     control.closed.send_replace(closed);
     let mut is_open = control.is_open.clone();
-    // An error means that the program ends.
+    // An error means that the program is ending.
     let _ = is_open.wait_for(|is_open| *is_open != closed).await;
     Ok(control.world.switches().show(seat))
 }

@@ -1,6 +1,7 @@
-//! The endpoints that are there, by the path that each has on VMOS Cloud and VSPhone, and on ARMCloud. What is not in the table is 404.
+//! The endpoints, with the paths that each has on VMOS Cloud and VSPhone, and on ARMCloud. Other
+//! paths are answered with 404.
 
-/// One call of the platform.
+/// A call of the platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
     Infos,
@@ -25,20 +26,21 @@ pub(crate) enum Call {
     DissolveRoom,
 }
 
-/// Where a call is found.
+/// A call with its paths.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) call: Call,
     /// The name that switches and the journal use.
     pub(crate) name: &'static str,
-    /// Whether it has a path under `padApi`, where its name is the last part.
+    /// True if it has a path under `padApi`, whose last part is its name.
     pads: bool,
-    /// The path at ARMCloud.
+    /// The path on ARMCloud.
     armcloud: Option<&'static str>,
 }
 
 const PREFIXES: [&str; 2] = ["/vcpcloud/api/padApi/", "/vsphone/api/padApi/"];
-/// The one call of VMOS Cloud that is documented elsewhere, and mostly not there.
+/// The only call of VMOS Cloud with documentation in another place; most deployments do not have
+/// it.
 const PROXY_INFO: &str = "/vcpcloud/open/network/proxy/info";
 
 pub(crate) const ENDPOINTS: [Endpoint; 20] = [
@@ -64,7 +66,7 @@ pub(crate) const ENDPOINTS: [Endpoint; 20] = [
     at(Call::DissolveRoom, "dissolveRoom", true, Some("/rtc/open/room/dissolveRoom")),
 ];
 
-/// The endpoint at a path. `proxy_info` says whether the undeployed one of VMOS Cloud is there.
+/// Finds the endpoint at a path.
 pub(crate) fn find(path: &str, has_proxy_info: HasProxyInfo) -> Option<&'static Endpoint> {
     let name = PREFIXES.iter().find_map(|prefix| path.strip_prefix(prefix));
     ENDPOINTS.iter().find(|endpoint| {
@@ -74,11 +76,11 @@ pub(crate) fn find(path: &str, has_proxy_info: HasProxyInfo) -> Option<&'static 
     })
 }
 
-/// Whether VMOS Cloud has its call for the exit of a proxy.
+/// True if VMOS Cloud has its call for the exit of a proxy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HasProxyInfo(pub(crate) bool);
 
-/// The names of all endpoints.
+/// Returns the names of all endpoints.
 pub(crate) fn names() -> Vec<&'static str> {
     ENDPOINTS.iter().map(|endpoint| endpoint.name).collect()
 }

@@ -1,24 +1,25 @@
-//! What the switches do to one request: what comes instead of acting, and how the answer is spoiled. All of it is taken at once, when
-//! the request has been let in, so that a switch that is for some calls counts each request that it was set for.
+//! The effects of the switches on one request: an action in place of the usual one, and faults of
+//! the answer. All are taken at once, when the request has been authenticated. So a switch that is
+//! limited to some calls counts each request to which it applies.
 
 use crate::switches::{Asked, Switch, Switches};
 use crate::wire::Cut;
 
 #[derive(Debug)]
 pub(crate) struct Faults {
-    /// Milliseconds before anything is done.
+    /// The milliseconds to wait before the call acts.
     pub(crate) stall: u64,
     pub(crate) instead: Option<Instead>,
-    /// How many calls are allowed in a second.
+    /// The number of calls allowed per second.
     pub(crate) rate: Option<i64>,
-    /// What it is answered with although it was done.
+    /// The code of the answer, although the call acted.
     pub(crate) code_after: Option<i64>,
-    /// What is said with a code.
+    /// The text of an answer with a code.
     pub(crate) code_text: Option<String>,
     pub(crate) spoiling: Spoiling,
 }
 
-/// What is done instead of what the request says.
+/// An action in place of the requested one.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Instead {
     Drop,
@@ -28,19 +29,19 @@ pub(crate) enum Instead {
     Code(i64),
 }
 
-/// What is done to the answer.
+/// The faults of the answer.
 #[derive(Debug, Default)]
 pub(crate) struct Spoiling {
-    /// Milliseconds before it.
+    /// The milliseconds to wait before the answer.
     pub(crate) stall: u64,
     pub(crate) cut: Option<Cut>,
-    /// Whether it ends after half of its body.
+    /// True if the connection closes after half of the answer's body.
     pub(crate) half: bool,
     pub(crate) shape: Option<String>,
     pub(crate) body_bytes: usize,
-    /// The code that stands in the place of each padCode.
+    /// The code to write in place of each padCode.
     pub(crate) echo: Option<String>,
-    /// Seconds after which a 429 says to come back.
+    /// The seconds until the reset time that a 429 reports.
     pub(crate) rate_reset: i64,
 }
 

@@ -1,7 +1,8 @@
-//! The journal: one line of JSON for each request, and for everything that was really done. It holds no password and no token.
+//! The journal: one line of JSON for each request and for each effect. It never contains a password
+//! or a token.
 //!
-//! `kind` is `request` (what was asked, and what was answered), `did` (what took effect, and when), or `traffic` (a request that left
-//! a pad, and from which address).
+//! `kind` is `request` (a call and its answer), `did` (an effect and its time), or `traffic` (a
+//! request from a pad and its source address).
 
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
@@ -9,7 +10,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 
-/// Older lines are only in the file.
+/// The maximum of lines in memory; older lines are only in the file.
 const KEPT: usize = 500_000;
 
 #[derive(Debug)]
@@ -25,7 +26,7 @@ struct Lines {
 }
 
 impl Journal {
-    /// A journal that is also appended to this file.
+    /// Makes a journal that is also appended to this file.
     pub(crate) fn new(file: Option<File>) -> Self {
         Self { lines: Mutex::new(Lines { written: 0, kept: VecDeque::new(), file }) }
     }
@@ -53,7 +54,8 @@ impl Journal {
         }
     }
 
-    /// The lines after number `after`: `{"last": number of the last line, "entries": [...]}`.
+    /// Returns the lines after number `after`:
+    /// `{"last": number of the last line, "entries": [...]}`.
     pub(crate) fn after(&self, after: u64) -> Value {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let first = lines.written - lines.kept.len() as u64;

@@ -1,20 +1,22 @@
-//! A double of VMOS Cloud, VSPhone and ARMCloud: a program with a fleet of pads on one machine, which answers as that platform does,
-//! departs from it by switches, and keeps a journal of what was really done.
+//! A double of VMOS Cloud, VSPhone and ARMCloud: a program that simulates a fleet of pads on one
+//! machine and answers as that platform does. Switches make it deviate from the platform. A journal
+//! records every effect.
 //!
-//! [`main`] is the program. [`addresses`] says where requests of its pads and proxies leave from. Nothing here is used by the product.
+//! [`main`] is the program. [`addresses`] computes the source addresses of requests. The product
+//! uses nothing of this crate.
 
-// What is asked, and by whom.
+// Requests and their authentication.
 mod endpoints;
 mod requests;
 mod sign;
-// What is.
+// The state of the pads.
 pub mod addresses;
 mod truth;
-// What departs from the usual, and what was done.
+// Switches and the journal.
 mod journal;
 mod switches;
 mod world;
-// What is answered.
+// Answers.
 mod answers;
 mod faults;
 mod operations;
@@ -22,7 +24,7 @@ mod platform;
 mod reads;
 mod tasks;
 mod wire;
-// What a phone does, and a proxy.
+// Phones and proxies.
 mod net;
 mod proxies;
 mod shell;

@@ -1,5 +1,5 @@
-//! Connections from one loopback address to another, and plain HTTP/1.1 over them: for phones and for proxies. No other address is
-//! ever reached.
+//! Connections from one loopback address to another, and plain HTTP/1.1 over them, for phones and
+//! for proxies. Other addresses are never contacted.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -7,19 +7,19 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// What is read of an answer at most.
+/// The maximum size of an answer.
 const ANSWER_MAX: usize = 16 << 20;
 
-/// An answer of HTTP.
+/// An HTTP answer.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
-    /// With the line of the status.
+    /// The head, including the status line.
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
 }
 
-/// The address of a name: there are those of loopback, and no others.
+/// Returns the address of a name. Only names of loopback addresses resolve.
 pub(crate) fn resolve(host: &str) -> Option<Ipv4Addr> {
     if host == "localhost" || host.ends_with(".localhost") {
         return Some(Ipv4Addr::LOCALHOST);
@@ -37,7 +37,7 @@ pub(crate) async fn connect(source: Ipv4Addr, to: Ipv4Addr, port: u16) -> io::Re
     socket.connect((to, port).into()).await
 }
 
-/// Sends a request and reads its answer, or nothing where the other side closes without one.
+/// Sends a request and reads the answer. Returns `None` if the other side closes without an answer.
 pub(crate) async fn exchange(mut stream: TcpStream, request: &[u8]) -> io::Result<Option<Reply>> {
     stream.write_all(request).await?;
     let mut read = Vec::new();
@@ -73,20 +73,20 @@ pub(crate) async fn exchange(mut stream: TcpStream, request: &[u8]) -> io::Resul
     Ok(Some(Reply { status, head, body }))
 }
 
-/// The request with the header that a proxy adds.
+/// Adds the header that a forwarding proxy adds.
 pub(crate) fn forwarded(request: &[u8], by: Option<Ipv4Addr>) -> Vec<u8> {
     let (Some(by), Some(at)) = (by, position(request, b"\r\n")) else { return request.to_vec() };
     let added = format!("\r\nX-Forwarded-For: {by}");
     [&request[..at], added.as_bytes(), &request[at..]].concat()
 }
 
-/// The answer of a proxy that reaches nobody.
+/// Makes the answer of a proxy that answers by itself.
 pub(crate) fn told(body: &str) -> Reply {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n", body.len());
     Reply { status: 200, head, body: body.as_bytes().to_vec() }
 }
 
-/// Fails after so many seconds, where there is a limit.
+/// Runs `work` with a time limit, if there is one. Returns `None` after the limit.
 pub(crate) async fn within<T>(seconds: Option<f64>, work: impl Future<Output = T>) -> Option<T> {
     match seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).filter(|limit| !limit.is_zero()) {
         Some(limit) => tokio::time::timeout(limit, work).await.ok(),

@@ -1,4 +1,4 @@
-//! Calls that change something: what is wrong with one, and the tasks that come of it.
+//! Calls that change something: the checks, and the tasks that they create.
 
 use crate::answers::{Answer, refusal};
 use crate::endpoints::{Call, Endpoint};
@@ -12,17 +12,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An operation on pads that are known.
+/// An operation on known pads.
 #[derive(Clone, Copy)]
 pub(crate) struct Operation<'a> {
     pub(crate) endpoint: &'static Endpoint,
     pub(crate) body: &'a Members,
     pub(crate) seats: &'a [Seat],
-    /// Whose rows are left out of the answer.
+    /// The pads whose rows are left out of the answer.
     pub(crate) left_out: &'a BTreeSet<Seat>,
 }
 
-/// Carries out calls whose answer is a list of tasks, one for each pad.
+/// Carries out calls whose answer is a list of tasks, one per pad.
 pub(crate) fn flat(world: &Arc<World>, operation: Operation<'_>) -> Answer {
     let deed = match deed(operation.endpoint.call, operation.body) {
         Ok(deed) => deed,
@@ -46,7 +46,8 @@ pub(crate) fn flat(world: &Arc<World>, operation: Operation<'_>) -> Answer {
     answer
 }
 
-/// Power on or off of pads that are paid by the hour. What it answers with is not documented; a switch makes it tasks.
+/// Turns pads that are paid by the hour on or off. The format of the answer is not documented; by a
+/// switch it is tasks.
 pub(crate) fn timing(world: &Arc<World>, operation: Operation<'_>) -> Answer {
     let is_timing = |seat: &&Seat| world.truth().pad(**seat).kind == Kind::Timing;
     if operation.seats.iter().filter(is_timing).count() < operation.seats.len() {
@@ -60,7 +61,7 @@ pub(crate) fn timing(world: &Arc<World>, operation: Operation<'_>) -> Answer {
     answer
 }
 
-/// Power on or off of pads whose storage is in the network: each is taken, or refused, on its own.
+/// Turns pads with network storage on or off: each is accepted or refused on its own.
 pub(crate) fn storage(world: &Arc<World>, operation: Operation<'_>) -> Answer {
     let is_on = operation.endpoint.call == Call::StorageOn;
     let (mut successes, mut failures) = (Vec::new(), Vec::new());
@@ -94,7 +95,7 @@ pub(crate) fn storage(world: &Arc<World>, operation: Operation<'_>) -> Answer {
     answer
 }
 
-/// A command whose answer waits for its end, for some seconds at most.
+/// Runs a command and waits for its end before it answers, up to a time limit.
 pub(crate) async fn sync_command(world: &Arc<World>, operation: Operation<'_>) -> Answer {
     let mut answer = flat(world, operation);
     let ([seat], Some(id)) = (operation.seats, answer.tasks.first().copied()) else { return answer };
@@ -123,7 +124,7 @@ pub(crate) async fn sync_command(world: &Arc<World>, operation: Operation<'_>) -
     answer
 }
 
-/// A token for the screen of one pad.
+/// Issues a token for the screen of one pad.
 pub(crate) fn token(world: &World, seat: Seat) -> Answer {
     let digits = world.fresh("token");
     let token =
@@ -137,7 +138,7 @@ pub(crate) fn token(world: &World, seat: Seat) -> Answer {
     Answer::ok(json!({"token": token}))
 }
 
-/// Ends one token.
+/// Ends the session of one token.
 pub(crate) fn clear_token(world: &World, body: &Members) -> Answer {
     let Some(token) = body.text("token") else { return missing("token").into() };
     let mut truth = world.truth();
@@ -150,7 +151,7 @@ pub(crate) fn clear_token(world: &World, body: &Members) -> Answer {
     Answer::ok(Value::Null)
 }
 
-/// Ends the screens of pads; those without one are refused, each on its own.
+/// Ends the screen sessions of pads; each pad without one is refused on its own.
 pub(crate) fn dissolve(world: &World, seats: &[Seat]) -> Answer {
     let (mut successes, mut failures) = (Vec::new(), Vec::new());
     for seat in seats {
@@ -174,7 +175,8 @@ fn submit(world: &Arc<World>, endpoint: &'static Endpoint, seat: Seat, deed: Dee
     tasks::submit(world, seat, endpoint.name, deed, plan)
 }
 
-/// A pad that is off is not restarted, and one that is not up may refuse commands.
+/// Returns the refusal if a pad is off for a restart, or not up for a command that the switch
+/// refuses.
 fn unready(world: &World, deed: &Deed, seats: &[Seat]) -> Option<Refusal> {
     seats.iter().find_map(|seat| {
         let refuses = world.switches().look(Switch::OfflineCommand, *seat).is_some_and(|how| how == "110031");
@@ -204,7 +206,8 @@ fn deed(call: Call, body: &Members) -> Result<Deed, Refusal> {
     }
 }
 
-/// What `setProxy` sets. Fields of other names are ignored, so that a request with none that is known does nothing.
+/// Reads the proxy of `setProxy`. Unknown fields are ignored, so a request without any known field
+/// does nothing.
 fn proxy(body: &Members) -> Result<Deed, Refusal> {
     let enable = body.get("enable").and_then(Value::as_bool).ok_or_else(|| missing("enable"))?;
     if !enable {

@@ -1,4 +1,5 @@
-//! One request to the platform: who signed it, what the switches do to it, what it does, and how it is answered.
+//! One request to the platform: its signature, the faults from the switches, its effect, and its
+//! answer.
 
 use crate::answers::{self, Answer, Dress, dress, refusal};
 use crate::endpoints::{self, Call, Endpoint, HasProxyInfo};
@@ -20,28 +21,29 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A larger request is none of an adapter.
+/// The maximum size of a request; the requests of adapters are smaller.
 const BODY_MAX: usize = 4 << 20;
 
-/// The platform, and when it was called in the last second.
+/// The platform, and the times of the calls in the last second.
 #[derive(Debug)]
 pub(crate) struct Platform {
     pub(crate) world: Arc<World>,
     pub(crate) called: Mutex<VecDeque<Instant>>,
 }
 
-/// A request that is signed by the account, or need not be.
+/// A request that passed authentication, or does not need it.
 struct Told<'a> {
     endpoint: &'static Endpoint,
     path: &'a str,
     body: Members,
-    /// The codes that it names.
+    /// The pad codes in the request.
     codes: Vec<String>,
-    /// The pads of those codes, and of the tasks that it names.
+    /// The pads of those codes, and of the tasks in the request.
     seats: Vec<Seat>,
 }
 
-/// Answers every request to the platform's port. What has begun goes on when its client has gone.
+/// Answers every request to the platform's port. A call that has begun continues if its client
+/// disconnects.
 pub(crate) async fn answer(
     State(platform): State<Arc<Platform>>,
     ConnectInfo(connection): ConnectInfo<Connection>,
@@ -94,7 +96,7 @@ async fn handle(platform: &Platform, connection: &Connection, head: &Parts, body
 }
 
 impl Platform {
-    /// Counts a call, and says whether there were more in the last second.
+    /// Counts a call. Returns true if the last second already had `limit` calls.
     fn exceeds(&self, limit: i64) -> bool {
         let mut called = self.called.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -110,7 +112,7 @@ impl Platform {
 }
 
 fn told<'a>(world: &World, endpoint: &'static Endpoint, path: &'a str, bytes: &[u8]) -> Told<'a> {
-    // What is no object is refused when it is acted on, after its signature.
+    // A body that is not an object is refused later, after the check of the signature.
     let body = Members::read(bytes).unwrap_or_default();
     let codes: Vec<String> = body.codes().into_iter().map(str::to_owned).collect();
     let truth = world.truth();
@@ -130,7 +132,7 @@ fn verify(world: &World, told: &Told<'_>, signed: &Signed<'_>) -> Result<(), Ref
         Some(_) => CommandBody::Body,
         None => CommandBody::Either,
     };
-    // ARMCloud knows nothing of V2.
+    // ARMCloud does not support V2.
     let armcloud = !is_vmos(told.path);
     let only = match switches.take_text(Switch::OnlyScheme, asked).as_deref() {
         Some("v2") => Some(Scheme::V2),
@@ -156,7 +158,7 @@ fn is_vmos(path: &str) -> bool {
     path.starts_with("/vcpcloud/") || path.starts_with("/vsphone/")
 }
 
-/// Does what the request says.
+/// Carries out the request.
 async fn act(world: &Arc<World>, told: &Told<'_>) -> Answer {
     let Told { endpoint, path, body, codes, seats: named } = told;
     let is_list = matches!(endpoint.call, Call::Infos | Call::PadDetails | Call::UserPadList);
@@ -198,7 +200,7 @@ async fn act(world: &Arc<World>, told: &Told<'_>) -> Answer {
     }
 }
 
-/// The pads that a call names, or its refusal.
+/// Returns the pads that a call names, or its refusal.
 fn known(world: &World, told: &Told<'_>) -> Result<Vec<Seat>, Refusal> {
     let Told { endpoint, path: _, body, codes, seats } = told;
     if codes.is_empty() {
@@ -225,7 +227,7 @@ fn known(world: &World, told: &Told<'_>) -> Result<Vec<Seat>, Refusal> {
     }
 }
 
-/// Notes an answer, and sends it when and as far as its spoiling lets it.
+/// Records an answer in the journal, and sends it with its faults.
 async fn finish(
     world: &World,
     told: &Told<'_>,
@@ -244,7 +246,8 @@ async fn finish(
     response
 }
 
-/// Notes an answer, and makes HTTP of it, with the length of its body.
+/// Records an answer in the journal, and turns it into HTTP. Returns it with the length of its
+/// body.
 fn dressed(world: &World, told: &Told<'_>, answer: Answer, spoiling: &mut Spoiling) -> (Response<Body>, usize) {
     let Spoiling { stall: _, cut, half, shape, body_bytes, echo: _, rate_reset } = spoiling;
     let fate = match cut {
@@ -267,7 +270,7 @@ fn dressed(world: &World, told: &Told<'_>, answer: Answer, spoiling: &mut Spoili
     dress(answer, Dress { ts: world.platform_time(), trace, shape, body_bytes, rate_reset })
 }
 
-/// Notes an answer that is no envelope: nothing was done.
+/// Records an answer that is not an envelope: the call had no effect.
 fn without(world: &World, told: &Told<'_>, fate: &str, response: Response<Body>) -> Response<Body> {
     let (endpoint, pads, http) = (told.endpoint.name, &told.codes, response.status().as_u16());
     log(world, json!({"endpoint": endpoint, "pads": pads, "accepted": false, "http": http, "answer": fate}));
@@ -278,7 +281,7 @@ fn log(world: &World, entry: Value) {
     world.journal.write(now(), "request", entry);
 }
 
-/// Writes another code wherever an answer names a pad.
+/// Replaces the code of the pad everywhere in an answer.
 fn echo_code(value: &mut Value, code: &str) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| echo_code(item, code)),

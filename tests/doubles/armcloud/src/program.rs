@@ -1,4 +1,4 @@
-//! The command line, the two ports, and the first line of the output, which says where they are.
+//! The command line, the two ports, and the first line of the output, which reports them.
 
 use crate::control::{self, Control};
 use crate::endpoints;
@@ -59,7 +59,7 @@ struct Flags {
     set: Vec<String>,
 }
 
-/// Runs the program, or the tool of a phone that it was called as.
+/// Runs the program, or the phone's tool under whose name it was started.
 #[must_use]
 pub fn main() -> ExitCode {
     let mut arguments = std::env::args();
@@ -147,7 +147,7 @@ async fn keep_open(
     }
 }
 
-/// A folder for the files of phones. Those of doubles that were killed are removed.
+/// Makes a folder for the files of phones. Removes the folders of doubles that were killed.
 fn folder() -> Result<TempDir> {
     const NAME: &str = "armcloud-double-";
     for entry in fs::read_dir(std::env::temp_dir())?.flatten() {
@@ -155,7 +155,7 @@ fn folder() -> Result<TempDir> {
         let id = name.to_str().and_then(|name| name.strip_prefix(NAME)?.split('-').next());
         if id.and_then(|id| id.parse::<u32>().ok()).is_some_and(|id| !Path::new("/proc").join(id.to_string()).exists())
         {
-            // Another double may be faster, or not allowed to.
+            // Another double may remove it first, or this one may lack the permission.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -166,7 +166,7 @@ fn from_flags(set: &[String]) -> Result<switches::Set> {
     let mut written = Map::new();
     for flag in set {
         let (name, value) = flag.split_once('=').with_context(|| format!("`--set {flag}` is to be NAME=VALUE"))?;
-        // A word need not stand in quotes.
+        // A text needs no quotes.
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
         written.insert(name.to_owned(), value);
     }

@@ -1,7 +1,8 @@
-//! Proxies that listen: SOCKS5 and HTTP on one port each, for whoever takes a reading through a proxy itself. Their requests leave from
-//! [the address](crate::addresses::of_proxy) of `127.0.0.1` and their port, and reach this machine alone.
+//! Proxies that listen: SOCKS5 and HTTP on one port each, for clients that take a reading through a
+//! proxy themselves. The source address of their requests is [that of the
+//! proxy](crate::addresses::of_proxy) at `127.0.0.1` and their port. They reach only this machine.
 //!
-//! The switches of proxies that are set for all pads hold here too.
+//! The switches of proxies apply here too if they are set for all pads.
 
 use crate::addresses;
 use crate::net::{self, forwarded};
@@ -17,14 +18,14 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// The listeners, and the login that they ask for.
+/// The listeners, and the login that they require.
 #[derive(Debug)]
 pub(crate) struct Proxies {
     listeners: Vec<TcpListener>,
     login: Option<String>,
 }
 
-/// What a proxy knows while it serves a connection.
+/// The settings of a proxy while it serves a connection.
 #[derive(Clone, Debug)]
 struct Proxy {
     world: Arc<World>,
@@ -37,7 +38,7 @@ struct Proxy {
 const HEAD_MAX: usize = 64 << 10;
 
 impl Proxies {
-    /// Takes free ports.
+    /// Opens `count` listeners on free ports.
     pub(crate) async fn listen(count: u16, login: Option<String>) -> io::Result<Self> {
         let mut listeners = Vec::new();
         for _ in 0..count {
@@ -46,7 +47,7 @@ impl Proxies {
         Ok(Self { listeners, login })
     }
 
-    /// Where they are, and where their requests leave from.
+    /// Describes their addresses, and the source addresses of their requests.
     pub(crate) fn show(&self) -> Value {
         let ports =
             self.listeners.iter().filter_map(|listener| listener.local_addr().ok()).map(|address| address.port());
@@ -55,7 +56,7 @@ impl Proxies {
         shown.collect()
     }
 
-    /// Serves them for ever.
+    /// Serves them forever.
     pub(crate) async fn serve(self, world: Arc<World>) {
         let Self { listeners, login } = self;
         let mut open = JoinSet::new();
@@ -68,7 +69,7 @@ impl Proxies {
                     while connections.try_join_next().is_some() {}
                     if let Ok((stream, _)) = listener.accept().await {
                         let proxy = proxy.clone();
-                        // What ends a connection early is its client's affair.
+                        // An error on a connection concerns only its client.
                         connections.spawn(async move { drop(proxy.connection(stream).await) });
                     }
                 }
@@ -88,7 +89,7 @@ impl Proxy {
         if first == [5] { self.socks(&mut stream).await } else { self.http(&mut stream).await }
     }
 
-    /// RFC 1928 and 1929: CONNECT to an IPv4 address or a name.
+    /// Serves SOCKS5 (RFC 1928 and 1929): CONNECT to an IPv4 address or a name.
     async fn socks(&self, stream: &mut TcpStream) -> io::Result<()> {
         let [_, count] = read(stream).await?;
         let mut methods = vec![0; usize::from(count)];
@@ -124,7 +125,7 @@ impl Proxy {
         self.pass(stream, reached, Vec::new()).await
     }
 
-    /// CONNECT, and requests with the whole URL.
+    /// Serves HTTP: CONNECT, and requests with an absolute URL.
     async fn http(&self, stream: &mut TcpStream) -> io::Result<()> {
         let head = head(stream).await?;
         let mut lines = head.split("\r\n");
@@ -163,7 +164,7 @@ impl Proxy {
         self.pass(stream, reached, request.into_bytes()).await
     }
 
-    /// Connects as the switches have it, and notes it.
+    /// Connects as the switches say, and records it in the journal.
     async fn reach(&self, host: &str, port: u16) -> Reached {
         let own = ("127.0.0.1", self.port);
         let (lie, rotates, forwards) = {
@@ -188,7 +189,7 @@ impl Proxy {
         net::connect(source, to, port).await.map_or(Reached::Nobody, |stream| Reached::Stream(stream, by))
     }
 
-    /// Passes on what either side sends, after what has been read of the request.
+    /// Sends the part of the request that has been read, then forwards the data of both sides.
     async fn pass(&self, stream: &mut TcpStream, reached: Reached, mut request: Vec<u8>) -> io::Result<()> {
         let (mut to, by) = match reached {
             Reached::Nobody => return Ok(()),
@@ -213,16 +214,16 @@ impl Proxy {
     }
 }
 
-/// What a connection comes to.
+/// The result of connecting.
 enum Reached {
     Nobody,
     /// The answer of a proxy that lies.
     Told(String),
-    /// With the address that is put into `X-Forwarded-For`.
+    /// The stream, and the address for `X-Forwarded-For`.
     Stream(TcpStream, Option<Ipv4Addr>),
 }
 
-/// Only what is set for all pads is set for these proxies.
+/// Only switches that are set for all pads apply to these proxies.
 const ALL: Asked<'_> = Asked { endpoint: "", seats: &[] };
 const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 const BAD_GATEWAY: &[u8] = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -233,7 +234,7 @@ async fn read<const N: usize>(stream: &mut TcpStream) -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// A text after its length.
+/// Reads a text with its length before it.
 async fn text(stream: &mut TcpStream) -> io::Result<String> {
     let [length] = read(stream).await?;
     let mut bytes = vec![0; usize::from(length)];
@@ -241,7 +242,7 @@ async fn text(stream: &mut TcpStream) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The head of a request, byte by byte, so that nothing after it is read.
+/// Reads the head of a request byte by byte, so that the body stays unread.
 async fn head(stream: &mut TcpStream) -> io::Result<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

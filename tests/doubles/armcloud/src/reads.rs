@@ -1,4 +1,4 @@
-//! Lists and readings: views of the truth as it was, where a switch makes them lag.
+//! Lists and readings: views of the truth, or of an earlier state if a switch makes them lag.
 
 use crate::answers::Answer;
 use crate::requests::{Members, missing};
@@ -8,20 +8,20 @@ use crate::world::{World, now};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// How long a seat is bought for, in milliseconds.
+/// The rental time of a seat, in milliseconds.
 const MONTH: u64 = 30 * 86_400_000;
 
-/// What is shown of a pad.
+/// The state of a pad as lists show it.
 struct View<'a> {
     pad: &'a Pad,
     pad_status: i64,
     online: i64,
     cvm_status: i64,
-    /// `host` of the proxy, where lists show it.
+    /// The `host` of the proxy, if lists show it.
     proxy: Option<&'a str>,
 }
 
-/// A page of pads: `infos`, and ARMCloud's `padDetails` with more of each.
+/// Returns a page of pads: `infos`, or ARMCloud's `padDetails` with more details.
 pub(crate) fn pages(world: &World, body: &Members, details: Details, left_out: &BTreeSet<Seat>) -> Answer {
     let Some(page) = body.number("page").and_then(|page| usize::try_from(page).ok()).filter(|page| *page > 0) else {
         return missing("page").into();
@@ -58,18 +58,18 @@ pub(crate) fn pages(world: &World, body: &Members, details: Details, left_out: &
     }))
 }
 
-/// How much a page shows of each pad.
+/// The amount of detail per pad on a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Details {
-    /// `infos` of VMOS Cloud.
+    /// As in `infos` of VMOS Cloud.
     Few,
-    /// `infos` of ARMCloud.
+    /// As in `infos` of ARMCloud.
     More,
-    /// `padDetails`.
+    /// As in `padDetails`.
     All,
 }
 
-/// The seats of VMOS Cloud and VSPhone, without pages.
+/// Returns the list of seats of VMOS Cloud and VSPhone, without pages.
 pub(crate) fn seat_list(world: &World, body: &Members, left_out: &BTreeSet<Seat>) -> Answer {
     let switches = world.switches();
     let truth = world.truth();
@@ -77,7 +77,7 @@ pub(crate) fn seat_list(world: &World, body: &Members, left_out: &BTreeSet<Seat>
     let equipment = body.numbers("equipmentIds").filter(|ids| !ids.is_empty());
     let wanted = equipment.map(|ids| ids.into_iter().filter_map(Seat::of_equipment).collect::<BTreeSet<_>>());
     let named = code.map(|code| vec![code]);
-    // A fleet is made at one time.
+    // All pads of a fleet are created at the same time.
     let created = truth.pads.first().map_or(0, |pad| pad.created);
     let dates = [created, created + MONTH].map(local);
     let rows: Vec<Value> = seats(&truth, named.as_deref())
@@ -91,7 +91,7 @@ pub(crate) fn seat_list(world: &World, body: &Members, left_out: &BTreeSet<Seat>
     Answer::ok(rows.into())
 }
 
-/// `padInfo` of one pad.
+/// Returns `padInfo` of one pad.
 pub(crate) fn pad_info(world: &World, seat: Seat) -> Answer {
     let switches = world.switches();
     let truth = world.truth();
@@ -104,7 +104,7 @@ pub(crate) fn pad_info(world: &World, seat: Seat) -> Answer {
     }))
 }
 
-/// `modelInfo` of some pads.
+/// Returns `modelInfo` of some pads.
 pub(crate) fn model_info(world: &World, seats: &[Seat]) -> Answer {
     let truth = world.truth();
     let rows = seats.iter().map(|seat| {
@@ -119,7 +119,7 @@ pub(crate) fn model_info(world: &World, seats: &[Seat]) -> Answer {
     Answer::ok(rows.collect())
 }
 
-/// Which pads got another code, in the last three days or on one.
+/// Returns the pads whose code changed in the last three days, or on one day.
 pub(crate) fn code_changes(world: &World, body: &Members) -> Answer {
     const THREE_DAYS: u64 = 3 * 86_400_000;
     let truth = world.truth();
@@ -133,7 +133,7 @@ pub(crate) fn code_changes(world: &World, body: &Members) -> Answer {
     )
 }
 
-/// `padTaskDetail`: tasks that are not found have no row.
+/// Returns `padTaskDetail`. A task that is not found has no row.
 pub(crate) fn task_detail(world: &World, body: &Members, left_out: &BTreeSet<Seat>) -> Answer {
     let Some(ids) = body.numbers("taskIds") else { return missing("taskIds").into() };
     let mut truth = world.truth();
@@ -152,12 +152,12 @@ pub(crate) fn task_detail(world: &World, body: &Members, left_out: &BTreeSet<Sea
     Answer::ok(rows.into())
 }
 
-/// Whether the platform says that it knows a pad.
+/// Returns true if the platform admits that it knows a pad.
 pub(crate) fn is_known(switches: &Switches, seat: Seat) -> bool {
     !switches.look_flag(Switch::UnknownPad, seat)
 }
 
-/// The pads of these codes, or all.
+/// Returns the pads of these codes, or all pads.
 fn seats<'a>(truth: &'a Truth, named: Option<&[&'a str]>) -> Box<dyn Iterator<Item = Seat> + 'a> {
     match named {
         None => Box::new(truth.pads.iter().map(|pad| pad.seat)),
@@ -224,7 +224,7 @@ fn seat_row(view: &View<'_>, [created, expires]: &[String; 2]) -> Value {
     })
 }
 
-/// A time as the platform writes it: of China, without a zone.
+/// Formats a time as the platform does: in Chinese time, without a zone.
 fn local(milliseconds: u64) -> String {
     let time = jiff::Timestamp::from_millisecond(i64::try_from(milliseconds).unwrap_or_default()).unwrap_or_default();
     let china = time.to_zoned(jiff::tz::TimeZone::fixed(jiff::tz::offset(8)));

@@ -1,8 +1,9 @@
-//! A pad's shell: the script in a real `/bin/sh` with an empty environment, a folder of its own, and a PATH that has the pad's tools
-//! and nothing else.
+//! A pad's shell: the script runs in a real `/bin/sh` with an empty environment, a folder of its
+//! own, and a PATH that contains only the pad's tools.
 //!
-//! The tools are this program under other names; `tools.rs` is what they do. What they know of their pad is a file, `Phone`. A script
-//! that leaves the PATH (`/usr/bin/id`, or `< /proc/uptime`) sees this machine, as no phone would.
+//! The tools are this program under other names; `tools.rs` implements them. They read the data of
+//! their pad from a file, `Phone`. A script that avoids the PATH (`/usr/bin/id`, or
+//! `< /proc/uptime`) sees this machine, which no real phone would show.
 
 use crate::switches::{Asked, Switch};
 use crate::tools::{ALWAYS, Phone};
@@ -21,20 +22,20 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tokio::process::Command;
 
-/// What the platform shows of an output, in characters.
+/// The number of characters of an output that the platform shows.
 const SHOWN: usize = 2_000;
 const OPTIONAL: [&str; 3] = ["curl", "wget", "nc"];
 
-/// What came of a script.
+/// The outcome of a script.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Ran {
-    /// It ended by itself. Its exit status is not shown to anyone.
+    /// The output of a script that ended by itself. Its exit status is not shown.
     Output(String),
-    /// It was killed at its limit.
+    /// The script was killed at its time limit.
     Killed,
 }
 
-/// Runs a script on a pad, at most a few at a time.
+/// Runs a script on a pad. Only a few scripts run at a time.
 pub(crate) async fn run(world: &World, seat: Seat, script: &str) -> Result<Ran> {
     let _turn = world.shells.acquire().await?;
     let limit = Duration::from_millis(world.switches().time(Switch::ShellLimit, seat));
@@ -61,7 +62,7 @@ pub(crate) async fn run(world: &World, seat: Seat, script: &str) -> Result<Ran> 
         .context("/bin/sh does not start")?;
     let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)).context("the shell has no id")?;
     let mut output = Receiver::from_owned_fd(OwnedFd::from(reader))?;
-    // What the script leaves running ends with it.
+    // Processes that the script leaves running are killed with it.
     let end = async {
         let _ = child.wait().await;
         let _ = kill_process_group(group, Signal::KILL);
@@ -77,7 +78,7 @@ pub(crate) async fn run(world: &World, seat: Seat, script: &str) -> Result<Ran> 
     }
 }
 
-/// What a pad's tools know, and which of the optional ones it has.
+/// Returns the data for a pad's tools, and the optional tools that the pad has.
 fn phone(world: &World, seat: Seat) -> (Phone, Vec<String>) {
     let asked = Asked { endpoint: "", seats: &[seat] };
     let (tools, wget_refuses_quiet, unreadable) = {
@@ -114,7 +115,7 @@ fn phone(world: &World, seat: Seat) -> (Phone, Vec<String>) {
     (phone, tools)
 }
 
-/// A folder with these tools, made once.
+/// Returns a folder with these tools, which is created once.
 fn tool_folder(folder: &Path, tools: &[String]) -> Result<PathBuf> {
     let names: BTreeMap<&str, ()> =
         ALWAYS.iter().copied().chain(tools.iter().map(String::as_str)).map(|n| (n, ())).collect();
@@ -126,7 +127,7 @@ fn tool_folder(folder: &Path, tools: &[String]) -> Result<PathBuf> {
         for name in names {
             std::os::unix::fs::symlink(&program, draft.path().join(name))?;
         }
-        // Another run may have been faster.
+        // A concurrent run may have been faster.
         let draft = draft.keep();
         if fs::rename(&draft, &made).is_err() {
             fs::remove_dir_all(&draft)?;
@@ -135,7 +136,7 @@ fn tool_folder(folder: &Path, tools: &[String]) -> Result<PathBuf> {
     Ok(made)
 }
 
-/// The beginning of the output, once all of it was read.
+/// Reads the whole output. Returns its beginning.
 async fn shown(output: &mut Receiver) -> String {
     let (mut kept, mut buffer) = (Vec::new(), [0; 4_096]);
     while let Ok(read @ 1..) = output.read(&mut buffer).await {

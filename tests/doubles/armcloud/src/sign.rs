@@ -1,42 +1,44 @@
-//! Who signed a request, by each of the three schemes of the platform. It is written from the platform's rules and shares no code with
-//! those who sign.
+//! Verification of signatures in each of the three schemes of the platform. It follows the
+//! platform's rules and shares no code with the signers.
 //!
-//! A scheme is known by its headers: `X-Access-Key` is V2, `authver` is ARMCloud's, all else is V4.
+//! The headers determine the scheme: V2 with `X-Access-Key`, ARMCloud's with `authver`, otherwise
+//! V4.
 
 use crate::requests::Refusal;
 use axum::http::HeaderMap;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::{Digest as _, Sha256};
 
-/// How far a signer's clock may be away, in seconds.
+/// The maximum difference to the signer's clock, in seconds.
 const SKEW: i64 = 300;
 
-/// What is signed of a request.
+/// The signed parts of a request.
 pub(crate) struct Signed<'a> {
     pub(crate) headers: &'a HeaderMap,
-    /// With the prefix, without the query.
+    /// The path with the prefix, without the query.
     pub(crate) path: &'a str,
-    /// Without `?`.
+    /// The query without `?`.
     pub(crate) query: &'a str,
     pub(crate) body: &'a [u8],
     pub(crate) is_get: bool,
 }
 
-/// The credentials of the account, and what differs between hosts of the platform.
+/// The credentials of the account, and the settings that differ between hosts of the platform.
 pub(crate) struct Verifier<'a> {
     pub(crate) access_key: &'a str,
     pub(crate) secret_key: &'a str,
-    /// Unix seconds by the platform's clock.
+    /// The platform's time in Unix seconds.
     pub(crate) now: i64,
-    /// What V2 signs of the body of a command.
+    /// The form of a command's body that V2 signs.
     pub(crate) command_body: CommandBody,
-    /// The one scheme that this host takes, if it is only one.
+    /// The scheme that this host accepts, if it accepts only one.
     pub(crate) only: Option<Scheme>,
-    /// What a wrong signature is answered with.
+    /// The code that answers a wrong signature.
     pub(crate) bad_signature: i64,
 }
 
-/// What V2 signs of the body of `asyncCmd` and `syncCmd`: the vendor's table and clients in use contradict each other.
+/// The form of the body of `asyncCmd` and `syncCmd` that V2 signs. The vendor's table contradicts
+/// clients in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandBody {
     Either,
@@ -48,12 +50,12 @@ pub(crate) enum CommandBody {
 pub(crate) enum Scheme {
     V2,
     V4,
-    /// ARMCloud's "authver 2.0".
+    /// ARMCloud's scheme "authver 2.0".
     Authver,
 }
 
 impl Verifier<'_> {
-    /// Lets a request in by the scheme that its headers show, or by the only one that is taken.
+    /// Verifies a request by the scheme that its headers show, or by the only scheme of this host.
     pub(crate) fn verify(&self, signed: &Signed<'_>) -> Result<Scheme, Refusal> {
         let has = |name: &str| signed.headers.contains_key(name);
         let scheme = match self.only {
@@ -142,7 +144,7 @@ impl Verifier<'_> {
     }
 }
 
-/// Lower-case hexadecimal digits.
+/// Formats bytes as hexadecimal digits in lower case.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -156,13 +158,13 @@ fn missing(name: &str) -> Refusal {
 }
 
 fn mac(key: &[u8], text: &[u8]) -> Vec<u8> {
-    // A key of any length is taken; the second constructor is never reached.
+    // HMAC accepts a key of any length, so the second constructor is never reached.
     let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap_or_else(|_| Hmac::new(&[0; 64].into()));
     mac.update(text);
     mac.finalize().into_bytes().to_vec()
 }
 
-/// `YYYYMMDDTHHMMSSZ` as Unix seconds.
+/// Parses `YYYYMMDDTHHMMSSZ` as Unix seconds.
 fn unix_of(date: &str) -> Option<i64> {
     let civil = jiff::civil::DateTime::strptime("%Y%m%dT%H%M%SZ", date).ok()?;
     Some(civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_second())

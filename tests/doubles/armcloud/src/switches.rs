@@ -1,7 +1,8 @@
-//! The switches: in what the platform departs from how it mostly is, for all pads or for one.
+//! The switches: deviations from the platform's usual behaviour, for all pads or for one.
 //!
-//! `table.rs` names each switch, its values and what it does. A switch of a pad goes before the same one for all. It may be limited to
-//! the next so many calls, and to one endpoint.
+//! `table.rs` lists each switch with its values and its effect. The switch of a pad has priority
+//! over the same switch for all pads. A switch can be limited to a number of next calls, and to one
+//! endpoint.
 
 mod table;
 
@@ -12,26 +13,26 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 use table::{Row, When};
 
-/// What is switched at present.
+/// The switches in force.
 #[derive(Debug, Default)]
 pub(crate) struct Switches {
     all: Set,
     pads: HashMap<Seat, Set>,
 }
 
-/// The switches of one scope. Made by [`parse`] alone, so that every value fits its switch.
+/// The switches of one scope. Only [`parse`] makes a set, so every value fits its switch.
 pub(crate) type Set = BTreeMap<Switch, Setting>;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
     value: Value,
-    /// How many calls it is still for; all, without one.
+    /// The number of calls that are left; `None` for all calls.
     calls: Option<u64>,
-    /// The one endpoint that it is for; all, without one.
+    /// The only endpoint that it applies to; `None` for all endpoints.
     endpoint: Option<&'static str>,
 }
 
-/// What a switch is asked for: a call, and the pads that it names.
+/// The call that a switch is looked up for, and the pads in that call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) endpoint: &'static str,
@@ -39,7 +40,7 @@ pub(crate) struct Asked<'a> {
 }
 
 impl Switches {
-    /// Sets those of one pad, or those of all; others of that scope are off.
+    /// Replaces all switches of one pad, or those for all pads.
     pub(crate) fn set(&mut self, seat: Option<Seat>, set: Set) {
         match seat {
             None => self.all = set,
@@ -47,7 +48,7 @@ impl Switches {
         }
     }
 
-    /// Those of one pad, or those of all, as they are set.
+    /// Shows the switches of one pad, or those for all pads.
     pub(crate) fn show(&self, seat: Option<Seat>) -> Value {
         let set = seat.map_or(Some(&self.all), |seat| self.pads.get(&seat));
         let shown = set.into_iter().flatten().map(|(switch, Setting { value, calls, endpoint })| {
@@ -58,23 +59,24 @@ impl Switches {
         Value::Object(shown.collect())
     }
 
-    /// What a switch says of one pad, without counting it as a call.
+    /// Returns the value of a switch for one pad. This does not count as a call.
     pub(crate) fn look(&self, switch: Switch, seat: Seat) -> Option<&Value> {
         let set = self.pads.get(&seat).and_then(|set| set.get(&switch)).or_else(|| self.all.get(&switch));
         set.map(|setting| &setting.value)
     }
 
-    /// What a switch says of the platform.
+    /// Returns the value of a switch of the platform.
     pub(crate) fn global(&self, switch: Switch) -> Option<&Value> {
         self.all.get(&switch).map(|setting| &setting.value)
     }
 
-    /// The pads that have a switch of their own.
+    /// Returns the pads that have the switch themselves.
     pub(crate) fn holders(&self, switch: Switch) -> Vec<Seat> {
         self.pads.iter().filter(|(_, set)| set.contains_key(&switch)).map(|(seat, _)| *seat).collect()
     }
 
-    /// What a switch says of a call, which counts as one of those that it is for.
+    /// Returns the value of a switch for a call. This counts as one of the calls to which the
+    /// switch is limited.
     pub(crate) fn take(&mut self, switch: Switch, asked: Asked<'_>) -> Option<Value> {
         let holder = asked.seats.iter().find(|seat| {
             self.pads.get(seat).and_then(|set| set.get(&switch)).is_some_and(|setting| setting.is_for(asked.endpoint))
@@ -114,7 +116,7 @@ impl Switches {
         self.look(switch, seat)?.as_i64()
     }
 
-    /// How long something takes, in milliseconds.
+    /// Returns the duration of something, in milliseconds.
     pub(crate) fn time(&self, switch: Switch, seat: Seat) -> u64 {
         self.look(switch, seat).and_then(Value::as_u64).unwrap_or(switch.row().value.usual())
     }
@@ -126,8 +128,10 @@ impl Setting {
     }
 }
 
-/// Reads an object of switches: a name with its value, or with `{"value": .., "calls": N, "endpoint": NAME}`. `false` and null leave a
-/// switch off. Fails with what is wrong and what is allowed; `endpoints` are the names that a limit may have.
+/// Reads an object of switches: each name has a value, or
+/// `{"value": .., "calls": N, "endpoint": NAME}`. `false` and null leave a switch off. Returns an
+/// error that states the mistake and the allowed values. `endpoints` are the allowed names of
+/// endpoints.
 pub(crate) fn parse(written: &Map<String, Value>, is_global: bool, endpoints: &[&'static str]) -> Result<Set, String> {
     let mut set = Set::new();
     for (name, written) in written {

@@ -1,6 +1,8 @@
-//! Tasks: what an accepted operation does, and when. One runs on its own from its submission to its end.
+//! Tasks: the work of an accepted operation, and its timing. A task runs independently from its
+//! submission to its end.
 //!
-//! A restart shows how the platform mostly does it: 10, 11, 10 again, the task at 3 *before* the pad comes online.
+//! A restart shows the platform's usual sequence: pad status 10, 11, 10 again, and the task at 3
+//! *before* the pad comes online.
 
 use crate::shell::{self, Ran};
 use crate::switches::{Asked, Switch, Switches};
@@ -10,7 +12,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a task does.
+/// The work of a task.
 #[derive(Clone, Debug)]
 pub(crate) enum Deed {
     Restart,
@@ -18,14 +20,14 @@ pub(crate) enum Deed {
     PowerOn,
     PowerOff,
     SetProxy(Option<Proxy>),
-    /// `setProxy` that names no proxy in fields that are known: it is accepted, and does nothing.
+    /// A `setProxy` without a known field of a proxy: it is accepted, and does nothing.
     Nothing,
-    /// The script.
+    /// The command's script.
     Command(String),
     ReadExit,
 }
 
-/// How a task goes, taken from the switches when it is made.
+/// The settings of a task, taken from the switches when the task is created.
 #[derive(Debug)]
 pub(crate) struct Plan {
     submit: Option<String>,
@@ -61,7 +63,7 @@ impl Plan {
         }
     }
 
-    /// Whether what is asked for really happens.
+    /// Returns true if the requested effect really happens.
     fn acts(&self) -> bool {
         match self.effect.as_deref() {
             Some("never") => false,
@@ -71,17 +73,17 @@ impl Plan {
     }
 }
 
-/// What a submission is answered with.
+/// The answer to a submission.
 #[derive(Debug)]
 pub(crate) struct Submitted {
     pub(crate) task: Option<u64>,
-    /// 1 added, -1 there is such a task.
+    /// 1 if the task was added, -1 if such a task exists.
     pub(crate) status: i64,
-    /// Whether a task was made.
+    /// True if a task was created.
     pub(crate) is_made: bool,
 }
 
-/// Makes a task of a pad and lets it run.
+/// Creates a task on a pad and starts it.
 pub(crate) fn submit(world: &Arc<World>, seat: Seat, what: &'static str, deed: Deed, plan: Plan) -> Submitted {
     let mut truth = world.truth();
     let earlier = || {
@@ -139,7 +141,7 @@ async fn run(world: Arc<World>, id: u64, seat: Seat, deed: Deed, plan: Plan) {
         wait(time).await;
         let mut truth = world.truth();
         let pad = truth.pad_mut(seat);
-        // A later start has its own time.
+        // A later start of the pad has an online time of its own.
         if pad.restarts == restarts && pad.condition.pad_status == 10 {
             pad.change(now(), |condition| {
                 condition.online = true;
@@ -149,20 +151,20 @@ async fn run(world: Arc<World>, id: u64, seat: Seat, deed: Deed, plan: Plan) {
     }
 }
 
-/// What was brought about, or read.
+/// The outcome of the work.
 #[derive(Debug)]
 enum Outcome {
-    /// The container has started, for the so-manieth time.
+    /// The container has started; the number counts its starts.
     Started(u64),
-    /// This was read, or nothing.
+    /// The output, if there is any.
     Said(Option<String>),
-    /// It ended as this.
+    /// The task failed with this status.
     Failed(i64),
-    /// It does not end.
+    /// The task does not end.
     Hangs,
 }
 
-/// What is seen of it from its beginning.
+/// Makes the beginning of the work visible on the pad.
 fn begin(world: &World, seat: Seat, deed: &Deed) {
     let (pad_status, cvm_status) = match deed {
         Deed::Restart => (11, 102),
@@ -177,7 +179,7 @@ fn begin(world: &World, seat: Seat, deed: &Deed) {
     });
 }
 
-/// Brings it about.
+/// Carries out the work.
 async fn perform(world: &World, id: u64, seat: Seat, deed: &Deed, plan: &Plan) -> Outcome {
     let (what, more) = match deed {
         Deed::Command(script) => return command(world, id, seat, script).await,
@@ -247,7 +249,7 @@ async fn command(world: &World, id: u64, seat: Seat, script: &str) -> Outcome {
     }
 }
 
-/// What the platform says of a pad's exit.
+/// Returns the platform's text about a pad's exit.
 fn exit(world: &World, seat: Seat) -> String {
     let truth = world.truth();
     let proxy = truth.pad(seat).condition.proxy.as_ref();
@@ -282,7 +284,7 @@ fn end(world: &World, id: u64, plan: &Plan, deed: &Deed, outcome: &Outcome) {
             task.error = Some(output);
         }
         Some(_) => task.result = Some(output),
-        // The one place where the two kinds of commands differ.
+        // The two kinds of commands differ only here.
         None if task.what == "syncCmd" => {
             task.result = Some("Success".to_owned());
             task.error = Some(output);

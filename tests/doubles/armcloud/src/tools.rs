@@ -1,5 +1,6 @@
-//! The tools of a phone: this program under the names that stand in a pad's PATH. Each takes the options that it is listed with, and
-//! refuses others as the real one does. None of them reaches anything but this machine's loopback addresses.
+//! The tools of a phone: this program under the names in a pad's PATH. Each accepts only the
+//! options that it lists, and refuses others as the real tool does. They connect only to loopback
+//! addresses of this machine.
 
 mod curl;
 mod phone;
@@ -9,10 +10,10 @@ use phone::Failure;
 pub(crate) use phone::Phone;
 use std::process::ExitCode;
 
-/// What every phone has. `cat` shows the pad's own values of some files of /proc.
+/// The tools of every phone. `cat` shows the pad's own values of some files of /proc.
 pub(crate) const ALWAYS: [&str; 4] = ["cat", "getprop", "sleep", "toybox"];
 
-/// Whether a phone may have a tool of this name.
+/// Returns true if a phone can have a tool of this name.
 pub(crate) fn is_tool(name: &str) -> bool {
     ALWAYS.contains(&name) || ["curl", "wget", "nc"].contains(&name)
 }
@@ -31,7 +32,7 @@ pub(crate) fn run(name: &str, arguments: &[String]) -> ExitCode {
                     _ => toybox::run(&phone, name, arguments).await,
                 }
             });
-            // Nobody waits for a stdin that stays open.
+            // Does not wait for a stdin that stays open.
             runtime.shutdown_background();
             ended
         }

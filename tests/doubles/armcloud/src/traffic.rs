@@ -1,5 +1,6 @@
-//! Which way a request of a phone goes: from its own address, or through a proxy and from that one's. The tools ask for it before they
-//! connect; what they do is in the journal.
+//! The route of a phone's request: from the phone's own address, or through a proxy and from the
+//! proxy's address. The tools ask for the route before they connect. The journal records their
+//! requests.
 
 use crate::addresses;
 use crate::switches::{Asked, Switch};
@@ -8,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::net::Ipv4Addr;
 
-/// What a tool asks.
+/// The question of a tool about a request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Journey {
     pub(crate) pad: String,
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// The proxy that the command names itself.
+    /// The proxy that the command itself names.
     pub(crate) proxy: Option<Hop>,
 }
 
@@ -27,20 +28,20 @@ pub(crate) struct Hop {
     pub(crate) login: Option<String>,
 }
 
-/// The way that a request goes.
+/// The route of a request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Way {
-    /// It leaves from this address, with this `X-Forwarded-For`.
+    /// The request leaves from this address, with this `X-Forwarded-For`.
     From { source: Ipv4Addr, forwarded: Option<Ipv4Addr> },
-    /// The proxy answers by itself.
+    /// The proxy answers itself.
     Told { body: String },
-    /// The proxy wants another login.
+    /// The proxy requires another login.
     NoLogin,
-    /// The proxy takes no connection.
+    /// The proxy accepts no connection.
     Dead,
 }
 
-/// Decides a request's way, or answers with nothing for a pad that is not there.
+/// Decides the route of a request. Returns `None` for an unknown pad.
 pub(crate) fn way(world: &World, journey: &Journey) -> Option<Way> {
     let Journey { pad, host, port, proxy: named } = journey;
     let (seat, set) = {

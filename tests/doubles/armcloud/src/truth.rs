@@ -1,5 +1,6 @@
-//! The truth: every pad as it is, every task as it stands, and what changed of codes. Only operations that were really carried out
-//! change it; lists and readings are views of it. It knows nothing of requests, of switches, or of time passing by itself.
+//! The truth: the state of every pad and every task, and the changes of codes. Only operations that
+//! really took effect change it; lists and readings are views of it. It does not depend on
+//! requests, on switches, or on the passing of time.
 
 mod fleet;
 mod pad;
@@ -15,14 +16,14 @@ pub(crate) struct Truth {
     pub(crate) tasks: HashMap<u64, Task>,
     pub(crate) changes: Vec<Change>,
     seed: u64,
-    /// Codes of today and of before, in capitals as the platform writes them.
+    /// Present and former codes, in capitals as the platform writes them.
     codes: HashMap<String, Seat>,
     next_task: u64,
-    /// How often each host has started anew.
+    /// The number of restarts of each host.
     hosts: HashMap<usize, u32>,
 }
 
-/// A task as `padTaskDetail` shows it. How it goes on is for whoever runs it.
+/// A task as `padTaskDetail` shows it. Its progress is up to `tasks.rs`.
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) seat: Seat,
@@ -33,23 +34,24 @@ pub(crate) struct Task {
     pub(crate) status: i64,
     pub(crate) result: Option<String>,
     pub(crate) error: Option<String>,
-    /// Milliseconds of the Unix epoch.
+    /// Milliseconds since the Unix epoch.
     pub(crate) ended: Option<u64>,
-    /// How many polls find nothing at first.
+    /// The number of first polls that do not find the task.
     pub(crate) absent: u64,
 }
 
-/// A pad got another code.
+/// A change of a pad's code.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) old: String,
     pub(crate) new: String,
-    /// Milliseconds of the Unix epoch.
+    /// Milliseconds since the Unix epoch.
     pub(crate) at: u64,
 }
 
 impl Truth {
-    /// A fleet of this many pads, the same for the same seed but for the times, which are `now` in milliseconds of the Unix epoch.
+    /// Makes a fleet of this many pads. The same seed gives the same fleet, except for times, which
+    /// are `now` in milliseconds since the Unix epoch.
     pub(crate) fn new(pads: usize, seed: u64, now: u64) -> Self {
         let pads: Vec<Pad> = (0..pads).map(|number| fleet::pad(Seat(number), seed, now)).collect();
         let codes = pads.iter().map(|pad| (pad.code.clone(), pad.seat)).collect();
@@ -57,17 +59,17 @@ impl Truth {
         Self { pads, tasks: HashMap::new(), changes: Vec::new(), seed, codes, next_task: first, hosts: HashMap::new() }
     }
 
-    /// The pad whose code this is today.
+    /// Finds the pad that has this code now.
     pub(crate) fn find(&self, code: &str) -> Option<Seat> {
         self.ever(code).filter(|seat| self.pad(*seat).code == code)
     }
 
-    /// The pad whose code this is, or was once.
+    /// Finds the pad that has or had this code.
     pub(crate) fn ever(&self, code: &str) -> Option<Seat> {
         self.codes.get(code).copied()
     }
 
-    /// A seat is only made of a pad's place, so there is one.
+    /// Returns the pad of a seat. Every `Seat` is the place of an existing pad.
     pub(crate) fn pad(&self, seat: Seat) -> &Pad {
         &self.pads[seat.0]
     }
@@ -76,7 +78,7 @@ impl Truth {
         &mut self.pads[seat.0]
     }
 
-    /// Enters a task that waits. Ids rise.
+    /// Enters a waiting task. Returns its id; ids increase.
     pub(crate) fn enter(&mut self, seat: Seat, what: &'static str, absent: u64) -> u64 {
         self.next_task += 1;
         let code = self.pad(seat).code.clone();
@@ -85,7 +87,8 @@ impl Truth {
         self.next_task
     }
 
-    /// The seat gets another pad: a new code, without proxy and sessions. Answers with the old code and the new one.
+    /// Puts another pad in a seat: it has a new code, and neither proxy nor sessions. Returns the
+    /// old code and the new one.
     pub(crate) fn replace(&mut self, seat: Seat, now: u64) -> (String, String) {
         let generation = self.changes.len() + 1;
         let pad = self.pad_mut(seat);
@@ -100,18 +103,19 @@ impl Truth {
         (old, new)
     }
 
-    /// The host of a pad starts anew: all of its pads show another `boot_id`.
+    /// Restarts the host of a pad: all pads of the host then show another `boot_id`.
     pub(crate) fn restart_host(&mut self, seat: Seat) {
         *self.hosts.entry(fleet::host(seat)).or_default() += 1;
     }
 
-    /// The `boot_id` of a pad's host, which other pads share.
+    /// Returns the `boot_id` of a pad's host, which other pads share.
     pub(crate) fn boot_id(&self, seat: Seat) -> String {
         let host = fleet::host(seat);
         fleet::uuid(&format!("boot {} {host} {}", self.seed, self.hosts.get(&host).copied().unwrap_or_default()))
     }
 
-    /// `/proc/1/stat` of a pad: field 22 is when its container started, in hundredths of a second since its host did.
+    /// Returns `/proc/1/stat` of a pad. Field 22 is the start time of its container, in hundredths
+    /// of a second since the start of its host.
     pub(crate) fn stat(&self, seat: Seat) -> String {
         let ticks = (self.pad(seat).started.saturating_sub(fleet::host_start(seat, self.seed, self.started()))) / 10;
         format!(
@@ -120,13 +124,13 @@ impl Truth {
         )
     }
 
-    /// `/proc/uptime` of a pad, which is its host's.
+    /// Returns `/proc/uptime` of a pad, which is that of its host.
     pub(crate) fn uptime(&self, seat: Seat, now: u64) -> String {
         let up = now.saturating_sub(fleet::host_start(seat, self.seed, self.started()));
         format!("{}.{:02} {}.17\n", up / 1_000, up % 1_000 / 10, up / 1_000 * 7)
     }
 
-    /// For people and for audits: pads as they are, with their seat and their address.
+    /// Shows the real state of a pad with its seat and its address, for people and for audits.
     pub(crate) fn show(&self, seat: Seat) -> Value {
         let Pad { code, seat: _, kind, name, android, model: _, condition, started, restarts, sessions, .. } =
             self.pad(seat);
@@ -145,7 +149,7 @@ impl Truth {
         })
     }
 
-    /// The time that hosts and the first containers count from.
+    /// Returns the time from which hosts and the first containers count.
     fn started(&self) -> u64 {
         self.pads.first().map_or(0, |pad| pad.created)
     }

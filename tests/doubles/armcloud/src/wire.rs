@@ -1,4 +1,5 @@
-//! Connections that can be spoiled: closed, reset or cut off at a chosen byte of an answer, and a port that can refuse them all.
+//! Connections with faults: closed, reset or cut off at a chosen byte of an answer, and a port that
+//! can refuse all connections.
 
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
@@ -13,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 
-/// What becomes of the next answer on a connection.
+/// The fault of the next answer on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// Closed before its first byte.
@@ -26,7 +27,7 @@ pub(crate) enum Cut {
     HalfBody(usize),
 }
 
-/// A connection, for a handler that wants to spoil its answer.
+/// The handle of a connection, by which a handler can spoil its answer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Connection(Arc<Mutex<Option<Cut>>>);
 
@@ -47,7 +48,8 @@ impl Connected<IncomingStream<'_, Door>> for Connection {
     }
 }
 
-/// A port that stays this program's while nobody listens there: connections to it are refused, and no other program gets it.
+/// A reserved port: while the double does not listen, connections to it are refused, and no other
+/// program gets the port.
 #[derive(Debug)]
 pub(crate) struct Port {
     address: SocketAddr,
@@ -55,7 +57,7 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    /// Takes a port; 0 takes a free one.
+    /// Reserves a port; 0 reserves a free one.
     pub(crate) fn take(address: SocketAddr) -> io::Result<Self> {
         let held = TcpSocket::new_v4()?;
         held.set_reuseaddr(true)?;
@@ -67,7 +69,7 @@ impl Port {
         self.address
     }
 
-    /// Listens, until the listener is dropped. Connections end when `closed` becomes true.
+    /// Listens until the listener is dropped. Connections end when `closed` becomes true.
     pub(crate) fn open(&self, closed: watch::Receiver<bool>) -> io::Result<Door> {
         let socket = TcpSocket::new_v4()?;
         socket.set_reuseaddr(true)?;
@@ -91,7 +93,8 @@ impl Listener for Door {
         loop {
             match self.listener.accept().await {
                 Ok((stream, address)) => {
-                    // A reset that is late by Nagle's algorithm would still be a reset.
+                    // Without this option, Nagle's algorithm may delay a reset, which is then still
+                    // a reset.
                     let _ = stream.set_nodelay(true);
                     return (Spoilable::new(stream, self.closed.clone()), address);
                 }
@@ -108,20 +111,20 @@ impl Listener for Door {
     }
 }
 
-/// A stream that ends when its [`Connection`] says so, or when the port closes.
+/// A stream that ends when its [`Connection`] or the port closes it.
 pub(crate) struct Spoilable {
     stream: TcpStream,
     connection: Connection,
     closing: Pin<Box<dyn Future<Output = ()> + Send>>,
     is_closed: bool,
-    /// Bytes of the body that have been written, once the head has.
+    /// The number of written bytes of the body; `None` until the head is written.
     body_written: Option<usize>,
 }
 
 impl Spoilable {
     fn new(stream: TcpStream, mut closed: watch::Receiver<bool>) -> Self {
         let closing = Box::pin(async move {
-            // An error means that the program ends.
+            // An error means that the program is ending.
             let _ = closed.wait_for(|closed| *closed).await;
         });
         let connection = Connection::default();
@@ -136,7 +139,7 @@ impl Spoilable {
         Ok(())
     }
 
-    /// Lets the connection be reset when it is dropped, which the error brings about.
+    /// Makes the connection reset when it is dropped. Returns the error that leads to the drop.
     fn reset(&self) -> io::Error {
         let _ = self.stream.set_zero_linger();
         io::ErrorKind::ConnectionReset.into()
@@ -168,7 +171,7 @@ impl AsyncWrite for Spoilable {
             Some(Cut::HalfBody(length)) => {
                 let (head, before) = match self.body_written {
                     Some(written) => (0, written),
-                    // A head is written in one piece.
+                    // The head is written in one piece.
                     None => (bytes.windows(4).position(|four| four == b"\r\n\r\n").map_or(0, |at| at + 4), 0),
                 };
                 let allowed = bytes.len().min(head + (length / 2).saturating_sub(before));

@@ -1,4 +1,4 @@
-//! What all parts of the program share: the account, the truth, the switches and the journal.
+//! State that all parts of the program share: the account, the truth, the switches and the journal.
 
 use crate::journal::Journal;
 use crate::sign::hex;
@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::Semaphore;
 
-/// Each is some processes.
+/// The maximum of concurrent scripts; each consists of several processes.
 const SHELLS: usize = 64;
 
 #[derive(Debug)]
@@ -20,11 +20,11 @@ pub(crate) struct World {
     pub(crate) access_key: String,
     pub(crate) secret_key: String,
     pub(crate) journal: Journal,
-    /// Where the phones' tools ask which way their requests go: a URL with `/double`.
+    /// The URL, with `/double`, where the phones' tools ask for the routes of their requests.
     pub(crate) control: String,
-    /// How many scripts run at a time.
+    /// A permit for each script that may run now.
     pub(crate) shells: Semaphore,
-    /// For the files of phones.
+    /// The folder for the files of phones.
     pub(crate) folder: PathBuf,
     seed: u64,
     truth: Mutex<Truth>,
@@ -33,7 +33,7 @@ pub(crate) struct World {
     rotated: AtomicU64,
 }
 
-/// What a world begins with.
+/// The settings of a new world.
 #[derive(Debug)]
 pub(crate) struct Beginning {
     pub(crate) access_key: String,
@@ -63,7 +63,8 @@ impl World {
         }
     }
 
-    /// Nobody who holds it takes [`Self::switches`]; the other way round is fine.
+    /// Locks the truth. A holder of this lock must not take [`Self::switches`]; the reverse order
+    /// is allowed.
     pub(crate) fn truth(&self) -> MutexGuard<'_, Truth> {
         self.truth.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -72,18 +73,19 @@ impl World {
         self.switches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The platform's own time, in milliseconds of the Unix epoch, which a switch sets wrong.
+    /// Returns the platform's time, in milliseconds since the Unix epoch. A switch can make it
+    /// wrong.
     pub(crate) fn platform_time(&self) -> u64 {
         let ahead = self.switches().global(Switch::ClockSkew).and_then(Value::as_i64).unwrap_or_default();
         now().saturating_add_signed(ahead.saturating_mul(1_000))
     }
 
-    /// The number of a request through a proxy that rotates, from 0.
+    /// Returns the next number for a request through a rotating proxy, from 0.
     pub(crate) fn rotate(&self) -> u64 {
         self.rotated.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Letters that nobody guesses who does not know the seed.
+    /// Returns letters that cannot be guessed without the seed.
     pub(crate) fn fresh(&self, what: &str) -> String {
         let count = self.counted.fetch_add(1, Ordering::Relaxed);
         hex(&Sha256::digest(format!("{what} {} {} {}", self.seed, self.secret_key, count)))
@@ -94,7 +96,7 @@ impl World {
     }
 }
 
-/// Milliseconds of the Unix epoch.
+/// Returns the time in milliseconds since the Unix epoch.
 pub(crate) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

@@ -1,4 +1,5 @@
-//! The double as it is used: started as a program, called over HTTP with signatures, set by switches, audited by its journal.
+//! The double in use: started as a program, called over HTTP with signatures, controlled by
+//! switches, checked by its journal.
 
 #[path = "double/answers.rs"]
 mod answers;

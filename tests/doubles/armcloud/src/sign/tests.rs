@@ -1,4 +1,4 @@
-//! The verifier against vectors that were computed by another program.
+//! The verifier, tested with vectors from an independent program.
 
 use super::{CommandBody, Scheme, Signed, Verifier};
 use crate::requests::Refusal;
@@ -8,7 +8,7 @@ const NOW: i64 = 1_767_323_045;
 const BODY: &str = r#"{"padCodes":["AC32010230001"]}"#;
 const V2: [(&str, &str); 2] = [("X-Access-Key", "AKTEST0123456789"), ("X-Timestamp", "1767323045")];
 
-/// A request, and the verdict on it.
+/// A request with its expected result.
 struct Case {
     name: &'static str,
     path: &'static str,

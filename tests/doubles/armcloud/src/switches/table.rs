@@ -1,8 +1,8 @@
-//! The names of all switches, their values, and what each does.
+//! The names of all switches, their values and their effects.
 
 use serde_json::Value;
 
-/// One switch.
+/// A switch.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) switch: Switch,
@@ -12,23 +12,24 @@ pub(crate) struct Row {
     pub(crate) doc: &'static str,
 }
 
-/// When a switch is looked at, and so what it can be limited to.
+/// The moment at which a switch is read, which determines its possible limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
-    /// With a request: for a pad, one that names it; for all, any.
+    /// With a request: a switch of a pad applies to requests that name the pad, and one for all
+    /// pads to any request.
     Call,
-    /// When a task is made; the task keeps it.
+    /// When a task is created; the task keeps the value.
     Task,
     /// When a command runs on the pad.
     Shell,
-    /// Whenever the pad is shown, or something of it takes its time.
+    /// When the pad is shown, or when an action of the pad takes its time.
     Pad,
-    /// Of the whole platform.
+    /// For the whole platform.
     Platform,
 }
 
 impl When {
-    /// Why some are not limited to calls.
+    /// Explains why the switch cannot be limited to calls.
     pub(super) fn why(self) -> &'static str {
         match self {
             Self::Shell => "it is looked at when a command runs",
@@ -39,21 +40,21 @@ impl When {
     }
 }
 
-/// What a switch can be set to, besides `false` and null, which leave it off.
+/// The form of a switch's value. Any switch can also be `false` or null, which turns it off.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Form {
     Flag,
-    /// With the usual time.
+    /// A number of milliseconds, with its default.
     Milliseconds(u64),
     Integer,
     Text,
     OneOf(&'static [&'static str]),
-    /// A list of some of these.
+    /// A list of some of these words.
     SomeOf(&'static [&'static str]),
 }
 
 impl Form {
-    /// What is allowed, in words.
+    /// Describes the allowed values.
     pub(crate) fn describe(self) -> String {
         match self {
             Self::Flag => "true or false".to_owned(),
@@ -65,7 +66,7 @@ impl Form {
         }
     }
 
-    /// The usual time.
+    /// Returns the default duration.
     pub(super) fn usual(self) -> u64 {
         if let Self::Milliseconds(usual) = self { usual } else { 0 }
     }

@@ -1,4 +1,4 @@
-//! `curl`, as far as an ordinary command uses it: one plain HTTP request, perhaps through a proxy.
+//! `curl`, as far as ordinary commands use it: one plain HTTP request, possibly through a proxy.
 
 use super::phone::{Failure, Phone};
 use crate::net::{self, Reply};
@@ -23,7 +23,7 @@ struct Options {
     agent: Option<String>,
 }
 
-/// Options with a value, by both of their names.
+/// The options with a value, by their short and long names.
 const VALUED: [(&str, &str); 9] = [
     ("-m", "--max-time"),
     ("", "--connect-timeout"),
@@ -75,7 +75,7 @@ pub(super) async fn run(phone: &Phone, arguments: &[String]) -> Result<(), Failu
     }
 }
 
-/// The transfer; where it fails, with the HTTP status that there was, or 0.
+/// Makes the transfer. A failure includes the HTTP status, or 0 if there was none.
 async fn transfer(phone: &Phone, options: &Options) -> Result<Reply, (Failure, u16)> {
     let failed = |status: u8, what: &str| (Failure::new(status, format!("curl: ({status}) {what}")), 0);
     let written = options.url.as_deref().unwrap_or_default();
@@ -130,7 +130,7 @@ async fn transfer(phone: &Phone, options: &Options) -> Result<Reply, (Failure, u
     }
 }
 
-/// A proxy's scheme, and where it is.
+/// Parses a proxy. Returns its scheme and its address.
 fn hop(written: &str, user: Option<String>) -> Result<(String, Hop), (Failure, u16)> {
     let text = if written.contains("://") { written.to_owned() } else { format!("http://{written}") };
     let unsupported = || (Failure::new(7, format!("curl: (7) Unsupported proxy scheme for '{written}'")), 0);
@@ -141,7 +141,7 @@ fn hop(written: &str, user: Option<String>) -> Result<(String, Hop), (Failure, u
     }
     let in_url = || format!("{}:{}", url.username(), url.password().unwrap_or_default());
     let login = user.or_else(|| (!url.username().is_empty()).then(in_url));
-    // The port of `http://` is dropped by the parser where it is the usual one.
+    // The parser drops the port of `http://` if it is the default port.
     let port = url.port().unwrap_or(if text.ends_with(":80") || text.ends_with(":80/") { 80 } else { 1080 });
     Ok((url.scheme().to_owned(), Hop { host: url.host_str().unwrap_or_default().to_owned(), port, login }))
 }
@@ -209,7 +209,7 @@ impl Options {
             "--max-time" | "--connect-timeout" => {
                 let message = format!("curl: option {long}: expected a proper numerical parameter");
                 let seconds = value.parse().map_err(|_| Failure::new(2, message))?;
-                // On one machine a connection is there at once, or not at all.
+                // On one machine, a connection succeeds or fails at once.
                 if long == "--max-time" {
                     self.max_time = Some(seconds);
                 }

@@ -1,4 +1,4 @@
-//! The phone that a tool runs on, and how a tool ends.
+//! The phone that a tool runs on, and the failure of a tool.
 
 use crate::net;
 use crate::traffic::{Hop, Journey, Way};
@@ -8,16 +8,16 @@ use std::io;
 use std::net::SocketAddr;
 use tokio::net::TcpStream;
 
-/// What the tools know of their phone, in the file that [`Self::VARIABLE`] names.
+/// The data about the phone for its tools, from the file that [`Self::VARIABLE`] names.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Phone {
     pub(crate) pad: String,
-    /// The URL of the double's own calls.
+    /// The URL of the double's control interface.
     pub(crate) control: String,
-    /// Those of `curl`, `wget` and `nc` that are there.
+    /// The tools among `curl`, `wget` and `nc` that the phone has.
     pub(crate) tools: Vec<String>,
     pub(crate) wget_refuses_quiet: bool,
-    /// Text by path; without one, the file cannot be read.
+    /// The text of each path; `None` if the file cannot be read.
     pub(crate) files: BTreeMap<String, Option<String>>,
     pub(crate) properties: BTreeMap<String, String>,
 }
@@ -30,7 +30,7 @@ impl Phone {
         serde_json::from_slice(&std::fs::read(path).ok()?).ok()
     }
 
-    /// Asks which way a request goes.
+    /// Asks the double for the route of a request.
     pub(super) async fn way(&self, host: &str, port: u16, proxy: Option<Hop>) -> io::Result<Way> {
         let journey = Journey { pad: self.pad.clone(), host: host.to_owned(), port, proxy };
         let body = serde_json::to_string(&journey)?;
@@ -44,7 +44,7 @@ impl Phone {
     }
 }
 
-/// How a tool ends: its exit status, and what it says of that on stderr.
+/// The failure of a tool: its exit status and its message on stderr.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Failure {
     pub(super) status: u8,

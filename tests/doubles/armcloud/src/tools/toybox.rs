@@ -53,7 +53,7 @@ fn cat(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
             None => fs::read(path).map_err(|_| failed(path, "No such file or directory")),
         };
         match text {
-            // Whoever reads may have gone.
+            // The reader may have closed the pipe.
             Ok(text) => drop(out.write_all(&text)),
             Err(failure) => {
                 eprintln!("{}", failure.message);
@@ -94,7 +94,7 @@ async fn wget(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let (host, port) = authority.split_once(':').unwrap_or((authority, "80"));
     let port: u16 = port.parse().map_err(|_| failed(format!("bad port: {port}")))?;
-    // As toybox has it, the host stands there without its port.
+    // Like toybox, it sends the host without its port.
     let request =
         format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: toybox wget/0.8.11\r\nConnection: close\r\n\r\n");
     let reply = match reach(phone, host, port).await.map_err(failed)? {
@@ -116,7 +116,8 @@ async fn wget(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
     written.map_err(|error| failed(error.to_string()))
 }
 
-/// Like toybox's, it closes its side once stdin ends, and goes on until the other side has closed as well.
+/// Runs `nc`. Like toybox's, it closes its side once stdin ends, and continues until the other side
+/// has closed too.
 async fn nc(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
     let failed = |what: String| Failure::new(1, format!("nc: {what}"));
     let Given { values, operands } = options("nc", arguments, &['4', 'n', 'v'], &['w', 'W', 'q'], &[])?;
@@ -163,9 +164,9 @@ async fn nc(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a connection comes to.
+/// The result of connecting.
 enum Reached {
-    /// With the header that a proxy adds.
+    /// The stream, and the address for the header that a proxy adds.
     Stream(TcpStream, Option<Ipv4Addr>),
     Told(Reply),
 }
@@ -182,7 +183,7 @@ async fn reach(phone: &Phone, host: &str, port: u16) -> Result<Reached, String> 
     }
 }
 
-/// Options that were given, and what is none.
+/// The options and the other arguments.
 #[derive(Debug, Default)]
 struct Given {
     values: Vec<(char, String)>,

@@ -1,20 +1,21 @@
-//! One pad: what it is, the condition that it is in, and the conditions that it was in, for lists that lag.
+//! One pad: its identity, its present condition, and its earlier conditions, for lists that lag.
 
 use crate::sign::hex;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// A list can show nothing that is older than this many changes of its pad.
+/// The number of earlier conditions of a pad that a lagging list can show.
 const REMEMBERED: usize = 32;
 
-/// The place of a pad in the fleet, from 0. It stays when the pad's code changes; its `equipmentId` is made of it.
+/// The place of a pad in the fleet, from 0. It stays the same when the pad's code changes;
+/// `equipmentId` is derived from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Seat(pub(crate) usize);
 
 impl Seat {
     const FIRST_EQUIPMENT: i64 = 5_000_001;
 
-    /// The purchased seat's number.
+    /// Returns the number of the purchased seat.
     pub(crate) fn equipment(self) -> i64 {
         Self::FIRST_EQUIPMENT + i64::try_from(self.0).unwrap_or(i64::MAX / 2)
     }
@@ -30,34 +31,35 @@ pub(crate) struct Pad {
     pub(crate) seat: Seat,
     pub(crate) kind: Kind,
     pub(crate) name: String,
-    /// `13`, `14` or the like.
+    /// The Android version, such as `13`.
     pub(crate) android: &'static str,
     pub(crate) model: &'static str,
-    /// When the fleet was made, in milliseconds of the Unix epoch, as all times here.
+    /// The time when the fleet was created, in milliseconds since the Unix epoch, as all times
+    /// here.
     pub(crate) created: u64,
     pub(crate) condition: Condition,
-    /// When the container started.
+    /// The start time of the container.
     pub(crate) started: u64,
-    /// How often it did since the fleet was made.
+    /// The number of container starts since the fleet was created.
     pub(crate) restarts: u64,
-    /// Tokens of the screen.
+    /// The tokens of the screen sessions.
     pub(crate) sessions: Vec<String>,
-    /// Conditions with the times until which they held.
+    /// Earlier conditions, each with the time at which it ended.
     pub(crate) before: Vec<(u64, Condition)>,
 }
 
-/// What an account has bought.
+/// The payment model of a pad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// By the month: it cannot be turned off.
+    /// Paid by the month: it cannot be turned off.
     Ordinary,
-    /// By the hour: `timingPadOn` and `timingPadOff`.
+    /// Paid by the hour: `timingPadOn` and `timingPadOff`.
     Timing,
-    /// With its storage in the network: `batch/boot/on` and `batch/off`.
+    /// With network storage: `batch/boot/on` and `batch/off`.
     NetStorage,
 }
 
-/// What can be read of a pad, and changes.
+/// The readable state of a pad that changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Condition {
     pub(crate) pad_status: i64,
@@ -66,21 +68,22 @@ pub(crate) struct Condition {
     pub(crate) proxy: Option<Proxy>,
 }
 
-/// What `setProxy` has set.
+/// The proxy set by `setProxy`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Proxy {
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// `socks5`, `http-relay`, or whatever was sent.
+    /// `socks5`, `http-relay`, or any other text that was sent.
     pub(crate) scheme: String,
     /// `user:password`, each possibly empty.
     pub(crate) login: Option<String>,
-    /// Hosts that are reached directly.
+    /// Hosts that the pad reaches without the proxy.
     pub(crate) bypass: Vec<String>,
 }
 
 impl Proxy {
-    /// Without the password: `login` is the SHA-256 of `user:password` in hexadecimal digits, or null.
+    /// Shows the proxy without its password: `login` is SHA-256 of `user:password` in hexadecimal
+    /// digits, or null.
     pub(crate) fn show(&self) -> Value {
         let Self { host, port, scheme, login, bypass: _ } = self;
         let login = login.as_ref().map(|login| hex(&Sha256::digest(login.as_bytes())));
@@ -89,12 +92,12 @@ impl Proxy {
 }
 
 impl Pad {
-    /// Running, and reachable for commands.
+    /// Returns true if the pad is running and reachable for commands.
     pub(crate) fn is_up(&self) -> bool {
         self.condition.pad_status == 10 && self.condition.online
     }
 
-    /// Changes its condition, and remembers the one before.
+    /// Changes the condition, and stores the previous one.
     pub(crate) fn change(&mut self, now: u64, change: impl FnOnce(&mut Condition)) {
         let before = self.condition.clone();
         change(&mut self.condition);
@@ -106,13 +109,14 @@ impl Pad {
         }
     }
 
-    /// Its container starts. Two starts never show the same time, which is read in hundredths of a second.
+    /// Starts the container. Two starts never show the same time, which is read in hundredths of a
+    /// second.
     pub(crate) fn start(&mut self, now: u64) {
         self.started = now.max(self.started + 20);
         self.restarts += 1;
     }
 
-    /// The condition that held at a time.
+    /// Returns the condition at a time.
     pub(crate) fn at(&self, time: u64) -> &Condition {
         self.before.iter().find(|(until, _)| *until > time).map_or(&self.condition, |(_, condition)| condition)
     }

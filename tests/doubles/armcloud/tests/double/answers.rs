@@ -1,11 +1,11 @@
-//! What is done to a request and to its answer: by each switch of a call.
+//! The effect of each switch of a call on a request and its answer.
 
 use crate::harness::{ARMCLOUD, Double, VMOS, json_of};
 use reqwest::Response;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// What a client sees of a restart, and whether it happened.
+/// The client's view of a restart; `did` is true if the restart happened.
 struct Case {
     switches: Value,
     seen: &'static str,
@@ -76,7 +76,7 @@ async fn each_switch_of_a_call_shows_in_the_answer_and_acts_or_does_not() {
             Err(_) => "late".to_owned(),
         };
         assert_eq!(answer, seen, "{switches}");
-        // A restart that follows ends after whatever came before it.
+        // A second restart ends after everything that came before it.
         double.set(&pad, json!({})).await;
         let task = double.submit("restart", &pad, json!({})).await;
         double.ended(task).await;

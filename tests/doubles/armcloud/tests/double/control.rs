@@ -1,4 +1,4 @@
-//! What tests set and read of the double itself.
+//! The control interface, as tests use it.
 
 use crate::harness::Double;
 use serde_json::json;
@@ -97,7 +97,7 @@ async fn the_journal_says_of_each_request_what_became_of_it_and_is_also_a_file()
     );
     assert_eq!(dropped["tasks"].as_array().unwrap().len(), 1);
     let command = entries.iter().find(|entry| entry["operation"] == "command");
-    // A pad that is still offline runs nothing.
+    // A pad that is still offline does not run the command.
     assert!(command.is_none_or(|command| command["script"] == "echo 'a word'"));
     let later = double.get(&format!("journal?after={last}")).await;
     assert_eq!(later["entries"][0]["n"], last + 1);

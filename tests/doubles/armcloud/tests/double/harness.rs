@@ -1,4 +1,5 @@
-//! A running double, a client that signs, and an echo that says who asked.
+//! A running double, a client that signs, and an echo server that reports the address of its
+//! client.
 
 use reqwest::{Client, Response};
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ use tokio::net::TcpListener;
 pub(crate) const VMOS: &str = "/vcpcloud/api/padApi";
 pub(crate) const ARMCLOUD: &str = "/openapi/open";
 
-/// The program, which ends with the test.
+/// The program. It stops at the end of the test.
 pub(crate) struct Double {
     inner: driver::DoubleProcess,
     pub(crate) pads: Vec<String>,
@@ -30,7 +31,7 @@ impl Deref for Double {
 }
 
 impl Double {
-    /// Starts it with short times and these further flags.
+    /// Starts it with short durations and these additional flags.
     pub(crate) async fn start(flags: &[&str]) -> Self {
         let times = ["task_ms=20", "restart_ms=40", "online_ms=40", "power_ms=20", "command_ms=5"];
         let flags: Vec<_> = times.iter().flat_map(|time| ["--set", time]).chain(flags.iter().copied()).collect();
@@ -47,12 +48,14 @@ impl Double {
         Self { pads, proxies: list("proxies"), inner, http }
     }
 
-    /// Sends a request under `/vcpcloud/api/padApi`, signed by V2; the error is the transport's.
+    /// Sends a request under `/vcpcloud/api/padApi`, signed by V2. The error is that of the
+    /// transport.
     pub(crate) async fn send(&self, endpoint: &str, body: &Value) -> reqwest::Result<Response> {
         self.send_to(&format!("{VMOS}/{endpoint}"), body, 0).await
     }
 
-    /// The same for any path; ARMCloud's are signed by its own scheme. The signer's clock is `late` seconds behind.
+    /// Sends a request to any path; a path of ARMCloud is signed by its own scheme. The signer's
+    /// clock is `late` seconds behind.
     pub(crate) async fn send_to(&self, path: &str, body: &Value, late: u64) -> reqwest::Result<Response> {
         let body = body.to_string();
         let time = SystemTime::now().duration_since(UNIX_EPOCH).expect("as documented").as_secs() - late;
@@ -69,7 +72,7 @@ impl Double {
         request.body(body).send().await
     }
 
-    /// The envelope of an answer.
+    /// Calls an endpoint. Returns the envelope of the answer.
     pub(crate) async fn call(&self, endpoint: &str, body: &Value) -> Value {
         json_of(self.send(endpoint, body).await.expect("an answer")).await
     }
@@ -78,7 +81,7 @@ impl Double {
         json_of(self.send_to(path, body, 0).await.expect("an answer")).await
     }
 
-    /// Submits something for a pad that is accepted; answers with the id of its task.
+    /// Submits an operation for a pad, which must be accepted. Returns the id of its task.
     pub(crate) async fn submit(&self, endpoint: &str, pad: &str, more: Value) -> u64 {
         let mut body = json!({"padCodes": [pad]});
         body.as_object_mut().expect("as documented").extend(more.as_object().expect("as documented").clone());
@@ -96,7 +99,7 @@ impl Double {
             .clone()
     }
 
-    /// Calls until the answer is as wanted, for a minute.
+    /// Repeats a call until the answer is as wanted, for up to a minute.
     pub(crate) async fn until(&self, endpoint: &str, body: &Value, wanted: impl Fn(&Value) -> bool) -> Value {
         let polled = async {
             loop {
@@ -109,7 +112,7 @@ impl Double {
         tokio::time::timeout(Duration::from_secs(60), polled).await.expect("within a minute")
     }
 
-    /// Runs a script on a pad; answers with its output.
+    /// Runs a script on a pad. Returns its output.
     pub(crate) async fn shell(&self, pad: &str, script: &str) -> String {
         let task = self.submit("asyncCmd", pad, json!({"scriptContent": script})).await;
         let ended = self.ended(task).await;
@@ -117,12 +120,12 @@ impl Double {
         ended["taskResult"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Sets the switches of a pad, and no others of it.
+    /// Sets the switches of a pad, and turns its other switches off.
     pub(crate) async fn set(&self, pad: &str, switches: Value) {
         self.switch(Some(pad), &switches).await.expect("switches");
     }
 
-    /// Sets the switches of all.
+    /// Sets the switches for all pads.
     pub(crate) async fn set_all(&self, switches: Value) {
         self.switch(None, &switches).await.expect("switches");
     }
@@ -140,18 +143,18 @@ impl Double {
         self.inner.get(path).await.expect("JSON")
     }
 
-    /// What the double says of a pad.
+    /// Returns the state of a pad from the control interface.
     pub(crate) async fn truth(&self, pad: &str) -> Value {
         self.get(&format!("pads/{pad}")).await
     }
 
-    /// Waits until something was done to a pad, for a minute.
+    /// Waits until the journal has an effect on a pad, for up to a minute.
     pub(crate) async fn acted(&self, pad: &str) {
         let acted = async { while self.did(pad).await.is_empty() {} };
         tokio::time::timeout(Duration::from_secs(60), acted).await.expect("within a minute");
     }
 
-    /// What was really done to a pad, in order: each operation.
+    /// Returns the operations that took effect on a pad, in order.
     pub(crate) async fn did(&self, pad: &str) -> Vec<String> {
         let entries = self.journal(0).await.expect("as documented");
         let own = entries.iter().filter(|entry| entry["kind"] == "did" && entry["pad"] == pad);
@@ -159,7 +162,7 @@ impl Double {
     }
 }
 
-/// An HTTP server that answers everyone with the address that it sees, and remembers what was sent.
+/// An HTTP server that answers with the client's address, and stores the requests.
 pub(crate) struct Echo {
     pub(crate) address: SocketAddr,
     pub(crate) seen: Arc<Mutex<Vec<String>>>,

@@ -1,4 +1,4 @@
-//! Operations as the platform mostly does them, and what lists show of them.
+//! Operations in the platform's usual way, and their effect on lists.
 
 use crate::harness::{ARMCLOUD, Double};
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ async fn a_pad_that_starts_again_is_not_online_before_its_last_start_is() {
     restart(pad).await;
     double.set(pad, json!({"online_ms": 600_000})).await;
     restart(pad).await;
-    // It comes online later than the first start would.
+    // The other pad comes online later than the first start of this pad would.
     restart(other).await;
     double.until("userPadList", &json!({"padCode": other}), |answer| answer["data"][0]["cvmStatus"] == 100).await;
     assert_eq!(double.truth(pad).await["online"], false);

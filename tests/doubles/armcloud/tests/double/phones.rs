@@ -1,4 +1,4 @@
-//! A phone's shell: its tools, where its requests leave from, and what its files say.
+//! A phone's shell: its tools, the source addresses of its requests, and its files.
 
 use crate::harness::{Double, Echo};
 use armcloud_double::addresses::{of_pad, of_proxy, of_rotating_proxy};
@@ -79,7 +79,7 @@ async fn curl_does_what_an_ordinary_command_asks_of_it_and_fails_as_the_real_one
         let output = double.shell(&double.pads[0], &to(&echo, script)).await;
         let same =
             output == expected || output.chars().filter(|c| *c != '\n').eq(expected.chars().filter(|c| *c != '\n'));
-        // stdout and stderr of one tool come in either order.
+        // The stdout and stderr of one tool may come in either order.
         let mixed = script.contains("-w '%{http_code}';") && output.len() == expected.len();
         assert!(same || mixed, "{script}: {output}");
     }

@@ -54,7 +54,7 @@ fn port(proxy: &Value) -> u16 {
     u16::try_from(proxy["port"].as_u64().expect("a port")).expect("a port")
 }
 
-/// The status and the body, or 0 where there is no answer.
+/// Sends a GET through a proxy. Returns status and body; the status is 0 without an answer.
 async fn over_http(port: u16, url: &str, login: Option<(&str, &str)>) -> (u16, String) {
     let proxy = Proxy::all(format!("http://127.0.0.1:{port}")).expect("a proxy");
     let proxy = login.into_iter().fold(proxy, |proxy, (user, password)| proxy.basic_auth(user, password));
@@ -95,7 +95,7 @@ async fn tunnelled(port: u16, echo: &Echo) -> String {
     asked(stream).await.unwrap_or_default()
 }
 
-/// The last line of what a server answers.
+/// Sends a GET on a stream. Returns the last line of the answer.
 async fn asked(mut stream: TcpStream) -> Option<String> {
     stream.write_all(b"GET / HTTP/1.1\r\nHost: echo\r\n\r\n").await.ok()?;
     let mut answer = String::new();

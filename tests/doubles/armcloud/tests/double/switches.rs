@@ -1,11 +1,13 @@
-//! The switches of tasks, of pads and of the platform, each with what it changes; and that none is without a test.
+//! The switches of tasks, of pads and of the platform, each with its effect. Every switch must have
+//! a test.
 
 use crate::harness::Double;
 use serde_json::{Value, json};
 
 const FOREVER: u64 = 600_000;
 
-/// What becomes of a restart: the status of its task, whether it happened, and what is shown of the task.
+/// The switches for a restart, and the expected status of its task; `did` is true if the restart
+/// happens.
 struct Case {
     switches: Value,
     status: i64,
@@ -47,7 +49,7 @@ async fn tasks_end_as_they_are_switched_and_act_or_do_not() {
         if did {
             double.acted(pad).await;
         }
-        // What begins later and ends leaves no doubt that the first stays as it is.
+        // A later task ends after anything that the first one could still do.
         double.set(pad, json!({})).await;
         let later = double.submit("setProxy", pad, json!({"enable": false})).await;
         double.ended(later).await;
@@ -240,7 +242,7 @@ async fn power_of_a_timing_pad_answers_with_tasks_and_a_refusal_says_what_it_is_
     assert_eq!(double.call("padInfo", &json!({"padCode": double.pads[0]})).await["msg"], "country is not supported");
 }
 
-/// A switch that is added stands in a test, too.
+/// A new switch must occur in a test.
 #[tokio::test]
 async fn every_switch_is_shown_by_a_test() {
     let double = Double::start(&[]).await;
