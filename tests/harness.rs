@@ -138,12 +138,12 @@ impl Server {
         outcome(&answer)
     }
 
-    /// The audit trail once its writer has flushed all that was written before.
+    /// Returns the audit trail, once its writer has flushed all earlier lines.
     pub(crate) async fn audit(self) -> String {
         self.inner.into_audit().await
     }
 
-    /// Lets time go by until a task has ended: what it is then.
+    /// Lets time pass until a task has ended. Returns the task.
     pub(crate) async fn end(&self, key: &Key, task_id: &Value) -> Value {
         for _ in 0..200 {
             let task =
@@ -156,14 +156,14 @@ impl Server {
         panic!("{task_id} never ends");
     }
 
-    /// The tools that a key is shown.
+    /// Returns the tools that a key is shown.
     pub(crate) async fn list(&self, key: &Key) -> Vec<Value> {
         let answer = self.rpc(key, "tools/list", json!({})).await;
         answer["result"]["tools"].as_array().cloned().unwrap_or_default()
     }
 }
 
-/// Status and JSON of a response.
+/// Returns status and JSON of a response.
 pub(crate) async fn read(response: Response) -> (u16, Value) {
     let status = response.status().as_u16();
     let bytes = response.bytes().await.expect("a whole body");
@@ -171,18 +171,18 @@ pub(crate) async fn read(response: Response) -> (u16, Value) {
     (status, json)
 }
 
-/// The one text item of a tool's answer, as JSON: the result, or the failure.
+/// Reads the only text item of a tool's answer as JSON: the result or the failure.
 pub(crate) fn outcome(answer: &Value) -> Result<Value, Value> {
     driver::outcome(answer).expect("an answer of a tool")
 }
 
-/// Writes a file that others may read as far as `mode` says.
+/// Writes a file with these permission bits.
 pub(crate) fn write(path: &Path, text: &str, mode: u32) {
     fs::write(path, text).expect("written");
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("changed");
 }
 
-/// Every set of permissions that can be granted, with the names that were granted.
+/// Returns every set of permissions that can be granted, with the granted names.
 pub(crate) fn every_permission_set(catalogue: &'static Catalogue) -> Vec<(String, PermissionSet)> {
     let all = catalogue.permissions;
     let subset = |bits: usize| {

@@ -197,7 +197,8 @@ async fn refusals_come_in_the_order_of_the_pipeline() {
     let tenants = || vec![Tenant::with(nobody), Tenant::with(all), Tenant { grants: own.clone(), ..Tenant::with(all) }];
     let (phones, phone_keys) = mute_phones(tenants()).await;
     let (shop, shop_keys) = shop(tenants()).await;
-    // The contract, a server, and targets: offering everything, offering nothing, absent, unreachable.
+    // Contract, server, and targets: one that offers all, one that offers nothing, one that does
+    // not exist, one unreachable.
     let worlds = [
         (spec("../../spec"), phones, phone_keys, ["phone-0000001", "", "phone-9999999", ""]),
         (spec("../../tests/services/print_shop/spec"), shop, shop_keys, ["p-1", "p-2", "p-9", "p-gone"]),

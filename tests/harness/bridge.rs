@@ -1,4 +1,5 @@
-//! The bridge as a client starts it: lines to its standard input, lines from its standard output, and what it tells people.
+//! The bridge as a client starts it: its standard input and output, and its messages for people on
+//! standard error.
 
 use crate::harness::Key;
 use crate::harness::program::binary;
@@ -12,26 +13,26 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-/// A running bridge. It ends with the test.
+/// A running bridge. It stops at the end of the test.
 pub(crate) struct Bridge {
     child: Child,
     input: Option<ChildStdin>,
     output: Option<Lines<BufReader<ChildStdout>>>,
     errors: PathBuf,
-    /// How much of what people are told was read.
+    /// The number of bytes of its messages that the test has read.
     told: usize,
-    /// Must stand in nothing that it writes.
+    /// A secret that its output must not contain.
     secret: String,
     _home: TempDir,
 }
 
-/// How a bridge is started.
+/// The settings for starting a bridge.
 pub(crate) struct Start<'a> {
     pub(crate) url: &'a str,
-    /// Flags beside the URL.
+    /// Flags in addition to the URL.
     pub(crate) flags: &'a [&'a OsStr],
     pub(crate) environment: &'a [(&'a str, &'a str)],
-    /// Must stand in nothing that it writes.
+    /// A secret that its output must not contain.
     pub(crate) secret: &'a str,
 }
 
@@ -68,7 +69,7 @@ impl Bridge {
         Self { child, input, output, errors, told: 0, secret: secret.to_owned(), _home: home }
     }
 
-    /// The two streams, for a client that brings its own transport.
+    /// Returns the two streams, for a client with its own transport.
     pub(crate) fn streams(&mut self) -> (ChildStdout, ChildStdin) {
         let output = self.output.take().expect("its output").into_inner().into_inner();
         (output, self.input.take().expect("its input"))
@@ -79,7 +80,8 @@ impl Bridge {
         self.input.as_mut().expect("its input").write_all(line.as_bytes()).await.expect("it reads");
     }
 
-    /// The next line, which must be JSON. That none comes shows in a minute; no other time is measured.
+    /// Reads the next line, which must be JSON. A missing line shows after a minute; this is the
+    /// only time limit.
     pub(crate) async fn next(&mut self) -> Value {
         let line = self.output.as_mut().expect("its output").next_line();
         let line = tokio::time::timeout(Duration::from_secs(60), line).await.expect("an answer");
@@ -88,13 +90,14 @@ impl Bridge {
         serde_json::from_str(&line).expect("JSON")
     }
 
-    /// The answer to one line.
+    /// Sends one line and reads the answer.
     pub(crate) async fn ask(&mut self, line: impl AsRef<str>) -> Value {
         self.send(line).await;
         self.next().await
     }
 
-    /// What people were told since this was last asked. It is told before the answer.
+    /// Returns the messages for people since the last call. The bridge writes a message before the
+    /// answer.
     pub(crate) fn told(&mut self) -> String {
         let all = self.all_told();
         let new = all[self.told..].to_owned();
@@ -108,7 +111,7 @@ impl Bridge {
         all
     }
 
-    /// Ends its input: the lines that it still writes, and how it ends.
+    /// Closes its input. Returns its remaining lines and its exit status.
     pub(crate) async fn end(&mut self) -> (Vec<String>, ExitStatus) {
         self.input = None;
         let mut rest = Vec::new();
@@ -118,7 +121,7 @@ impl Bridge {
         (rest, self.exit().await)
     }
 
-    /// Closes its output, as a client that has died.
+    /// Closes its output, as if the client had died.
     pub(crate) fn deafen(&mut self) {
         self.output = None;
     }

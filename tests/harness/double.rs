@@ -1,11 +1,11 @@
-//! The double of ARMCloud as a program, and what a test tells it and asks of it.
+//! The double of ARMCloud as a process, with helpers to control and read it.
 
 use crate::harness::program::binary;
 use serde_json::Value;
 use std::ops::Deref;
 use tempfile::TempDir;
 
-/// A running double. It ends with the test.
+/// A running double. It stops at the end of the test.
 pub(crate) struct Double(driver::DoubleProcess);
 
 /// The credentials of its account.
@@ -19,7 +19,7 @@ impl Deref for Double {
 }
 
 impl Double {
-    /// Starts a double with so many pads.
+    /// Starts a double with that number of pads.
     pub(crate) async fn start(pads: u32, flags: &[&str]) -> Self {
         let program = binary().with_file_name("armcloud-double");
         let pads = pads.to_string();
@@ -28,7 +28,7 @@ impl Double {
         Self(started.expect("`cargo build --package armcloud-double` makes the double"))
     }
 
-    /// The codes of all pads, in the order of the fleet.
+    /// Returns the codes of all pads, in the order of the fleet.
     pub(crate) async fn codes(&self) -> Vec<String> {
         self.0.codes().await.expect("codes")
     }
@@ -38,13 +38,13 @@ impl Double {
         self.0.switch(pad, switches).await.expect("switches");
     }
 
-    /// The lines of its journal of one kind, on one pad.
+    /// Returns the journal lines of one kind on one pad.
     pub(crate) async fn journal(&self, kind: &str, pad: &str) -> Vec<Value> {
         let lines = self.0.journal(0).await.expect("lines").into_iter();
         lines.filter(|line| line["kind"] == kind && line["pad"] == pad).collect()
     }
 
-    /// The requests to an endpoint of which the name ends so, in their order.
+    /// Returns the requests to the endpoints whose name ends with `endpoint`, in order.
     pub(crate) async fn requests(&self, endpoint: &str) -> Vec<Value> {
         let is_one = |line: &Value| {
             line["kind"] == "request" && line["endpoint"].as_str().is_some_and(|name| name.ends_with(endpoint))
@@ -52,14 +52,15 @@ impl Double {
         self.0.journal(0).await.expect("lines").into_iter().filter(is_one).collect()
     }
 
-    /// Gives a seat another pad: the code of that.
+    /// Puts a new pad in place of this one. Returns the code of the new pad.
     pub(crate) async fn replace(&self, pad: &str) -> String {
         let told = self.post(&format!("pads/{pad}/replace")).await.expect("JSON");
         told["new"].as_str().expect("a code").to_owned()
     }
 }
 
-/// The table of the configuration for a double, with the credentials in files of that folder. It limits calls hardly at all.
+/// Returns a configuration table for a double, with the credentials in files of that folder. Its
+/// limits on calls are so high that tests do not reach them.
 pub(crate) fn table(name: &str, double: &Double, folder: &TempDir) -> String {
     let table = double.table(name, folder.path()).expect("written");
     format!("{table}requests-per-second = 1000\nrequests-per-minute = 60000\nconcurrent = 64\n")

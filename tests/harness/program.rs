@@ -1,4 +1,4 @@
-//! The program itself, started as users start it, and the commands of its operator.
+//! The program as users start it, and the commands of its operator.
 
 use crate::harness::Key;
 use driver::{Operator, Start, exchange};
@@ -10,10 +10,10 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// The flags of a program that is watched.
+/// The flags that turn on the monitor and its logs.
 pub(crate) const WATCHED: &[&str] = &["--admin-listen", "127.0.0.1:0", "--log-format", "json"];
 
-/// The program, running. It ends with the test.
+/// The running program. It stops at the end of the test.
 pub(crate) struct Program {
     inner: driver::Instance,
     pub(crate) data: PathBuf,
@@ -33,12 +33,14 @@ impl DerefMut for Program {
     }
 }
 
-/// The program: the one that the environment names, or the one that cargo has built with these tests.
+/// Returns the path of the program: from the environment, or the one that cargo built with these
+/// tests.
 pub(crate) fn binary() -> PathBuf {
     std::env::var_os("PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_cloudphone").into(), PathBuf::from)
 }
 
-/// A start of the program in this folder. The first one there makes the keys of `demo` and of `demo-read`.
+/// Prepares a start of the program in this folder. The first start in a folder creates the keys of
+/// `demo` and `demo-read`.
 pub(crate) fn start(home: &TempDir) -> Start {
     Start::new(binary(), home.path()).flags(&["--demo"])
 }
@@ -49,36 +51,36 @@ impl Program {
         Self::start_by(|start| start.flags(flags)).await
     }
 
-    /// Starts it in a new folder in another way than usual.
+    /// Starts it in a new folder with a changed start.
     pub(crate) async fn start_by(way: impl FnOnce(Start) -> Start) -> Self {
         let home = Arc::new(TempDir::new().expect("a temporary folder"));
         let start = way(start(&home));
         Self::started(home, start).await
     }
 
-    /// Starts another one in the folder of this one, which has ended.
+    /// Starts it again in the same folder, after it has ended.
     pub(crate) async fn again(&self, flags: &[&str]) -> Self {
         Self::start_at(Arc::clone(&self.home), flags).await
     }
 
-    /// Starts it in this folder, where an earlier one may have been.
+    /// Starts it in this folder, which an earlier program may have used.
     pub(crate) async fn start_at(home: Arc<TempDir>, flags: &[&str]) -> Self {
         let start = start(&home).flags(flags);
         Self::started(home, start).await
     }
 
-    /// Starts it as `start` says.
+    /// Starts it with the settings of `start`.
     pub(crate) async fn started(home: Arc<TempDir>, start: Start) -> Self {
         let inner = start.ready().await.expect("it starts");
         Self { data: inner.operator.data.clone(), inner, home }
     }
 
-    /// What a tool answers.
+    /// Calls a tool. Returns its result or its failure.
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Value> {
         self.inner.call(tool, &arguments).await.expect("an answer")
     }
 
-    /// What a task is at its end.
+    /// Waits for the end of a task. Returns the task.
     pub(crate) async fn task(&self, id: &Value) -> Value {
         for _ in 0..10 {
             let asked = json!({"task_id": id, "wait_seconds": 50});
@@ -90,45 +92,45 @@ impl Program {
         panic!("{id} never ends");
     }
 
-    /// The status that those credentials are answered with.
+    /// Returns the HTTP status of a request with those credentials.
     pub(crate) async fn status(&self, id: &str, secret: &str) -> u16 {
         let key = Key { id: id.to_owned(), secret: secret.to_owned() };
         let ping = key.request(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, "connection: close\r\n");
         exchange(self.address, ping.as_bytes()).await.expect("an answer").status
     }
 
-    /// Where it is watched.
+    /// Returns the URL of its monitor.
     pub(crate) fn monitor(&self) -> &str {
         self.monitor.as_deref().expect("the monitor's URL")
     }
 
-    /// What it has logged.
+    /// Returns its log.
     pub(crate) fn log(&self) -> String {
         self.inner.log().expect("a log")
     }
 
-    /// Names it to the system.
+    /// Returns its process id.
     pub(crate) fn id(&self) -> u32 {
         self.inner.id().expect("it runs")
     }
 
-    /// Ends it with SIGKILL.
+    /// Kills it with SIGKILL.
     pub(crate) async fn kill(&mut self) {
         self.inner.kill().await.expect("it ran");
     }
 
-    /// Asks it to end, as an operator does.
+    /// Asks it to stop, as an operator does.
     pub(crate) async fn ask_to_stop(&self) {
         self.signal("TERM").await.expect("it runs");
     }
 
-    /// The same, and waits for its end.
+    /// Asks it to stop, and waits for its end.
     pub(crate) async fn stop(&mut self) {
         self.ask_to_stop().await;
         self.ended().await;
     }
 
-    /// Waits until it has ended as it should.
+    /// Waits for its end, which must be a success.
     pub(crate) async fn ended(&mut self) {
         let (status, last) = self.end().await.expect("text");
         assert!(status.success() && last.is_empty(), "{status} {last}{}", self.log());
@@ -139,15 +141,15 @@ fn operator(data: &Path) -> Operator {
     Operator { program: binary(), data: data.to_owned() }
 }
 
-/// Runs one command on a data folder: exit code, and all that it prints.
+/// Runs one command on a data folder. Returns the exit code, and the whole output.
 pub(crate) async fn operate(data: &Path, line: &str) -> (i32, String) {
     operator(data).run(line.split(' ')).await.expect("the program runs")
 }
 
-/// Starts the program with flags with which it must refuse to: all that it says.
+/// Starts the program with flags that it must refuse. Returns its standard error.
 pub(crate) async fn refused(flags: &[&str]) -> String {
     let output = Command::new(binary()).args(flags).kill_on_drop(true).output();
-    // That it serves after all shows in a minute; no other time is measured.
+    // A program that serves in spite of them shows after a minute; this is the only time limit.
     let output = tokio::time::timeout(Duration::from_secs(60), output).await.expect("it is refused");
     let output = output.expect("the program runs");
     let said = String::from_utf8(output.stderr).expect("text");
@@ -155,17 +157,18 @@ pub(crate) async fn refused(flags: &[&str]) -> String {
     said
 }
 
-/// The JSON that a command prints.
+/// Runs a command. Returns its JSON output.
 pub(crate) async fn json_of(data: &Path, line: &str) -> Value {
     operator(data).json(line.split(' ')).await.expect("JSON")
 }
 
-/// A new key of an application.
+/// Creates a key for an application.
 pub(crate) async fn key_of(data: &Path, application: &str) -> Key {
     operator(data).key(application).await.expect("a key")
 }
 
-/// Text without what is different each time: digits of ids, secrets and times become `0`, and runs of blanks one.
+/// Returns the text without the parts that differ from run to run: digits of ids, secrets and times
+/// become `0`, and several blanks become one.
 pub(crate) fn steady(text: &str, folder: &Path) -> String {
     let text = text.replace(&folder.display().to_string(), "DATA");
     let word = |word: &str| {
@@ -180,13 +183,13 @@ pub(crate) fn steady(text: &str, folder: &Path) -> String {
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Status, media type and text of an answer.
+/// Sends a GET. Returns status, media type and text of the answer.
 pub(crate) async fn get(url: &str) -> (u16, String, String) {
     let answer = driver::get(url).await.expect("an answer");
     (answer.status, answer.header("content-type").expect("a type").to_owned(), answer.body)
 }
 
-/// Asks until the answer has that status: its text.
+/// Repeats a GET until the answer has that status. Returns its text.
 pub(crate) async fn until(url: &str, status: u16) -> String {
     for _ in 0..600 {
         match get(url).await {

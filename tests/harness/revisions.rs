@@ -5,7 +5,8 @@ use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use toolwarrant_core::revision::Revision;
 
-/// The headers of a request in a revision. Without a handshake they repeat the body.
+/// Returns the headers of a request in a revision. In a revision without a handshake they repeat
+/// parts of the body.
 pub(crate) fn headers(revision: Revision, body: &Value) -> Vec<(&'static str, String)> {
     let mut headers = vec![("mcp-protocol-version", revision.features().name.to_owned())];
     if !revision.features().handshake {
@@ -16,7 +17,8 @@ pub(crate) fn headers(revision: Revision, body: &Value) -> Vec<(&'static str, St
     headers
 }
 
-/// The body of a request with id 1 in a revision. Without a handshake it says which revision it is of, and what the client can do.
+/// Returns the body of a request with id 1. In a revision without a handshake it states the
+/// revision, and the capabilities of the client.
 pub(crate) fn body(revision: Revision, method: &str, mut params: Value) -> Value {
     if !revision.features().handshake {
         params["_meta"] = json!({
@@ -28,13 +30,13 @@ pub(crate) fn body(revision: Revision, method: &str, mut params: Value) -> Value
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 }
 
-/// The answer to a request in a revision.
+/// Sends a request in a revision. Returns status and answer.
 pub(crate) async fn ask(server: &Server, key: &Key, revision: Revision, method: &str, params: Value) -> (u16, Value) {
     let body = body(revision, method, params);
     send(server.post(key), &headers(revision, &body), &body).await
 }
 
-/// The answer to a request with this body.
+/// Sends a request with this body. Returns status and answer.
 pub(crate) async fn send(mut request: RequestBuilder, headers: &[(&str, String)], body: &Value) -> (u16, Value) {
     for (name, value) in headers {
         request = request.header(*name, value);

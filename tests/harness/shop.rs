@@ -1,5 +1,6 @@
-//! The print shop as a second contract for the tests of the framework, with what no honest shop has: a printer that makes its
-//! handler panic, one that never answers, and writes that never end.
+//! The print shop as a second contract for tests of the framework. It has three faults that a real
+//! shop does not have: a printer whose handler panics, a printer that never answers, and writes
+//! that never end.
 
 pub(crate) use print_shop::contract::{CATALOGUE, Contract};
 
@@ -24,7 +25,8 @@ pub(crate) async fn shop(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
     serve(|clock| (Contract(Arc::new(parts(clock))), Arc::new(Mute)), tenants).await
 }
 
-/// The shop with two printers more: `p-bug` makes a handler panic, `p-slow` has it wait for ever. Else they are as `p-1`.
+/// The shop with two more printers: `p-bug` makes a handler panic, `p-slow` makes it wait forever.
+/// Otherwise they equal `p-1`.
 pub(crate) struct Unruly(Shop);
 
 impl Resource<PrinterId> for Unruly {
@@ -122,7 +124,7 @@ impl FloorTools for Unruly {
     }
 }
 
-/// Takes every write and says no more.
+/// An executor that accepts every write and never reports its end.
 pub(crate) struct Mute;
 
 impl Executor for Mute {

@@ -1,4 +1,5 @@
-//! A client of `/v1` that writes its requests octet by octet, so that a test decides what is signed and what is sent.
+//! A client of `/v1` that writes its requests octet by octet, so that a test controls the signed
+//! and the sent request.
 
 use crate::harness::{Key, Server};
 use anyhow::Result;
@@ -16,17 +17,17 @@ pub(crate) struct Signed {
     pub(crate) timestamp: String,
     pub(crate) nonce: String,
     pub(crate) method: &'static str,
-    /// As on the request line.
+    /// The target on the request line.
     pub(crate) target: String,
-    /// What is signed in place of path and query.
+    /// The path and query to sign, if they differ from the target.
     pub(crate) signed_target: Option<String>,
     pub(crate) idempotency_key: String,
     pub(crate) body: String,
-    /// Further header lines, or others in place of those that are made.
+    /// Additional header lines; a line with a generated name replaces the generated one.
     pub(crate) headers: Vec<(&'static str, String)>,
 }
 
-/// What came back.
+/// The answer to a signed request.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -41,7 +42,7 @@ impl Answer {
 }
 
 impl Signed {
-    /// A request that is signed at `now`, in Unix seconds.
+    /// Makes a request that is signed at `now`, in Unix seconds.
     pub(crate) fn at(now: u64, key: &Key, method: &'static str, target: &str) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self {
@@ -70,7 +71,7 @@ impl Signed {
         self
     }
 
-    /// The octets of the request.
+    /// Returns the octets of the request.
     pub(crate) fn octets(&self) -> Vec<u8> {
         let Self { key, timestamp, nonce, method, target, signed_target, idempotency_key, body, headers } = self;
         let signed = signed_target.as_ref().unwrap_or(target);
@@ -105,7 +106,7 @@ impl Signed {
             lines.extend([("content-type", "application/json".to_owned()), ("content-length", body.len().to_string())]);
         }
         lines.retain(|(name, _)| headers.iter().all(|(other, _)| other != name));
-        // A header whose value is `-` is left out.
+        // A header with the value `-` is removed.
         lines.extend(headers.iter().filter(|(_, value)| value != "-").cloned());
         let lines: String = lines.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         format!("{method} {target} HTTP/1.1\r\n{lines}\r\n{body}").into_bytes()
@@ -115,14 +116,14 @@ impl Signed {
         self.try_send(address).await.expect("an answer")
     }
 
-    /// An error is a connection that ends before the answer is whole.
+    /// Sends the request. Returns an error if the connection ends before the answer is complete.
     pub(crate) async fn try_send(&self, address: SocketAddr) -> Result<Answer> {
         exchange(address, &self.octets()).await
     }
 }
 
 impl Server {
-    /// A request that is signed now, which is a second after the start or later.
+    /// Makes a request that is signed now, at least one second after the start.
     pub(crate) fn signed(&self, key: &Key, method: &'static str, target: &str) -> Signed {
         if self.clock.wall() == START {
             self.clock.advance(Duration::from_secs(1));
@@ -135,7 +136,7 @@ impl Server {
     }
 }
 
-/// Sends a request whole and reads the answer until the server closes the connection.
+/// Sends a request and reads the answer until the server closes the connection.
 pub(crate) async fn exchange(address: SocketAddr, octets: &[u8]) -> Result<Answer> {
     let answer = driver::exchange(address, octets).await?;
     let body = if answer.body.is_empty() { Value::Null } else { serde_json::from_str(&answer.body).expect("JSON") };

@@ -1,14 +1,15 @@
-//! Answers as they come over a connection.
+//! Answers read from an open connection.
 
 use serde_json::Value;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::timeout;
 
-/// That an answer never comes shows in a minute; no other time is measured.
+/// The time after which an answer counts as missing; this is the only time limit.
 pub(crate) const NEVER: Duration = Duration::from_secs(60);
 
-/// The next answer on a connection: its status and JSON; 0 where the connection ends.
+/// Reads the next answer on a connection. Returns its status and JSON; the status is 0 if the
+/// connection ends.
 pub(crate) async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> (u16, Value) {
     let mut bytes = Vec::new();
     let whole = async {

@@ -1,4 +1,4 @@
-//! Writes on simulated phones: their arguments, and what the store says of them.
+//! Writes on simulated phones: their arguments, and their records in the store.
 
 use crate::harness::Server;
 use rusqlite::{Connection, OpenFlags};
@@ -8,43 +8,43 @@ use std::path::Path;
 use std::time::Duration;
 use toolwarrant_tasks::store::{LedgerRow, TaskStore};
 
-/// The id of a phone.
+/// Returns the id of a phone.
 pub(crate) fn phone(number: u32) -> String {
     format!("phone-{number:07}")
 }
 
-/// The arguments that give a phone a proxy.
+/// Returns the arguments that set the proxy of a phone.
 pub(crate) fn proxy(number: u32, key: &str) -> Value {
     json!({"device_id": phone(number), "scheme": "http", "host": "proxy.example.com", "port": 8080,
         "username": "user", "password": "hunter2", "idempotency_key": key})
 }
 
-/// The arguments that switch a phone.
+/// Returns the arguments that start, stop or restart a phone.
 pub(crate) fn power(number: u32, action: &str) -> Value {
     json!({"device_id": phone(number), "action": action})
 }
 
-/// The ledger.
+/// Returns the ledger.
 pub(crate) async fn ledger(server: &Server) -> Vec<LedgerRow> {
     server.store.ledger(0, 1_000).await.expect("a store")
 }
 
-/// How many of its entries are of that kind.
+/// Returns the number of ledger entries of that kind.
 pub(crate) async fn entries(server: &Server, kind: &str) -> usize {
     ledger(server).await.iter().filter(|row| row.kind == kind).count()
 }
 
-/// A call that restarts a phone.
+/// Returns a call that restarts a phone.
 pub(crate) fn restart(number: u32) -> (&'static str, Value) {
     ("set_power", power(number, "restart"))
 }
 
-/// The database, as a second reader sees it.
+/// Opens the database for reading, next to the server.
 pub(crate) fn database(data: &Path) -> Connection {
     Connection::open_with_flags(data.join("cloudphone.db"), OpenFlags::SQLITE_OPEN_READ_ONLY).expect("a database")
 }
 
-/// The phase of each task in flight, by its device.
+/// Returns the phase of each task in flight, by device.
 pub(crate) fn phases(data: &Path) -> HashMap<String, String> {
     let db = database(data);
     let mut select = db

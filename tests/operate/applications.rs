@@ -1,4 +1,4 @@
-//! The names of applications, and how the first one comes to be.
+//! The names of applications, and the creation of the first one.
 
 use crate::harness::program::{Program, json_of, key_of, operate};
 use rusqlite::Connection;
@@ -25,7 +25,7 @@ async fn an_application_can_be_made_before_the_first_start() {
 #[tokio::test]
 async fn a_name_shows_all_of_itself_and_is_no_id() {
     let program = Program::start(&[]).await;
-    // Words may be anything here.
+    // Takes words, because a name may contain blanks.
     let run = async |words: &[&str]| program.operator.run(words).await.expect("the program runs");
     let demo = json_of(&program.data, "app show demo").await;
     let id = demo["id"].as_str().expect("an id");
@@ -46,7 +46,7 @@ async fn a_name_shows_all_of_itself_and_is_no_id() {
     assert!(code == 0 && said.contains("shop"), "{said}");
 }
 
-/// Folders of earlier versions have such names.
+/// Data folders of earlier versions can have such names.
 #[tokio::test]
 async fn a_folder_with_names_that_can_no_longer_be_given_opens_and_the_doctor_tells() {
     let mut program = Program::start(&[]).await;
@@ -58,7 +58,7 @@ async fn a_folder_with_names_that_can_no_longer_be_given_opens_and_the_doctor_te
         rows.iter().find(|row| row["name"] == name).expect("it is there")["id"].as_str().expect("text").to_owned()
     };
     let (demo, read) = (id("demo"), id("demo-read"));
-    // One is named as the other's id, and a third one is red.
+    // One application is named like the other's id; a third one has a colour code in its name.
     json_of(&data, "app create third --permission stream").await;
     let db = Connection::open(data.join("cloudphone.db")).expect("a database");
     let rename = "UPDATE application SET name = ?2 WHERE name = ?1";

@@ -1,5 +1,5 @@
-//! The audit trail as clients and operators see it: what shows when it is changed, what happens while it cannot be written, how it is
-//! bounded.
+//! The audit trail as clients and operators see it: the signs of tampering, the behaviour while it
+//! cannot be written, and its bounds.
 
 use crate::harness::program::{Program, WATCHED, json_of, operate, until};
 use crate::harness::{open_phones, phones};
@@ -16,7 +16,7 @@ use toolwarrant::testing::Tenant;
 use toolwarrant::{Grants, PermissionSet};
 use toolwarrant_audit::days;
 
-/// The newest file of a trail.
+/// Returns the newest file of a trail.
 fn newest(data: &Path) -> PathBuf {
     days(&data.join("audit")).expect("a folder").pop().expect("a file")
 }
@@ -29,7 +29,8 @@ fn edit(data: &Path, edit: impl FnOnce(&mut Vec<String>)) {
     fs::write(path, lines.concat()).expect("written");
 }
 
-/// What is done to a trail of five calls, each with a seal of its own: an opening, then a line and a seal for each.
+/// A change of a trail of five calls. The trail has an opening, then a line and a seal for each
+/// call.
 type Tampering = (&'static str, fn(&Path));
 
 const TAMPERING: &[Tampering] = &[
@@ -50,7 +51,7 @@ const TAMPERING: &[Tampering] = &[
     }),
 ];
 
-/// Five calls, each sealed before the next, by a server that has stopped.
+/// Makes five calls, each sealed before the next one, and stops the server.
 async fn five_calls() -> Arc<TempDir> {
     let mut program = Program::start(&[]).await;
     for sealed in 1..=5 {
@@ -91,7 +92,7 @@ async fn what_a_kill_leaves_is_sound_and_the_next_start_seals_it() {
     let mut keys = Vec::new();
     for _ in 0..3 {
         let mut program = Program::start_at(home.clone(), &[]).await;
-        // The first start alone tells them.
+        // Only the first start prints the keys.
         keys = if keys.is_empty() { program.keys.clone() } else { keys };
         program.keys.clone_from(&keys);
         program.call("list_devices", json!({})).await.expect("a page");
@@ -157,7 +158,8 @@ async fn while_the_audit_cannot_be_written_readyz_says_so() {
     until(&ready, 200).await;
 }
 
-/// The greatest names, and as many as a call may have: what a refused call could fill a disk with.
+/// Uses the longest names, and as many as a call may have: the most that a refused call could write
+/// to a disk.
 #[tokio::test]
 async fn a_key_that_only_reads_and_is_refused_all_the_time_fills_no_disk() {
     const MINUTES: usize = 3;

@@ -1,4 +1,5 @@
-//! A backup that is taken while the program serves, and the folder that comes of it: what an operator types and sees.
+//! A backup taken while the program serves, and the folder restored from it: the commands of an
+//! operator and their output.
 
 use crate::harness::Key;
 use crate::harness::program::{Program, binary, json_of, key_of, operate, start, steady};
@@ -14,7 +15,7 @@ use std::time::SystemTime;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// A folder in which there is nothing but the master key of another.
+/// Makes a folder that contains only the master key of another one.
 fn empty_beside(data: &Path) -> (Arc<TempDir>, PathBuf) {
     let home = Arc::new(TempDir::new().expect("a temporary folder"));
     let folder = home.path().join("data");
@@ -24,7 +25,7 @@ fn empty_beside(data: &Path) -> (Arc<TempDir>, PathBuf) {
     (home, folder)
 }
 
-/// What a folder has, by name; what belongs to a running server is left out.
+/// Returns the names of the files in a folder, without those of a running server.
 fn names(folder: &Path) -> Vec<String> {
     let names = fs::read_dir(folder).expect("a folder").flatten();
     let mut names: Vec<_> = names.map(|entry| entry.file_name().into_string().expect("text")).collect();
@@ -32,12 +33,12 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The commands that the simulated phones took.
+/// Returns the commands that the simulated phones took.
 fn journal(data: &Path) -> String {
     fs::read_to_string(data.join("simulated.jsonl")).expect("the journal")
 }
 
-/// The states of these keys of `shop`, as the operator sees them.
+/// Returns the states of these keys of `shop`, as the operator sees them.
 async fn states(data: &Path, keys: [&Key; 3]) -> [String; 3] {
     let listed = json_of(data, "key list shop").await;
     keys.map(|key| {
@@ -70,7 +71,7 @@ async fn a_backup_brings_back_what_was_there_and_neither_a_key_nor_a_command_by_
     let key = fs::read(data.join("master.key")).expect("a key");
     assert!(!bytes.windows(32).any(|part| part == &key[..32]), "the master key is kept apart");
 
-    // All of this is unknown to the backup.
+    // The backup does not know any of this.
     operate(&data, &format!("key revoke {}", gone.id)).await;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time").as_secs();
     let signed = Signed::at(now, &kept, "POST", "/v1/devices/phone-0000018/power").body(json!({"action": "restart"}));
@@ -104,7 +105,8 @@ async fn a_backup_brings_back_what_was_there_and_neither_a_key_nor_a_command_by_
     let status = [program.status(&kept.id, &kept.secret).await, program.status(&gone.id, &gone.secret).await];
     assert_eq!(status, [200, 401]);
 
-    // What was in flight has ended, and is neither sent again nor refunded; what was signed before is not taken again.
+    // The write that was in flight has ended, and is neither sent again nor refunded. A request
+    // signed before is not accepted again.
     program.keys.push(kept);
     let asked = json!({"task_id": task["task_id"], "wait_seconds": 50});
     let told = program.call("get_task", asked).await.expect("a task");
@@ -114,7 +116,7 @@ async fn a_backup_brings_back_what_was_there_and_neither_a_key_nor_a_command_by_
     let (tool, arguments) = restart(1);
     program.call(tool, arguments).await.expect("it goes on");
     program.stop().await;
-    // Also after the next start.
+    // This holds after the next start too.
     let listed = json_of(&restored, "key list shop").await;
     assert!(listed.as_array().expect("keys").iter().all(|row| row["state"] != "unconfirmed"), "{listed}");
 }
@@ -142,7 +144,8 @@ async fn a_backup_is_whole_or_not_there_and_overwrites_nothing() {
     }
     assert_eq!(fs::read_to_string(&there).expect("text"), "mine");
     let pid = Pid::from_raw(program.id().try_into().expect("a process"));
-    // Room for the copy of the database and not for the file of which it becomes a part; then for neither.
+    // First there is room for the copy of the database, but not for the backup file that contains
+    // it; then there is room for neither.
     let size = data.join("cloudphone.db").metadata().expect("a file").len();
     for bytes in [size + 2_000, 8_000] {
         prlimit(pid, Resource::Fsize, Rlimit { current: Some(bytes), maximum: None }).expect("it is ours");
@@ -151,13 +154,13 @@ async fn a_backup_is_whole_or_not_there_and_overwrites_nothing() {
         assert_eq!(names(place.path()), ["there"], "{bytes}");
     }
     prlimit(pid, Resource::Fsize, Rlimit { current: None, maximum: None }).expect("it is ours");
-    // Relative to where the command is given, which is not where the server was started.
+    // The path is relative to the folder of the command, which is not the folder of the server.
     let mut taken = Command::new(binary());
     taken.args(["backup", "here.tar", "--data"]).arg(&data).current_dir(place.path()).kill_on_drop(true);
     assert!(taken.status().await.expect("the program runs").success());
     assert_eq!(names(place.path()), ["here.tar", "there"]);
     program.stop().await;
-    // Without a server as well.
+    // A backup works without a server too.
     let (code, said) = operate(&data, &format!("backup {}/offline.tar", place.path().display())).await;
     assert_eq!(code, 0, "{said}");
 }
@@ -178,7 +181,7 @@ async fn a_restore_is_refused_where_it_could_go_wrong_and_leaves_the_folder_as_i
     program.stop().await;
     refused(&data, &restore, "needs a folder that is empty or contains only the master key").await;
 
-    // Whatever is changed, cut off or added is seen before the folder is touched.
+    // Any change, cut or addition is detected before the folder is touched.
     let whole = fs::read(&file).expect("a file");
     let broken = place.path().join("broken.tar");
     let mut cases: Vec<Vec<u8>> = [0, 100, 511, 700, whole.len() / 2, whole.len() - 1500, whole.len() - 1]
@@ -208,7 +211,8 @@ async fn a_restore_is_refused_where_it_could_go_wrong_and_leaves_the_folder_as_i
     let with_wrong = format!("{restore} --master-key {}", wrong.display());
     refused(&keyless, &with_wrong, "the master key is not the one of this backup").await;
     assert_eq!(names(&keyless), ["lock"]);
-    // Nothing starts in a folder that a restore has not finished, and the next restore begins anew.
+    // The program does not start in a folder with an unfinished restore. The next restore starts
+    // over.
     fs::create_dir(keyless.join("restoring")).expect("a folder");
     fs::write(keyless.join("cloudphone.db"), "half").expect("written");
     refused(&keyless, "--listen 127.0.0.1:0", "was interrupted, and files are missing").await;
@@ -220,7 +224,7 @@ async fn a_restore_is_refused_where_it_could_go_wrong_and_leaves_the_folder_as_i
     let keys =
         database(&keyless).query_row("SELECT count(latest_verifier) FROM api_key", [], |row| row.get::<_, u32>(0));
     assert_eq!(keys, Ok(0));
-    // As a copy that was put in place by hand is not.
+    // A copy that was put in place by hand still has its keys, so the restore refuses it.
     fs::copy(data.join("cloudphone.db"), empty.join("cloudphone.db")).expect("copied");
     refused(&empty, &restore, "contains cloudphone.db").await;
 }

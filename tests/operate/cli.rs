@@ -1,4 +1,4 @@
-//! The commands of an operator, as typed: what each prints, with a running server and without one.
+//! The commands of an operator, and their output with and without a running server.
 
 use crate::harness::Key;
 use crate::harness::program::{Program, json_of, key_of, operate, steady};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use toolwarrant::{DataFolder, Names};
 
-/// Commands in turn, each with what it prints and how it ends.
+/// Runs commands in order. Returns each with its output and its exit code.
 async fn transcript(data: &Path, lines: &[&str]) -> String {
     let mut out = String::new();
     for line in lines {
@@ -90,7 +90,7 @@ async fn a_change_by_an_operator_is_in_force_at_once() {
     operate(&data, "device assign shop phone-0000001").await;
     assert_eq!(code(&program).await, "dispatched");
 
-    // A rotation leaves no gap, and the next one ends the first secret.
+    // A rotation leaves no gap. The next rotation ends the first secret.
     let old = program.keys[0].clone();
     for lives in [true, false] {
         let rotated = json_of(&data, &format!("key rotate {}", old.id)).await;
@@ -112,7 +112,7 @@ async fn a_change_by_an_operator_is_in_force_at_once() {
     assert_eq!(task["timeline"][0]["what"], "accepted");
 }
 
-/// The texts of a member in each item of a list.
+/// Returns the text of a member in each item of a list.
 fn column<'a>(list: &'a Value, member: &str) -> Vec<&'a str> {
     list.as_array().expect("a list").iter().map(|item| item[member].as_str().expect("text")).collect()
 }

@@ -1,4 +1,5 @@
-//! The machine's clock is wrong, or is set: what ends, what goes on, and what comes back.
+//! A wrong clock of the machine, or a clock that is set: the rights that end, and those that stay
+//! ended.
 
 use crate::harness::program::{Program, json_of, operate};
 use crate::harness::{Key, Tenant, mute_phones, outcome};
@@ -54,7 +55,7 @@ async fn a_start_does_not_go_back_behind_the_time_of_the_last_run_until_the_oper
     let (refused, why) = operate(&program.data, "clock accept").await;
     assert!(refused == 1 && why.contains("stop the server first"), "{why}");
     program.stop().await;
-    // The last run was two days from now.
+    // The last run recorded a time two days ahead.
     let database = rusqlite::Connection::open(program.data.join("cloudphone.db")).expect("a database");
     let moved = database.execute("UPDATE clock SET seen = seen + 2 * 24 * 60 * 60 * 1000", []);
     assert_eq!(moved, Ok(1), "a stop has recorded the time");

@@ -1,4 +1,4 @@
-//! The configuration file of the product: the flags that it takes, and how a program starts with it.
+//! The configuration file of the product: its keys, and starts of the program with it.
 
 use crate::harness::program::{Program, binary, json_of};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// What `config check` says of a file with that text.
+/// Runs `config check` on a file with that text.
 async fn checked(text: &str) -> (bool, Value) {
     let home = TempDir::new().expect("a temporary folder");
     let file = home.path().join("cloudphone.toml");
@@ -25,7 +25,7 @@ async fn every_flag_of_the_server_has_a_key_of_its_name_and_of_its_type() {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/flags.md")).expect("a page");
     let (_, serving) = page.split_once("## Serving").expect("a section");
     let rows = serving.split("\n## ").next().expect("rows").lines().filter_map(|line| line.strip_prefix("| `--"));
-    // The name, the word that stands for the value, and the default.
+    // Each row: the name, the placeholder for the value, and the default.
     let rows = rows.map(|row| {
         let cells: Vec<_> = row.split(" | ").map(|cell| cell.trim_matches(['`', '\u{2217}'])).collect();
         let (name, value) = cells[0].split_once(' ').unwrap_or((cells[0], ""));

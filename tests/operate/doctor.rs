@@ -1,4 +1,4 @@
-//! What an operator sees of each fault: a healthy folder, one thing broken in it, and what the doctor says.
+//! The doctor's report on each fault: a healthy folder with one thing broken in it.
 
 use crate::harness::program::{Program, json_of, operate};
 use rusqlite::Connection;
@@ -11,7 +11,8 @@ use std::process::Command;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// A folder where one write has ended as `failed_silent` and another is in flight, and no server runs.
+/// Makes a folder without a running server, where one write has ended as `failed_silent` and
+/// another is in flight.
 async fn used() -> Arc<TempDir> {
     let mut program = Program::start(&[]).await;
     let write = json!({"device_id": "phone-0000013", "action": "restart"});
@@ -42,7 +43,7 @@ fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode");
 }
 
-/// Moves something out of the folder, and leaves a link to it there.
+/// Moves a file out of the folder, and leaves a link to it.
 fn moved(data: &Path, name: &str) -> PathBuf {
     let elsewhere = data.with_file_name(name);
     fs::rename(data.join(name), &elsewhere).expect("moved");
@@ -50,13 +51,13 @@ fn moved(data: &Path, name: &str) -> PathBuf {
     elsewhere
 }
 
-/// A pipe, which nobody ever writes to, in place of what is there.
+/// Puts a pipe without a writer in place of a file.
 fn pipe(path: &Path) {
     let _ = fs::remove_file(path);
     assert!(Command::new("mkfifo").args(["-m", "600"]).arg(path).status().expect("mkfifo").success());
 }
 
-/// One fault: how it comes about, the check that sees it, and a part of what that says.
+/// A fault: its cause, the check that reports it, and a part of the report.
 type Fault = (fn(&Path), &'static str, &'static str);
 
 const FAULTS: &[Fault] = &[

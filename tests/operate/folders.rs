@@ -1,4 +1,5 @@
-//! Data folders of earlier programs: what is in them goes on. And folders that change under a running one.
+//! Data folders of earlier versions, whose content stays in use, and folders that change under a
+//! running program.
 
 mod swapped;
 
@@ -12,7 +13,8 @@ use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// A folder as the program left it that kept grants without a resource: killed while a write was in flight.
+/// Copies a folder of the version that stored grants without a resource; it was killed while a
+/// write was in flight.
 fn layout_4() -> Arc<TempDir> {
     let home = TempDir::new().expect("a temporary folder");
     let (data, kept) =

@@ -1,6 +1,7 @@
 //! The program on a disk that is full for a while.
 //!
-//! A limit of the size of its files stands in for the disk: it takes nobody special to set, and another process can lift it.
+//! A limit on its file sizes stands in for the disk: setting it needs no privileges, and another
+//! process can lift it.
 
 use crate::harness::Key;
 use crate::harness::program::{Program, WATCHED, get, json_of, key_of, operate, until};
@@ -13,34 +14,35 @@ use std::thread;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use toolwarrant_audit::{days, is_chain_line};
 
-/// Writes that are asked for while the disk is full.
+/// The number of writes that clients try while the disk is full.
 const ASKED: usize = 20;
 
-/// From now on no file of the program grows beyond that.
+/// Limits the size of the program's files from now on; `None` lifts the limit.
 fn limit(program: &Program, bytes: Option<u64>) {
     let pid = Pid::from_raw(program.id().try_into().expect("a process"));
     prlimit(pid, Resource::Fsize, Rlimit { current: bytes, maximum: None }).expect("it is ours");
 }
 
-/// The program with a log that goes there. With the signal ignored, a write beyond the limit fails like one to a full disk.
+/// Starts the program with its log on this pipe. It ignores the signal, so that a write beyond the
+/// limit fails as on a full disk.
 async fn started(log: PipeWriter) -> Program {
     Program::start_by(|start| start.flags(WATCHED).after(r#"trap "" XFSZ"#).log(log)).await
 }
 
-/// Asks for a restart of that phone: the task that it is answered with.
+/// Restarts that phone. Returns the id of the accepted task.
 async fn accepted(program: &Program, phone: u32) -> String {
     let (tool, arguments) = restart(phone);
     let task = program.call(tool, arguments).await.expect("accepted");
     task["task_id"].as_str().expect("an id").to_owned()
 }
 
-/// The lines that a program logs, as they come.
+/// Makes a pipe for the log, and a channel that receives the logged lines.
 fn lines() -> (PipeWriter, UnboundedReceiver<Value>) {
     let ((log, into), (tell, told)) = (pipe().expect("a pipe"), unbounded_channel());
     thread::spawn(move || {
         for line in BufReader::new(log).lines() {
             let line = serde_json::from_str(&line.expect("text")).expect("JSON");
-            // The test may have failed, and be gone.
+            // The test may have failed and dropped the receiver.
             let _ = tell.send(line);
         }
     });
@@ -75,7 +77,7 @@ async fn a_full_disk_refuses_writes_and_forgets_none_and_once_there_is_room_ever
     assert_eq!(get(&format!("{url}/healthz")).await.0, 200);
     program.call("list_devices", json!({})).await.expect("a page");
     program.call("get_device", json!({"device_id": "phone-0000001"})).await.expect("a phone");
-    // The end of the task is seen meanwhile, and cannot be written down.
+    // The task ends meanwhile, but its end cannot be stored.
     let mut logged = Vec::new();
     while !logged.last().is_some_and(|line: &Value| line["message"].to_string().contains("a step could not be")) {
         logged.push(log.recv().await.expect("it runs"));
@@ -158,7 +160,7 @@ async fn on_a_full_disk_authority_is_taken_away_at_once_and_nothing_is_given() {
     again.stop().await;
 }
 
-/// The text without the moments that differ from run to run.
+/// Returns the text without the times and ids that differ from run to run.
 fn lasting(text: &str) -> String {
     let lines = text.lines().filter(|line| !["created at", "  id  "].iter().any(|word| line.contains(word)));
     lines.map(|line| format!("{line}\n")).collect()
@@ -173,7 +175,7 @@ async fn what_was_taken_away_is_stored_while_the_server_stops() {
     let (code, said) = operate(&program.data, &format!("key revoke {id}")).await;
     assert!(code == 0 && said.contains("not yet on the disk"), "{said}");
     program.ask_to_stop().await;
-    // The server no longer listens, so that it is stopping.
+    // The server does not listen any more, so it is stopping.
     while tokio::net::TcpStream::connect(program.address).await.is_ok() {}
     other.execute_batch("ROLLBACK").expect("it holds the lock");
     program.ended().await;

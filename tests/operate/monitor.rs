@@ -1,4 +1,4 @@
-//! What those who watch the program see: whether it lives and serves, what it counts, and what it logs.
+//! The monitor's view of the program: health, readiness, metrics and logs.
 
 use crate::harness::program::{Program, WATCHED, get, operate, until};
 use rusqlite::Connection;
@@ -15,7 +15,8 @@ use toolwarrant_http::monitor::Monitor;
 use toolwarrant_operator::Names;
 use toolwarrant_operator::metrics::ServiceStatus;
 
-/// A page of metrics, read as strictly as the format is described: each series and its value.
+/// Parses a page of metrics as strictly as the format is specified. Returns each series with its
+/// value.
 fn parse(page: &str) -> BTreeMap<String, f64> {
     let is_name = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -59,7 +60,7 @@ fn parse(page: &str) -> BTreeMap<String, f64> {
     all
 }
 
-/// What is counted by then, of what a monitor shows.
+/// Series of the page with the values that they must have by then.
 const COUNTED: &[(&str, u32)] = &[
     (r#"build_info{version="0.1.0"}"#, 1),
     (r#"tool_calls_total{tool="list_devices",outcome="ok"}"#, 3),
@@ -103,7 +104,8 @@ async fn what_the_program_did_is_counted_and_logged_and_a_lost_refund_is_seen() 
     program.keys = vec![reading];
     program.call("set_power", json!({"device_id": "phone-0000001", "action": "boot"})).await.expect_err("forbidden");
 
-    // One request is spent, so that the last of six batches of fifty is beyond the budget of 300.
+    // One request of the budget is already spent, so the last of six batches of fifty exceeds the
+    // budget of 300.
     let mut answer = String::new();
     for method in ["ping", "ping", "ping", "ping", "ping", "tools/call"] {
         let message = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": {"name": "list_devices"}});
@@ -140,7 +142,7 @@ async fn what_the_program_did_is_counted_and_logged_and_a_lost_refund_is_seen() 
     assert!(code == 1 && said.contains(&format!("{task} ended as failed_silent and has no refund")), "{said}");
 }
 
-/// A monitor of nothing.
+/// Starts a monitor without a server.
 async fn open() -> Monitor {
     let policy = HostOriginPolicy::keyless(None, &[]).expect("a policy");
     let status = Arc::new(ServiceStatus::new(Arc::new(Names::of("cloudphone", "0")), Timestamp(7_000)));
@@ -187,7 +189,7 @@ async fn probes_of_a_store_that_cannot_write_share_one_try() {
     }
     assert_eq!(probes.join_all().await, [503; 20]);
     let metrics = parse(&get(&format!("{url}/metrics")).await.2);
-    // The engine may have something to write as well.
+    // The engine may be writing too.
     assert!(metrics["cloudphone_store_queue"] < 5.0, "what nobody waits for any more holds up what somebody does");
 }
 
@@ -222,7 +224,7 @@ async fn it_is_unready_while_what_is_written_would_be_lost_and_while_it_stops() 
     fs::rename(&aside, &database).expect("moved back");
     until(&ready, 200).await;
 
-    // A request of which the last byte is still to come holds the stop up.
+    // A request whose last byte is missing delays the stop.
     let mut client = TcpStream::connect(program.address).await.expect("a connection");
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let request = program.keys[0].request(body, "expect: 100-continue\r\n");

@@ -1,4 +1,4 @@
-//! The process that the program is: its streams, its signals, its memory.
+//! The program as a process: its streams, its signals, its memory.
 
 use crate::harness::program::{Program, binary, json_of};
 use driver::{Process, Start};
@@ -11,19 +11,20 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// What hangs shows in a minute; no other time is measured.
+/// The time after which something counts as hanging; this is the only time limit.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a pipe on Linux takes, several times.
+/// Several times the capacity of a pipe on Linux.
 const LOUD: usize = 256 << 10;
 
-/// The program with a log that goes into this pipe.
+/// Starts the program with its log on a pipe.
 async fn with_log_in_pipe() -> (Program, PipeReader) {
     let (reader, writer) = pipe().expect("a pipe");
     (Program::start_by(|start| start.flags(&["--log", "debug"]).log(writer)).await, reader)
 }
 
-/// Makes it log that much at least: each connection that ends in the middle of a request is a line.
+/// Makes it log at least that many bytes: each connection that ends in the middle of a request is
+/// one line.
 async fn be_loud(program: &Program, bytes: usize) {
     let line =
         "0000-00-00T00:00:00.000000Z DEBUG a connection ended early error=connection closed before message completed\n";
@@ -31,7 +32,8 @@ async fn be_loud(program: &Program, bytes: usize) {
     for _ in 0..bytes / line.len() {
         begin().expect("a connection");
     }
-    // The log goes on meanwhile: what is answered later was taken later.
+    // The server accepts connections in order. When it has answered these calls, it has accepted
+    // all of the above.
     for _ in 0..3 {
         let answer = tokio::time::timeout(PATIENCE, program.call("list_devices", json!({}))).await;
         answer.expect("it answers").expect("phones");
@@ -68,14 +70,14 @@ async fn a_log_that_nobody_reads_keeps_no_stop_waiting() {
 #[tokio::test]
 async fn an_output_that_nobody_reads_keeps_no_start_waiting() {
     let (reader, writer) = pipe().expect("a pipe");
-    // All that it takes.
+    // Fills the pipe.
     rustix::io::ioctl_fionbio(&writer, true).expect("a pipe");
     while std::io::Write::write(&mut &writer, &[b'\n'; 4096]).is_ok() {}
     rustix::io::ioctl_fionbio(&writer, false).expect("a pipe");
     let home = TempDir::new().expect("a temporary folder");
     let mut command = plain(&home).command().expect("a log");
     let mut child = command.stdout(writer).kill_on_drop(true).spawn().expect("the program starts");
-    // Its commands are answered by the server alone, once it serves.
+    // The server creates this socket when it is ready.
     let serves = home.path().join("data/admin.sock");
     while tokio::net::UnixStream::connect(&serves).await.is_err() {
         assert!(child.try_wait().expect("a state").is_none(), "it has ended");
@@ -88,7 +90,7 @@ async fn an_output_that_nobody_reads_keeps_no_start_waiting() {
     drop(reader);
 }
 
-/// A start of the program in this folder without a demo.
+/// Prepares a start of the program in this folder without `--demo`.
 fn plain(home: &TempDir) -> Start {
     Start::new(binary(), home.path())
 }
@@ -109,7 +111,7 @@ async fn no_key_is_made_or_printed_where_the_output_is_collected_but_the_command
         ["app create demo --permission device --permission stream", "device assign demo --all", "key create demo"]
     );
     assert_eq!(json_of(&data, "app list").await, json!([]));
-    // As pasted into a shell.
+    // Runs the commands as pasted into a shell.
     let program = binary();
     let script = said.lines().filter(|line| line.starts_with("  cloudphone ")).collect::<Vec<_>>().join("\n");
     let script = script.replace("  cloudphone ", &format!("{} ", program.display()));
@@ -138,7 +140,7 @@ async fn a_hangup_ends_nothing_and_stays_ignored_where_it_was() {
     }
 }
 
-/// As a terminal emulator that is closed does: `script` is one.
+/// `script` acts as a terminal emulator that is closed.
 #[tokio::test]
 async fn it_stops_when_its_terminal_is_gone() {
     let home = TempDir::new().expect("a temporary folder");
@@ -151,7 +153,7 @@ async fn it_stops_when_its_terminal_is_gone() {
     let said = terminal.until("Ctrl-C").await.expect("it serves");
     assert!(said.contains("X-Api-Secret"), "a terminal shows the demo keys: {said}");
     terminal.kill().await.expect("it runs");
-    // The socket goes when the program has stopped as it should.
+    // The program removes the socket when it stops in order.
     let gone = async {
         while data.join("admin.sock").exists() {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -171,7 +173,8 @@ async fn nothing_dumps_its_memory_unless_a_flag_says_so() {
     }
 }
 
-/// How often these bytes stand in the memory of a process that can be written to, where the system lets this one read it.
+/// Counts these bytes in the writable memory of a process, as far as the system lets this process
+/// read it.
 fn copies(id: u32, needle: &[u8]) -> std::io::Result<usize> {
     let maps = std::fs::read_to_string(format!("/proc/{id}/maps"))?;
     let memory = std::fs::File::open(format!("/proc/{id}/mem"))?;
@@ -187,7 +190,8 @@ fn copies(id: u32, needle: &[u8]) -> std::io::Result<usize> {
     Ok(found)
 }
 
-/// Copies of others can stay, in the buffers of connections above all, until other bytes overwrite them. `docs/hardening.md` names them.
+/// Copies made by libraries can stay until other bytes overwrite them, mostly in buffers of
+/// connections. `docs/hardening.md` names them.
 #[tokio::test]
 async fn few_copies_of_a_secret_outlive_its_task_and_its_answer() {
     let program = Program::start(&["--allow-core-dumps", "--sim-devices", "35"]).await;
@@ -195,7 +199,7 @@ async fn few_copies_of_a_secret_outlive_its_task_and_its_answer() {
         return eprintln!("not tried: this system does not let one process read the memory of another: {why}");
     }
     let (mut secrets, mut tasks) = (Vec::new(), Vec::new());
-    // Phones that have no part to play, and do what they are told.
+    // Phones without a special behaviour: they do what a client asks for.
     for n in 24..=35 {
         let device = format!("phone-00000{n}");
         let password = format!("A-pass-word-that-can-be-found-0123456789-{n}");
@@ -212,7 +216,8 @@ async fn few_copies_of_a_secret_outlive_its_task_and_its_answer() {
     for task in tasks {
         program.task(&task).await;
     }
-    // Others' requests, through the buffers of other connections: as long as those before, so that they write over all of them.
+    // Other requests, on other connections, go through the same buffers. They are as long as those
+    // before, so they overwrite them fully.
     let long = json!({"device_id": "x".repeat(400)});
     for _ in 0..50 {
         program.call("list_devices", json!({"limit": 20})).await.expect("phones");

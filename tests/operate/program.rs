@@ -1,4 +1,5 @@
-//! The program as users start it: what it prints, what is pasted from that, how it stops, and what a wrong start says.
+//! The program as users start it: its output, the commands pasted from it, its stop, and its
+//! messages after a wrong start.
 
 use crate::harness::program::{Program, binary, operate, refused, start};
 use driver::{Process, Start};
@@ -129,7 +130,7 @@ async fn an_emptied_database_is_refused_at_the_start_and_left_as_it_is() {
 
 #[tokio::test]
 async fn a_log_that_cannot_be_written_stops_nothing() {
-    // A full disk that has the log as well, or a pipe that nobody reads any more, is the same to the program.
+    // A pipe without a reader, or a full disk that also holds the log, is the same for the program.
     let full = File::options().write(true).open("/dev/full").expect("a full device");
     let program = Program::start_by(|start| start.log(full)).await;
     let write = async |phone: u32| {
@@ -137,7 +138,8 @@ async fn a_log_that_cannot_be_written_stops_nothing() {
         program.call("set_power", arguments).await.map_err(|failure| failure["code"].clone())
     };
     write(1).await.expect("accepted");
-    // The store fails once: somebody has the database locked for longer than it waits, which it logs.
+    // The store fails once, because another process holds the lock of the database longer than the
+    // store waits. It logs that.
     let db = rusqlite::Connection::open(program.data.join("cloudphone.db")).expect("a database");
     db.execute_batch("BEGIN IMMEDIATE").expect("a lock");
     assert_eq!(write(7).await, Err(json!("overloaded")));

@@ -1,4 +1,4 @@
-//! What is shown of devices, what their flags let through, and the sessions on their screens.
+//! Devices as clients see them, the writes that their flags allow, and sessions on their screens.
 
 use crate::harness::writes::{ledger, phone, power, proxy};
 use crate::harness::{Key, Server, cast, open_phones};
@@ -77,7 +77,8 @@ async fn a_device_whose_state_cannot_be_read_is_unknown_and_neither_hidden_nor_r
     server.call(&key, "clear_proxy", json!({"device_id": phone(4)})).await.expect("accepted");
 }
 
-/// A phone that is stopped, one that cannot be read, and one that runs: what the flag says is done, the state says nothing.
+/// Tries a stopped phone, one that cannot be read, and a running one: the flag decides, and the
+/// state does not matter.
 #[tokio::test]
 async fn the_flag_and_never_the_state_decides_what_is_let_through() {
     let (server, key, _) = cast().await;

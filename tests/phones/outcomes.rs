@@ -1,11 +1,11 @@
-//! How writes end: each state with what it rests on, when it is refunded, and what follows it.
+//! The ends of writes: each state with its evidence, its refund, and its next step.
 
 use crate::harness::writes::{entries, ledger, phone, power, proxy};
 use crate::harness::{Key, Server, cast};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// A write that ends in each of the terminal states.
+/// Returns one write for each of the terminal states.
 fn ends() -> [(&'static str, &'static str, Value); 5] {
     [
         ("success", "set_proxy", proxy(1, "one")),
@@ -16,7 +16,8 @@ fn ends() -> [(&'static str, &'static str, Value); 5] {
     ]
 }
 
-/// What an agent reads of those writes at their end, which is `status` for each. Ids and times are left out.
+/// Plays writes that must all end with `status`. Returns the texts that an agent reads, without ids
+/// and times.
 async fn all_end(status: &str, writes: &[(&str, Value)]) -> String {
     let (server, key, _) = cast().await;
     let mut transcript = String::new();
@@ -38,7 +39,7 @@ async fn all_end(status: &str, writes: &[(&str, Value)]) -> String {
     transcript
 }
 
-/// A write to its end: the task as it is read then.
+/// Plays a write to its end. Returns the task.
 async fn end(server: &Server, key: &Key, tool: &str, arguments: &Value) -> Value {
     let accepted = server.call(key, tool, arguments.clone()).await.expect("accepted");
     server.end(key, &accepted["task_id"]).await

@@ -1,4 +1,4 @@
-//! Which hosts a phone can be told to use as its proxy, and in which spelling they are passed on.
+//! The hosts that a client may set as a phone's proxy, and the spelling that the phone gets.
 
 use crate::harness::cast;
 use serde_json::json;

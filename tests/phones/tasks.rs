@@ -1,4 +1,5 @@
-//! Writes on simulated phones, over the wire: what is answered on the way, and what a device does with several.
+//! Writes on simulated phones, over the wire: the answers on the way, and several writes on one
+//! device.
 
 use crate::harness::writes::{entries, ledger, phone, power, proxy};
 use crate::harness::{Key, Server, TASKS_MAX, Tenant, cast, fleet};
@@ -20,7 +21,7 @@ async fn code(server: &Server, key: &Key, tool: &str, arguments: Value) -> Value
 #[tokio::test]
 async fn a_repeat_in_flight_is_a_hit_whatever_has_become_of_the_device_and_the_platform() {
     let (server, key, sim) = cast().await;
-    // This phone swallows what it is told, so that its task takes its time.
+    // This phone ignores its commands, so its task takes long.
     let first = server.call(&key, "set_proxy", proxy(13, "k")).await.expect("accepted");
     let repeat = async || server.call(&key, "set_proxy", proxy(13, "k")).await.expect("a hit");
     let assert_hit = |answer: &Value| {
@@ -140,7 +141,8 @@ async fn a_device_takes_one_write_at_a_time_and_the_next_when_it_has_settled() {
     assert_eq!((&busy["code"], &busy["retryable"]), (&json!("device_busy"), &json!(true)), "{busy}");
     assert_eq!((&busy["task_id"], &busy["retry_after_seconds"]), (&first["task_id"], &json!(15)));
 
-    // Whatever the end: a command may be on its way for as long as it settles, from the last answer about it.
+    // Whatever the end is, a command may still arrive during the settle time, which starts at the
+    // last answer about it.
     for (number, tool, arguments) in
         [(1, "set_proxy", proxy(1, "another")), (14, "clear_proxy", json!({"device_id": phone(14)}))]
     {
@@ -165,7 +167,7 @@ async fn what_a_task_has_told_is_what_its_device_shows() {
     let poll = json!({"task_id": booting["task_id"], "wait_seconds": 0});
     let mut ended = false;
     for _ in 0..60 {
-        // What is shown may be two seconds old, unless a task knows better.
+        // A shown state may be two seconds old, unless a task has newer information.
         device().await;
         ended = server.call(&key, "get_task", poll.clone()).await.expect("a task")["status"] == "success";
         if ended {

@@ -1,4 +1,4 @@
-//! The seven tools, one by one: the permission that each needs, and what each answers.
+//! The seven tools, one by one: the permission that each needs, and its answer.
 
 use crate::harness::writes::{power, proxy};
 use crate::harness::{Key, Server, Tenant, cast, every_permission_set, mute_phones, phones};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 const DEVICE: &str = "phone-0000001";
 
-/// A server, and a key for each set of permissions, by their names.
+/// A server, with a key for each set of permissions.
 struct Keys {
     server: Server,
     keys: Vec<(Vec<String>, Key)>,
@@ -21,7 +21,8 @@ async fn keys() -> Keys {
 }
 
 impl Keys {
-    /// What a tool answers to a key that has one of these permissions, having refused every key that has none.
+    /// Checks that a tool refuses every key without one of these permissions. Returns its answer to
+    /// a key that has one.
     async fn needs(&self, permissions: &[&str], tool: &str, arguments: Value) -> Value {
         let mut answered = None;
         for (granted, key) in &self.keys {
@@ -31,7 +32,7 @@ impl Keys {
                     assert!(may, "{tool} with {granted:?}: {answer}");
                     answered.get_or_insert(answer);
                 }
-                // One write at a time: that of another key may be in flight.
+                // A target takes one write at a time, and another key's write may be in flight.
                 Err(failure) => {
                     assert_eq!(failure["code"], if may { "device_busy" } else { "forbidden" }, "{granted:?}")
                 }
@@ -41,7 +42,7 @@ impl Keys {
     }
 }
 
-/// `device` brings `device_read`.
+/// `device` implies `device_read`.
 const READS: &[&str] = &["device_read", "device"];
 
 #[tokio::test]
@@ -150,7 +151,7 @@ async fn a_write_is_answered_with_a_dispatched_task_while_nothing_is_known_of_it
     assert_eq!(server.engine.in_flight(), 1);
 }
 
-/// What was asked for first; others may join.
+/// The first seven tools; others may be added.
 const SEVEN: [&str; 7] =
     ["clear_proxy", "create_session", "get_device", "get_task", "list_devices", "set_power", "set_proxy"];
 

@@ -1,4 +1,5 @@
-//! The suite that every adapter passes, on each that the product has; and how each case ends there.
+//! The suite that every adapter must pass, run on each adapter of the product, with a table of the
+//! ends.
 
 mod armcloud;
 mod simulated;
@@ -6,7 +7,8 @@ mod simulated;
 use adapter_suite::{CaseEnd, Double, Operation, run};
 use std::sync::Arc;
 
-/// Carries out all cases of these operations. None may break a promise; the table says how each ends.
+/// Carries out all cases of these operations. No case may break a promise. Returns the table of
+/// ends.
 async fn table(double: Arc<dyn Double>, operations: &[Operation]) -> String {
     let rows = run(double, operations).await;
     let broken: Vec<&CaseEnd> = rows.iter().filter(|row| !row.violations.is_empty()).collect();

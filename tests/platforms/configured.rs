@@ -1,4 +1,5 @@
-//! Platforms as an operator and a client see them: the program itself, with a configuration, against doubles of the platform.
+//! Platforms as an operator and a client see them: the program with a configuration, against
+//! doubles of the platform.
 
 mod mistakes;
 mod outage;
@@ -19,13 +20,13 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-/// What makes a double fast.
+/// The flags that make a double fast.
 const FAST: &[&str] = &["--set", "task_ms=100", "--set", "restart_ms=300", "--set", "online_ms=100"];
 
-/// A folder with a configuration, in which programs run one after another.
+/// A folder with a configuration, for programs that run one after another.
 struct Site {
     home: Arc<TempDir>,
-    /// Those that the first start printed.
+    /// The keys that the first start printed.
     keys: OnceLock<Vec<Key>>,
 }
 
@@ -43,7 +44,7 @@ impl Site {
         std::fs::write(self.path("cloudphone.toml"), text).expect("a file");
     }
 
-    /// The table of a double, whose writes settle within a second.
+    /// Returns the table of a double with a settle time of one second for its writes.
     fn table(&self, name: &str, double: &Double) -> String {
         let table = table(name, double, &self.home);
         table.replace("power-seconds = 10", "power-seconds = 1").replace("proxy-seconds = 5", "proxy-seconds = 1")
@@ -59,13 +60,13 @@ impl Site {
         program
     }
 
-    /// Runs a command of an operator, whether a program runs or not.
+    /// Runs a command of an operator, with or without a running program.
     async fn operate(&self, line: &str) -> (i32, String) {
         let config = self.path("cloudphone.toml");
         operate(&self.path("data"), &format!("{line} --config {}", config.display())).await
     }
 
-    /// How many entries of each kind the ledger has.
+    /// Counts the ledger entries of each kind.
     fn ledger(&self) -> BTreeMap<String, i64> {
         let database = Connection::open(self.path("data/cloudphone.db")).expect("a database");
         let mut counts = database.prepare("SELECT kind, count(*) FROM ledger GROUP BY kind").expect("a table");
@@ -74,14 +75,15 @@ impl Site {
     }
 }
 
-/// An echo that phones reach, as it stands in the configuration.
+/// Returns the configuration of a callback listener that phones can reach.
 fn echo() -> String {
     // No other test listens on this address.
     let free = TcpListener::bind("127.0.0.9:0").and_then(|port| port.local_addr()).expect("a free port");
     format!("echo-listen = \"{free}\"\necho-url = \"http://{free}\"\n")
 }
 
-/// Waits until something holds. That it never does shows in a minute; no other time is measured.
+/// Waits until a condition holds. A condition that never holds shows after a minute; this is the
+/// only time limit.
 async fn until(mut holds: impl AsyncFnMut() -> bool) {
     for _ in 0..600 {
         if holds().await {
@@ -92,29 +94,29 @@ async fn until(mut holds: impl AsyncFnMut() -> bool) {
     panic!("it never holds");
 }
 
-/// The phones of a page that has room for all.
+/// Lists the phones on one page that has room for all.
 async fn listed(program: &Program) -> Vec<Value> {
     let page = program.call("list_devices", json!({"limit": 200})).await.expect("a page");
     page["devices"].as_array().expect("phones").clone()
 }
 
-/// The id of a pad.
+/// Returns the id of a pad.
 fn id(platform: &str, code: &str) -> String {
     format!("{platform}-{}", code.to_lowercase())
 }
 
-/// How many requests to an endpoint a double has taken.
+/// Returns the number of requests to an endpoint that a double has accepted.
 async fn taken(double: &Double, endpoint: &str) -> usize {
     double.requests(endpoint).await.iter().filter(|line| line["accepted"] == true).count()
 }
 
-/// A write to its end: the task as it is read then.
+/// Plays a write to its end. Returns the task.
 async fn end(program: &Program, tool: &str, arguments: Value) -> Value {
     let accepted = program.call(tool, arguments).await.expect("accepted");
     program.task(&accepted["task_id"]).await
 }
 
-/// Fails where a file of a folder has one of these texts in it.
+/// Asserts that no file in a folder contains one of these texts.
 fn assert_nowhere(folder: &Path, secrets: &[&str]) {
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();

@@ -1,4 +1,5 @@
-//! A platform that is not the simulator, chosen by a crate that uses only what the product makes public.
+//! A platform other than the simulator, provided by a crate that uses only the public interface of
+//! the product.
 
 use crate::harness::program::{Program, WATCHED, get};
 use driver::Start;

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 /// A backup, and the state known at its beginning.
 struct Backup {
     file: PathBuf,
-    /// The tasks that clients had been told of.
+    /// The tasks in the answers that clients had got.
     told: Vec<String>,
     /// The key revoked before the backup, and the key revoked after it.
     revoked: [Key; 2],

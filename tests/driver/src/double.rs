@@ -72,7 +72,8 @@ impl DoubleProcess {
         Ok(journal["entries"].as_array().context("entries")?.clone())
     }
 
-    /// Writes the credentials of its account into files of a folder. Returns the table of the configuration.
+    /// Writes the credentials of its account into files of a folder. Returns the table of the
+    /// configuration.
     pub fn table(&self, name: &str, folder: &Path) -> Result<String> {
         let mut table = format!("[platform.{name}]\nkind = \"armcloud\"\nbase-url = \"{}\"\n", self.url);
         table.push_str("prefix = \"/vcpcloud/api/padApi\"\nsigning = \"v2\"\npower-seconds = 10\nproxy-seconds = 5\n");

@@ -1,5 +1,5 @@
-//! What is taken away or put in place under a running server: what a client, the operator and a monitor see, and that nothing is
-//! acknowledged that would be gone after a restart.
+//! Files that are removed or replaced under a running server: the view of a client, the operator
+//! and a monitor. A write that would be gone after a restart is never acknowledged.
 
 use crate::harness::program::{Program, WATCHED, binary, get, operate, start, until};
 use crate::harness::writes::{reached, restart};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// What a write is answered with.
+/// Sends a write. Returns the status of its task, or the code and retryability of its refusal.
 async fn written(program: &Program, phone: u32) -> Value {
     let (tool, arguments) = restart(phone);
     match program.call(tool, arguments).await {
@@ -21,7 +21,7 @@ async fn written(program: &Program, phone: u32) -> Value {
     }
 }
 
-/// What all who look at the program see.
+/// Returns all views of the program: client, operator and monitor.
 async fn seen(program: &Program, phone: u32, task: &Value) -> String {
     let mut out = String::new();
     writeln!(out, "write: {}", written(program, phone).await).expect("text");
@@ -33,13 +33,13 @@ async fn seen(program: &Program, phone: u32, task: &Value) -> String {
     writeln!(out, "app create: exit {code}\n{}", said.collect::<Vec<_>>().join("\n")).expect("text");
     let (code, said) = operate(&program.data, "doctor").await;
     let faults = if code == 0 { "" } else { said.split("faults\n").nth(1).unwrap_or(&said) };
-    // What is kept has moments that differ from run to run.
+    // The section `kept` has times that differ from run to run.
     let faults = faults.split("\nkept\n").next().unwrap_or_default();
     writeln!(out, "doctor: exit {code}\n{faults}").expect("text");
     out
 }
 
-/// What is done to the folder, and how it is undone.
+/// A change of the folder, and the way back.
 type Fault = (&'static str, fn(&Path), fn(&Path));
 
 const FAULTS: &[Fault] = &[
@@ -67,7 +67,7 @@ const FAULTS: &[Fault] = &[
         "folder moved",
         |data| fs::rename(data, data.with_file_name("elsewhere")).expect("moved"),
         |data| {
-            // `app create` may have begun a folder.
+            // `app create` may have created a folder in its place.
             let _ = fs::remove_dir_all(data);
             fs::rename(data.with_file_name("elsewhere"), data).expect("moved back");
         },
@@ -98,7 +98,7 @@ async fn nothing_is_acknowledged_or_sent_that_would_be_gone_after_a_restart() {
         undo(&data);
         until(&format!("{}/readyz", program.monitor()), 200).await;
         assert_eq!(written(&program, 18).await, "dispatched", "{name}");
-        // What was in flight goes on, and what was refused was never sent.
+        // The write that was in flight goes on, and a refused write was never sent.
         let told = program.task(&task["task_id"]).await;
         assert_eq!(told["status"], "success", "{name}: {told}");
         program.kill().await;
@@ -133,7 +133,8 @@ async fn a_folder_that_is_made_in_place_of_a_moved_one_is_another_servers() {
 
 #[tokio::test]
 async fn a_folder_that_cannot_be_written_to_is_said_at_the_start_and_a_running_server_goes_on() {
-    // Modes stop nobody who may do anything, so the program runs as somebody else where the tests do not.
+    // Permission bits do not stop root, so the program runs as another user if the tests run as
+    // root.
     let home = Arc::new(TempDir::new().expect("a temporary folder"));
     let is_root = rustix::process::getuid().is_root();
     let through: &[&str] =

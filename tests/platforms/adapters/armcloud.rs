@@ -1,4 +1,5 @@
-//! The adapter of ARMCloud, VMOS Cloud and VSPhone, against the double: a program of its own, with time of its own.
+//! The adapter of ARMCloud, VMOS Cloud and VSPhone, against the double: a separate program with its
+//! own time.
 
 use crate::harness::double::{Double as Platform, KEYS};
 use adapter_suite::{Double, Mishap, OPERATIONS, Operation, PhoneDeed};
@@ -17,19 +18,20 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use toolwarrant::{BoxFuture, Clock, EchoListener, EchoPaths, Random, Secret};
 
-/// Pads of the double: more than there are cases.
+/// The number of pads in the double, which exceeds the number of cases.
 const PADS: u32 = 1_024;
 
-/// Time of the service for each moment of the double's: so the cases end sooner, and a reading has some seconds.
+/// The ratio of the service's time to the double's. It makes the cases end sooner, and leaves a
+/// reading some seconds.
 const FASTER: u32 = 5;
 
-/// What the double takes for its tasks.
+/// The durations of the double's tasks.
 const TIMES: [&str; 6] = ["--set", "task_ms=200", "--set", "restart_ms=1000", "--set", "command_ms=50"];
 
 struct Account {
     platform: Platform,
     codes: Vec<String>,
-    /// Whether it was shown on this account that readings follow.
+    /// True if the readings of this account were proven to follow the truth.
     shown: bool,
     adapter: OnceLock<Arc<Armcloud>>,
     echo: (EchoPaths, String),
@@ -64,7 +66,7 @@ impl Account {
         self.adapter.get().expect("the adapter is made first")
     }
 
-    /// The pads that can be switched on and off.
+    /// Returns the pads that can be switched on and off.
     fn timing(&self) -> impl Iterator<Item = &String> {
         self.codes.iter().skip(6).step_by(8)
     }
@@ -74,7 +76,7 @@ impl Account {
     }
 }
 
-/// The switches with which a pad of the double fails so; `None` if it cannot.
+/// Returns the switches that give a pad this fault, or `None` if the double does not have it.
 fn switches(operation: Operation, fault: Mishap) -> Option<Value> {
     let endpoint = match operation {
         Operation::SetProxy | Operation::SetSecretProxy | Operation::ClearProxy => "setProxy",
@@ -107,7 +109,7 @@ fn switches(operation: Operation, fault: Mishap) -> Option<Value> {
     Some(set)
 }
 
-/// The double compares signatures with the time of this machine.
+/// The double compares signatures with the machine's clock.
 fn keep_wall(clock: &Clock) {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time");
     clock.shift_wall(now.as_millis() as i64 - clock.wall().0 as i64);

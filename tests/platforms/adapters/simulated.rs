@@ -11,7 +11,7 @@ use toolwarrant::{BoxFuture, Clock};
 #[derive(Default)]
 struct Simulated {
     sim: OnceLock<Arc<Sim>>,
-    /// How many phones of each part are taken.
+    /// The number of phones taken so far, by part.
     taken: Mutex<HashMap<String, usize>>,
 }
 
@@ -21,7 +21,7 @@ impl Simulated {
     }
 }
 
-/// The part that fails so.
+/// Returns the part with this fault.
 fn part(fault: Mishap) -> Option<Part> {
     Some(match fault {
         Mishap::None => Part::Plain,

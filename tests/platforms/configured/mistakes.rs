@@ -1,4 +1,5 @@
-//! Mistakes in the tables of platforms: all of them are told at once, each with its place, and no secret with them.
+//! Mistakes in the tables of platforms: all are reported at once, each with its place, and without
+//! a secret.
 
 use super::Site;
 use crate::harness::double::KEYS;

@@ -1,4 +1,5 @@
-//! A platform that is down or refuses its account: what that takes from the others, what it costs, and what is said of it.
+//! A platform that is down or refuses the credentials: its effect on other platforms, its cost, and
+//! the reports about it.
 
 use super::{FAST, Site, id, listed, until};
 use crate::harness::Key;
@@ -6,7 +7,7 @@ use crate::harness::double::Double;
 use crate::harness::program::{Program, WATCHED, get, key_of};
 use serde_json::{Value, json};
 
-/// Reads phones until the platform is left alone, as so many calls have failed.
+/// Reads phones until enough calls have failed that the server pauses its calls to the platform.
 async fn wait_for_breaker(program: &Program, platform: &str) {
     until(async || {
         let of_it = listed(program).await.into_iter().filter(|phone| phone["device_id"].to_string().contains(platform));
@@ -19,13 +20,13 @@ async fn wait_for_breaker(program: &Program, platform: &str) {
     .await;
 }
 
-/// The states of the phones of each platform, by their ids.
+/// Returns the states of the phones, with their ids.
 async fn states(program: &Program) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     listed(program).await.iter().map(|phone| (text(&phone["device_id"]), text(&phone["state"]))).collect()
 }
 
-/// The key of an application that sees one phone.
+/// Creates a key of an application that sees one phone.
 async fn seeing(site: &Site, name: &str, phone: &str) -> Key {
     let (code, said) = site.operate(&format!("app create {name} --permission device_read")).await;
     assert_eq!(code, 0, "{said}");
@@ -70,7 +71,7 @@ async fn a_platform_that_is_down_takes_nothing_from_another_and_is_named() {
     assert_eq!(ids(&again), ids(&known));
     assert!(again.iter().filter(|(id, _)| id.starts_with("den-")).all(|(_, state)| state == "unknown"), "{again:?}");
 
-    // Without its roster the platform is one that was never read.
+    // Without its device registry, the platform counts as never listed.
     program.stop().await;
     std::fs::remove_file(program.data.join("den.roster.json")).expect("a roster");
     program = site.start(2, &[]).await;

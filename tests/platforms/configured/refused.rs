@@ -1,4 +1,4 @@
-//! What a platform cannot express is refused before it costs anything, and before the platform hears of it.
+//! Writes that a platform cannot express: the server refuses them before they are charged or sent.
 
 use super::{FAST, Site, id};
 use crate::harness::double::Double;

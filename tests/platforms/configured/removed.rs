@@ -1,11 +1,12 @@
-//! What becomes of writes whose platform is taken out of the configuration, and of a phone that the platform replaces.
+//! Writes whose platform is removed from the configuration, and a phone whose pad the platform
+//! replaces.
 
 use super::{FAST, Site, end, id, listed, until};
 use crate::harness::double::Double;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-/// How often a pad was restarted.
+/// Returns the number of restarts of a pad.
 async fn restarts(double: &Double, code: &str) -> usize {
     double.journal("did", code).await.iter().filter(|line| line["operation"] == "restart").count()
 }
@@ -17,8 +18,8 @@ async fn without_its_platform_an_unsent_write_fails_uncharged_and_a_sent_one_end
     site.configure(&site.table("lab", &double));
     let mut program = site.start(3, &[]).await;
     let codes = double.codes().await;
-    // What is read before a restart never comes, so that it is not sent; the end of another is not told, and of the third not even
-    // that it was accepted.
+    // The first pad never answers the reading before a restart, so the restart is not sent. The
+    // second never reports the end of its restart. The third does not even acknowledge its restart.
     double.switch(Some(&codes[0]), &json!({"shell": "hangs"})).await;
     double.switch(Some(&codes[1]), &json!({"task_never_ends": {"value": true, "endpoint": "restart"}})).await;
     double.switch(Some(&codes[2]), &json!({"stall_answer_ms": {"value": 600_000, "endpoint": "restart"}})).await;
@@ -31,7 +32,7 @@ async fn without_its_platform_an_unsent_write_fails_uncharged_and_a_sent_one_end
     program.kill().await;
 
     site.configure("[platform.phone]\nkind = \"simulator\"\n");
-    // The deadline is moved, so that nobody waits for it.
+    // Moves the deadline, so that the test does not have to wait for it.
     let database = Connection::open(site.path("data/cloudphone.db")).expect("a database");
     let earlier = "UPDATE task SET state = json_set(state, '$.deadline_at', \
                    strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch')) \

@@ -1,4 +1,4 @@
-//! A platform that works: served, listed, checked, and what was shown on it before and after.
+//! A working platform: its phones, its check, and its evidence before and after the check.
 
 use super::{FAST, Site, assert_nowhere, echo, end, id, listed, taken, until};
 use crate::harness::double::{Double, KEYS, table};
@@ -6,13 +6,14 @@ use crate::harness::program::{start, steady};
 use driver::Process;
 use serde_json::{Value, json};
 
-/// What a command says, without what is different each time: the starts of phones, ages, and what the log says beside it.
+/// Returns the output of a command without the parts that differ from run to run: start markers of
+/// phones, ages, and log lines.
 fn said(text: &str, site: &Site) -> String {
     let is_start = |word: &str| {
         let start = word.trim_end_matches(';').split_once('@').and_then(|(start, _)| start.split_once(':'));
         start.is_some_and(|(boot, ticks)| boot.len() == 8 && !ticks.is_empty() && ticks.parse::<u64>().is_ok())
     };
-    // Of clocks, whole minutes.
+    // Rounds the offset of a clock to whole minutes.
     let minutes = |line: &str| {
         let (before, after) = line.split_once("clock is ")?;
         let (seconds, after) = after.split_once(' ')?;
@@ -29,7 +30,7 @@ fn said(text: &str, site: &Site) -> String {
     told.map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A task without what is different each time.
+/// Returns a task without the parts that differ from run to run.
 fn told(mut task: Value) -> String {
     for member in ["task_id", "created_at", "deadline_at", "finished_at"] {
         task.as_object_mut().and_then(|members| members.shift_remove(member)).expect(member);
@@ -44,7 +45,7 @@ fn told(mut task: Value) -> String {
 async fn ten_lines_of_configuration_serve_a_platform_beside_the_simulator() {
     let site = Site::new();
     let double = Double::start(3, FAST).await;
-    // It writes the credentials.
+    // This call writes the credential files.
     table("lab", &double, &site.home);
     let platform = format!(
         "sim-devices = 2\n[platform.phone]\nkind = \"simulator\"\n[platform.lab]\nkind = \"armcloud\"\nbase-url = \"{}\"\n\
@@ -100,7 +101,7 @@ async fn a_missing_effect_is_refunded_once_a_check_has_shown_that_readings_follo
     let swallowed = json!({"device_id": id("lab", &codes[1]), "action": "restart"});
     let task = program.call("set_power", swallowed).await.expect("accepted");
     let name = task["task_id"].as_str().expect("text");
-    // The same start is read again and again, long after it should be another.
+    // The readings show the same start again and again, long after it should have changed.
     until(async || taken(&double, "restart").await == 1).await;
     let commands = taken(&double, "asyncCmd").await;
     until(async || taken(&double, "asyncCmd").await >= commands + 4).await;

@@ -31,7 +31,8 @@ impl Journal {
         Self { lines: Mutex::new(Lines { written: 0, kept: VecDeque::new(), file }) }
     }
 
-    /// Writes a line: `n` (from 1), `at` (milliseconds of the Unix epoch), `kind`, and then `entry`, an object.
+    /// Writes a line: `n` (from 1), `at` (milliseconds since the Unix epoch), `kind`, and then
+    /// `entry`, an object.
     pub(crate) fn write(&self, at: u64, kind: &str, entry: Value) {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.written += 1;

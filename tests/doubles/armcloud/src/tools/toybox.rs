@@ -1,4 +1,5 @@
-//! The tools of toybox: `cat`, `getprop`, `sleep`, `wget` and `nc`, by their own names or after `toybox`.
+//! The tools of toybox: `cat`, `getprop`, `sleep`, `wget` and `nc`, by their own names or after
+//! `toybox`.
 
 use super::phone::{Failure, Phone};
 use crate::net::{self, Reply};
