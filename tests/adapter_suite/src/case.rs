@@ -115,7 +115,7 @@ pub(crate) fn all(operations: &[Operation]) -> Vec<(Operation, Mishap)> {
 }
 
 impl Operation {
-    /// The tool and its arguments.
+    /// Returns the tool and its arguments.
     pub(crate) fn call(self, device: &DeviceId) -> (&'static str, Value) {
         let (host, port) = PROXY;
         let proxy = json!({"device_id": device, "scheme": "socks5", "host": host, "port": port});

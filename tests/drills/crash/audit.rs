@@ -49,8 +49,8 @@ const PROMISES: [(&str, &str); 9] = [
 pub(super) struct Books {
     /// The number of tasks by status.
     tasks: BTreeMap<String, u64>,
-    /// The distinct tasks that clients were told of. `lost` counts those of them that are missing
-    /// in the database.
+    /// The distinct tasks in the answers to clients. `lost` counts those of them that are missing in
+    /// the database.
     acknowledged: u64,
     pub(super) lost: u64,
     refunds: u64,
