@@ -91,7 +91,11 @@ async fn journal(State(control): State<Control>, RawQuery(query): RawQuery) -> R
     let after = match query.strip_prefix("after=").map(str::parse) {
         None if query.is_empty() => 0,
         Some(Ok(after)) => after,
-        _ => return respond(Err(wrong("the query is to be after=N, with the number of the last line that was read"))),
+        _ => {
+            return respond(Err(wrong(
+                "the query must be after=N, where N is the number of the last line that was read",
+            )));
+        }
     };
     respond(Ok(control.world.journal.after(after)))
 }
@@ -107,7 +111,7 @@ async fn route(State(control): State<Control>, body: Bytes) -> Response<String> 
 
 async fn set(control: &Control, seat: Option<Seat>, body: &[u8]) -> Answered {
     let written: Map<String, Value> =
-        serde_json::from_slice(body).map_err(|error| wrong(&format!("the body is to be a JSON object: {error}")))?;
+        serde_json::from_slice(body).map_err(|error| wrong(&format!("the body must be a JSON object: {error}")))?;
     let set = switches::parse(&written, seat.is_none(), &endpoints::names()).map_err(|why| wrong(&why))?;
     control.world.switches().set(seat, set);
     let closed = control.world.switches().global(Switch::RefuseConnections).is_some();

@@ -23,17 +23,18 @@ use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// Stands in for VMOS Cloud, VSPhone (/vcpcloud/api/padApi, /vsphone/api/padApi) and ARMCloud (/openapi, /task-center) on this machine.
+/// Simulates VMOS Cloud and VSPhone (/vcpcloud/api/padApi, /vsphone/api/padApi) and ARMCloud
+/// (/openapi, /task-center) on this machine.
 ///
-/// The first line on stdout is JSON: `url` of the platform, `control` for its switches, its state and its journal, the first `pads`, and
-/// the `proxies`.
+/// The first line on stdout is JSON: the `url` of the platform, the `control` URL of its switches,
+/// state and journal, the keys of the account, the first `pads`, and the `proxies`.
 #[derive(Debug, Parser)]
 #[command(name = "armcloud-double", version)]
 struct Flags {
-    /// Where the platform listens; an address of 127.0.0.0/8
+    /// The platform's address, in 127.0.0.0/8
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// How many pads there are
+    /// The number of pads
     #[arg(long, default_value_t = 12)]
     pads: usize,
     /// The account's access key
@@ -42,19 +43,21 @@ struct Flags {
     /// The account's secret key
     #[arg(long, default_value = "SKTEST9876543210")]
     secret_key: String,
-    /// What the fleet is made of
+    /// The seed that the fleet is generated from
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many proxies listen on ports of their own, each for SOCKS5 and for HTTP, for requests to this machine
+    /// The number of proxies; each serves SOCKS5 and HTTP on a port of its own and reaches only this
+    /// machine
     #[arg(long, default_value_t = 0)]
     proxies: u16,
-    /// user:password that these proxies ask for
+    /// The user:password that these proxies require
     #[arg(long)]
     proxy_login: Option<String>,
     /// Appends the journal to this file
     #[arg(long)]
     journal: Option<PathBuf>,
-    /// Switches for all pads from the start: NAME=VALUE, the value in JSON; `GET /double/switches` shows all
+    /// Sets a switch for all pads from the start; VALUE is JSON. `GET /double/switches` lists the
+    /// switches
     #[arg(long = "set", value_name = "NAME=VALUE")]
     set: Vec<String>,
 }
@@ -86,8 +89,8 @@ pub fn main() -> ExitCode {
 #[tokio::main]
 async fn serve(flags: Flags) -> Result<()> {
     let Flags { listen, pads, access_key, secret_key, seed, proxies, proxy_login, journal, set } = flags;
-    ensure!(listen.ip().is_loopback() && listen.is_ipv4(), "`--listen {listen}` is to be an address of 127.0.0.0/8");
-    ensure!(pads <= 60_000, "`--pads {pads}` is to be at most 60000");
+    ensure!(listen.ip().is_loopback() && listen.is_ipv4(), "`--listen {listen}` must be an address of 127.0.0.0/8");
+    ensure!(pads <= 60_000, "`--pads {pads}` must be at most 60000");
     let port = Port::take(listen).with_context(|| format!("cannot listen at {listen}"))?;
     let control = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let opened = |path: &PathBuf| File::options().create(true).append(true).open(path);
@@ -165,7 +168,7 @@ fn folder() -> Result<TempDir> {
 fn from_flags(set: &[String]) -> Result<switches::Set> {
     let mut written = Map::new();
     for flag in set {
-        let (name, value) = flag.split_once('=').with_context(|| format!("`--set {flag}` is to be NAME=VALUE"))?;
+        let (name, value) = flag.split_once('=').with_context(|| format!("`--set {flag}` must be NAME=VALUE"))?;
         // A text needs no quotes.
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
         written.insert(name.to_owned(), value);

@@ -137,7 +137,7 @@ pub(crate) fn parse(written: &Map<String, Value>, is_global: bool, endpoints: &[
     for (name, written) in written {
         let Some(row) = TABLE.iter().find(|row| row.name == name) else {
             let known: Vec<&str> = TABLE.iter().map(|row| row.name).collect();
-            return Err(format!("no switch is called `{name}`; there are {}", known.join(", ")));
+            return Err(format!("there is no switch `{name}`; the switches are {}", known.join(", ")));
         };
         if row.when == When::Platform && !is_global {
             return Err(format!("`{name}` is for the whole platform: set it at /double/switches"));
@@ -161,17 +161,17 @@ fn setting(row: &Row, written: &Value, endpoints: &[&'static str]) -> Result<Set
             ("value", _) => setting.value = row.value.read(name, value)?,
             ("calls", When::Call | When::Task | When::Shell) => {
                 let calls = value.as_u64().filter(|calls| *calls > 0);
-                setting.calls = Some(calls.ok_or_else(|| format!("`calls` of `{name}` is to be a number from 1"))?);
+                setting.calls = Some(calls.ok_or_else(|| format!("`calls` of `{name}` must be a number from 1"))?);
             }
             ("endpoint", When::Call | When::Task) => {
                 let known = endpoints.iter().find(|known| value.as_str() == Some(known));
-                let allowed = || format!("`endpoint` of `{name}` is to be one of {}", endpoints.join(", "));
+                let allowed = || format!("`endpoint` of `{name}` must be one of {}", endpoints.join(", "));
                 setting.endpoint = Some(known.ok_or_else(allowed)?);
             }
             ("calls" | "endpoint", _) => {
                 return Err(format!("`{name}` cannot be limited by `{member}`: {}", row.when.why()));
             }
-            _ => return Err(format!("`{name}` has no `{member}`; there are value, calls, endpoint")),
+            _ => return Err(format!("`{name}` has no `{member}`; the members are value, calls, endpoint")),
         }
     }
     Ok(setting)

@@ -7,22 +7,22 @@ use serde_json::json;
 async fn a_wrong_switch_is_refused_with_what_is_allowed() {
     let double = Double::start(&[]).await;
     let cases = [
-        (json!({"drop_after": true}), "no switch is called `drop_after`; there are stall_ms, drop_before_acting"),
-        (json!({"drop_after_acting": 1}), "`drop_after_acting` is to be true or false, not 1"),
-        (json!({"shape": "round"}), "`shape` is to be one of array_instead_of_object"),
-        (json!({"tools": ["curl", "ssh"]}), "`tools` is to be a list of some of curl, wget, nc"),
+        (json!({"drop_after": true}), "there is no switch `drop_after`; the switches are stall_ms, drop_before_acting"),
+        (json!({"drop_after_acting": 1}), "`drop_after_acting` must be true or false, not 1"),
+        (json!({"shape": "round"}), "`shape` must be one of array_instead_of_object"),
+        (json!({"tools": ["curl", "ssh"]}), "`tools` must be a list of some of curl, wget, nc"),
         (
             json!({"code": {"value": 500, "endpoint": "reboot"}}),
-            "`endpoint` of `code` is to be one of infos, userPadList",
+            "`endpoint` of `code` must be one of infos, userPadList",
         ),
-        (json!({"code": {"value": 500, "calls": 0}}), "`calls` of `code` is to be a number from 1"),
-        (json!({"code": {"value": 500, "times": 3}}), "`code` has no `times`; there are value, calls, endpoint"),
+        (json!({"code": {"value": 500, "calls": 0}}), "`calls` of `code` must be a number from 1"),
+        (json!({"code": {"value": 500, "times": 3}}), "`code` has no `times`; the members are value, calls, endpoint"),
         (
             json!({"lag_ms": {"value": 5, "calls": 3}}),
-            "`lag_ms` cannot be limited by `calls`: it holds until it is set anew",
+            "`lag_ms` cannot be limited by `calls`: it stays in force until it is set again",
         ),
         (json!({"refuse_connections": true}), "`refuse_connections` is for the whole platform"),
-        (json!([]), "the body is to be a JSON object"),
+        (json!([]), "the body must be a JSON object"),
     ];
     for (switches, why) in cases {
         let (status, answer) = double.put(&format!("pads/{}/switches", double.pads[0]), &switches).await;
