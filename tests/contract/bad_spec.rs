@@ -72,7 +72,7 @@ fn a_file_that_is_no_toml_is_one_mistake() {
 
 /// Removes everything that has a default.
 #[test]
-fn what_the_framework_has_words_for_can_be_left_out() {
+fn everything_that_has_a_default_can_be_left_out() {
     let copy = copy();
     let spec = copy.path().join("spec");
     for file in [ERRORS, RESERVED] {

@@ -169,7 +169,7 @@ async fn every_description_says_to_repeat_with_backoff_what_is_retryable_and_not
 }
 
 #[tokio::test]
-async fn forbidden_is_told_from_not_supported_wherever_both_can_happen() {
+async fn texts_distinguish_forbidden_from_not_supported_where_both_can_happen() {
     for listed in definitions().await {
         listed.says("forbidden (no device helps)");
         if listed.tool.target.as_ref().is_some_and(|target| target.requires.is_some()) {
@@ -201,7 +201,7 @@ async fn writes_and_get_task_say_to_poll_every_15_seconds_at_most_until_terminal
 }
 
 #[tokio::test]
-async fn each_state_is_told_with_what_it_does_not_mean() {
+async fn texts_say_of_each_state_what_it_does_not_mean() {
     for listed in definitions().await {
         if WRITES.contains(&listed.tool.name) {
             listed.says("Returns a task, not its outcome");

@@ -248,7 +248,7 @@ fn every_example_is_what_its_schema_says_and_all_of_its_arguments_are_there() {
 
 /// Tasks on printers and tasks on trays have different target fields.
 #[test]
-fn derived_results_of_one_name_are_told_apart() {
+fn derived_results_of_two_resources_have_different_fields() {
     let [_, (_, contract, document)] = both();
     let result = |tool: &str| {
         let mut twins = operations(&contract, &document);

@@ -139,7 +139,7 @@ async fn no_stop_under_load_loses_or_repeats_anything() {
 /// Damages the files of a killed program as the worst crash would, and checks that the audit finds
 /// it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_audit_of_a_crash_sees_a_commit_that_is_lost_and_an_effect_that_is_repeated() {
+async fn the_audit_of_a_crash_finds_a_lost_commit_and_a_repeated_effect() {
     let mut load = Load::begin(1).await;
     let path = load.data.join("simulated.jsonl");
     let (journal, once) = loop {

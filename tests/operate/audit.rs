@@ -87,7 +87,7 @@ async fn each_change_of_the_trail_is_told_for_people_and_for_programs() {
 }
 
 #[tokio::test]
-async fn what_a_kill_leaves_is_sound_and_the_next_start_seals_it() {
+async fn a_trail_is_sound_after_a_kill_and_the_next_start_seals_it() {
     let home = Arc::new(TempDir::new().expect("a temporary folder"));
     let mut keys = Vec::new();
     for _ in 0..3 {
@@ -107,7 +107,7 @@ async fn what_a_kill_leaves_is_sound_and_the_next_start_seals_it() {
 }
 
 #[tokio::test]
-async fn what_may_change_something_is_refused_once_the_audit_was_not_written_for_10_seconds() {
+async fn calls_that_may_change_something_are_refused_after_10_seconds_without_an_audit() {
     let (server, key) = open_phones().await;
     let page = server.call(&key, "list_devices", json!({})).await.expect("a page");
     let phones = page["devices"].as_array().expect("phones");
@@ -192,7 +192,7 @@ async fn a_key_that_only_reads_and_is_refused_all_the_time_fills_no_disk() {
 }
 
 #[tokio::test]
-async fn what_is_beyond_its_bounds_is_pruned_and_not_missed() {
+async fn audit_files_beyond_the_limit_are_pruned_and_not_reported_missing() {
     let home = Arc::new(TempDir::new().expect("a temporary folder"));
     let audit = home.path().join("data/audit");
     DirBuilder::new().recursive(true).mode(0o700).create(&audit).expect("a folder");

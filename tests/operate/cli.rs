@@ -140,7 +140,7 @@ async fn a_key_is_issued_for_one_application_and_neither_of_its_halves_has_a_col
 }
 
 #[tokio::test]
-async fn a_read_only_key_is_told_apart_in_the_audit_and_revoked_alone() {
+async fn a_read_only_key_is_distinguished_in_the_audit_and_revoked_on_its_own() {
     let mut program = Program::start(&[]).await;
     let data = program.data.clone();
     operate(&data, "app create bridge --permission device_read").await;

@@ -54,7 +54,7 @@ async fn every_flag_of_the_server_has_a_key_of_its_name_and_of_its_type() {
 }
 
 #[tokio::test]
-async fn a_flag_of_the_simulated_phones_is_judged_in_its_own_words() {
+async fn mistakes_in_flags_of_the_simulated_phones_come_with_help() {
     let (sound, answer) = checked("sim-devices = 0\nallow-private-proxy = \"no\"\nsim-sed = 1\n").await;
     let mistakes = answer["mistakes"].as_array().expect("mistakes");
     let told: Vec<_> = mistakes.iter().map(|mistake| json!([mistake["line"], mistake["help"]])).collect();

@@ -167,7 +167,7 @@ fn lasting(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_was_taken_away_is_stored_while_the_server_stops() {
+async fn a_revocation_is_stored_while_the_server_stops() {
     let mut program = Program::start(WATCHED).await;
     let Key { id, secret } = key_of(&program.data, "demo-read").await;
     let other = rusqlite::Connection::open(program.data.join("cloudphone.db")).expect("a database");

@@ -85,7 +85,7 @@ const COUNTED: &[(&str, u32)] = &[
 ];
 
 #[tokio::test]
-async fn what_the_program_did_is_counted_and_logged_and_a_lost_refund_is_seen() {
+async fn calls_and_tasks_are_counted_and_logged_and_a_lost_refund_is_reported() {
     let mut program = Program::start(WATCHED).await;
     let url = program.monitor().to_owned();
     for _ in 0..3 {
@@ -164,7 +164,7 @@ async fn it_is_unready_until_it_serves() {
 }
 
 #[tokio::test]
-async fn whoever_connects_and_says_nothing_locks_nobody_else_out() {
+async fn silent_connections_do_not_lock_others_out() {
     let monitor = open().await;
     let mut idle = Vec::new();
     for _ in 0..300 {
@@ -194,7 +194,7 @@ async fn probes_of_a_store_that_cannot_write_share_one_try() {
 }
 
 #[tokio::test]
-async fn it_is_unready_while_what_is_written_would_be_lost_and_while_it_stops() {
+async fn it_is_unready_while_writes_would_be_lost_and_while_it_stops() {
     let mut program = Program::start(WATCHED).await;
     let url = program.monitor();
     let ready = format!("{url}/readyz");

@@ -230,7 +230,7 @@ async fn few_copies_of_a_secret_outlive_its_task_and_its_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_printed_is_told_because_it_may_be_a_secret() {
+async fn an_answer_that_cannot_be_printed_is_reported_because_it_may_be_a_secret() {
     let home = TempDir::new().expect("a temporary folder");
     let data = home.path().join("data");
     json_of(&data, "app create one --permission stream").await;

@@ -70,7 +70,7 @@ async fn failed_is_an_error_of_the_platform_that_no_reading_contradicts() {
 }
 
 #[tokio::test]
-async fn what_never_left_is_failed() {
+async fn a_write_that_was_never_sent_is_failed() {
     let writes = [("set_proxy", proxy(4, "a")), ("set_proxy", proxy(23, "b"))];
     insta::assert_snapshot!(all_end("failed", &writes).await);
 }
@@ -82,7 +82,7 @@ async fn failed_silent_is_reported_success_that_is_measurably_absent_and_it_is_r
 }
 
 #[tokio::test]
-async fn timeout_is_what_nobody_could_tell_by_the_deadline_and_it_is_not_refunded() {
+async fn timeout_is_an_unknown_outcome_at_the_deadline_and_is_not_refunded() {
     let writes = [("set_proxy", proxy(20, "a")), ("set_power", power(4, "boot"))];
     insta::assert_snapshot!(all_end("timeout", &writes).await);
 }

@@ -4,7 +4,7 @@ use crate::harness::cast;
 use serde_json::json;
 
 #[tokio::test]
-async fn the_host_that_was_judged_is_the_one_that_the_phone_uses() {
+async fn the_host_that_was_checked_is_the_one_that_the_phone_uses() {
     let (server, key, _) = cast().await;
     for (sent, used) in
         [("0127.0.0.1", "87.0.0.1"), ("[2001:DB8:0::1]", "2001:db8::1"), ("Proxy.Example.COM.", "proxy.example.com")]

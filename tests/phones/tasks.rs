@@ -160,7 +160,7 @@ async fn a_device_takes_one_write_at_a_time_and_the_next_when_it_has_settled() {
 }
 
 #[tokio::test]
-async fn what_a_task_has_told_is_what_its_device_shows() {
+async fn a_device_shows_the_state_that_its_task_reported() {
     let (server, key, _) = cast().await;
     let device = async || server.call(&key, "get_device", json!({"device_id": phone(2)})).await.expect("a device");
     let booting = server.call(&key, "set_power", power(2, "boot")).await.expect("accepted");
@@ -193,7 +193,7 @@ async fn a_rotating_proxy_and_the_same_proxy_again_are_never_refunded() {
 }
 
 #[tokio::test]
-async fn what_the_device_never_offers_and_a_host_that_no_proxy_has_are_refused() {
+async fn a_choice_that_the_device_never_offers_and_a_host_that_no_proxy_has_are_refused() {
     let (server, key, _) = cast().await;
     let with = |number, member: &str, value: &str| {
         let mut arguments = proxy(number, "k");

@@ -148,7 +148,7 @@ async fn a_task_that_was_forgotten_past_its_deadline_is_read_once_more_before_it
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_upstream_said_outlives_a_store_that_fails_once() {
+async fn the_upstreams_answer_outlives_a_store_that_fails_once() {
     // The first step announces the send, and the second stores its outcome. Both steps repeat if no
     // byte left.
     for (sent, verdict, ends, ledger) in [
@@ -258,7 +258,7 @@ async fn a_target_has_one_write_in_flight_and_the_next_waits_until_it_has_settle
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_goes_on_when_whoever_asked_for_it_is_gone() {
+async fn a_task_continues_when_its_caller_is_gone() {
     let world = World::new(&[Sent::Ok], &[(0, Present)]).await;
     let mut asking = Box::pin(world.ask(&SIGHTED, "w-1", None));
     // Polls the call until it has asked the store, and drops it before the store can answer.

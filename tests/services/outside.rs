@@ -157,7 +157,7 @@ async fn a_service_with_tasks_and_without_an_executor_does_not_start() {
 }
 
 #[tokio::test]
-async fn each_mistake_in_a_contract_is_told_once_and_by_itself() {
+async fn each_mistake_in_a_contract_is_reported_once_without_follow_up_errors() {
     let lamps = Outside::copy("mistakes");
     // These mistakes remove names that other modules of the service import; the compiler must not
     // report those imports.
@@ -188,7 +188,7 @@ async fn each_mistake_in_a_contract_is_told_once_and_by_itself() {
 }
 
 #[tokio::test]
-async fn a_tool_file_that_is_not_listed_is_told_with_the_line_to_write() {
+async fn a_tool_file_that_is_not_listed_is_reported_with_the_line_to_write() {
     let lamps = Outside::copy("unlisted");
     fs::write(lamps.path("spec/tools/shades.toml"), "# To come.\n").expect("written");
     let errors = lamps.build().await;

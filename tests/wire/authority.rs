@@ -72,7 +72,7 @@ async fn nothing_was_done(server: &Server) {
 }
 
 #[tokio::test]
-async fn what_ends_while_a_body_is_under_way_is_refused_once_the_body_is_there() {
+async fn a_call_whose_authority_ends_while_its_body_arrives_is_refused() {
     for (what, expected) in TAKEN {
         for body in [
             body("set_power", json!({"device_id": PHONE, "action": "boot"})),
@@ -131,7 +131,7 @@ fn send(server: &Server, key: &Key, body: String) -> JoinHandle<(u16, Value)> {
 }
 
 #[tokio::test]
-async fn what_ends_while_a_platform_answers_is_neither_sent_nor_issued_nor_shown() {
+async fn a_call_whose_authority_ends_while_the_platform_answers_sends_issues_and_shows_nothing() {
     for (what, expected) in TAKEN {
         for body in [
             body("set_power", json!({"device_id": PHONE, "action": "boot"})),

@@ -142,7 +142,7 @@ async fn sixty_four_requests_are_in_flight_at_most_and_none_is_lost() {
 }
 
 #[tokio::test]
-async fn what_waits_for_its_turn_has_a_bound_and_can_be_cancelled() {
+async fn waiting_requests_are_limited_and_can_be_cancelled() {
     let mut fake = Fake::listen().await;
     let mut bridge = Bridge::with_key(&fake.url, &any_key());
     for n in 0..65 {

@@ -249,7 +249,7 @@ async fn sign_agrees_with_every_vector_but_the_one_whose_secret_no_header_could_
 }
 
 #[tokio::test]
-async fn what_sign_prints_goes_to_curl_as_it_is() {
+async fn the_output_of_sign_works_with_curl_unchanged() {
     let program = Program::start(&[]).await;
     signatures_are_taken(&program).await;
     let key = &program.keys[0];
@@ -272,7 +272,7 @@ async fn what_sign_prints_goes_to_curl_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_signed_is_refused_with_what_is_expected() {
+async fn a_request_that_cannot_be_signed_is_refused_with_the_expected_form() {
     let key = Key { id: "cpk_1".to_owned(), secret: "cps_1_secret".to_owned() };
     let cases: &[(&[&str], &str)] = &[
         (&["get", "/v1/devices"], "written in capital letters"),

@@ -28,7 +28,7 @@ const SECRET: &str = "x-api-secret";
 const BEARER: &str = "authorization";
 
 #[tokio::test]
-async fn a_pair_of_headers_and_a_bearer_let_in_alike() {
+async fn a_pair_of_headers_and_a_bearer_are_equivalent() {
     let (server, Key { id, secret }) = one_key().await;
     let bearer = format!("Bearer {id}:{secret}");
     let (pair, bearer) = ([(KEY, &*id), (SECRET, &*secret)], [(BEARER, &*bearer)]);
@@ -38,7 +38,7 @@ async fn a_pair_of_headers_and_a_bearer_let_in_alike() {
 }
 
 #[tokio::test]
-async fn the_pair_of_headers_decides_where_both_forms_are_there() {
+async fn the_pair_of_headers_decides_if_a_request_has_both_forms() {
     let (server, Key { id, secret }) = one_key().await;
     let right = format!("Bearer {id}:{secret}");
     let wrong = format!("Bearer {id}:{secret}x");

@@ -94,7 +94,7 @@ async fn requests_by_a_trusted_proxy_count_for_the_client_that_it_names() {
 }
 
 #[tokio::test]
-async fn whoever_is_no_trusted_proxy_cannot_say_for_whom_it_asks() {
+async fn forwarding_headers_of_an_untrusted_address_are_ignored() {
     let program = Program::start(&["--trust-proxy", "127.0.0.9", "--max-connections-per-address", "3"]).await;
     let mut open = Vec::new();
     for n in 0..5 {

@@ -283,7 +283,7 @@ async fn what_a_platform_says_reaches_no_words_of_ours_and_no_terminal() {
 }
 
 #[tokio::test]
-async fn what_an_older_program_has_stored_is_clean_where_it_is_printed() {
+async fn text_that_an_older_program_stored_is_printed_clean() {
     let rig = rig(ORDER).await;
     let (store, at) = (&rig.server.store, rig.server.clock.now());
     let (id, policy) = (

@@ -152,7 +152,7 @@ async fn send(server: &Server, method: &str, path: &str, headers: &[(&str, &str)
 }
 
 #[tokio::test]
-async fn any_method_but_post_is_answered_405_and_told_to_use_post() {
+async fn any_method_but_post_is_answered_405_with_the_advice_to_use_post() {
     let (server, key) = open_phones().await;
     for method in ["GET", "DELETE", "PUT", "PATCH", "OPTIONS"] {
         let stranger = [("origin", "https://evil.example")];
@@ -245,7 +245,7 @@ async fn no_session_is_kept_between_requests() {
 }
 
 #[tokio::test]
-async fn every_answer_is_one_json_body_also_for_who_accepts_a_stream() {
+async fn every_answer_is_one_json_body_even_if_the_client_accepts_a_stream() {
     let (server, key) = open_phones().await;
     let write = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"set_power","arguments":{"device_id":"phone-0000001","action":"restart"}}}"#;
     for body in [LIST, write, &format!("[{LIST},{LIST}]")] {
@@ -301,7 +301,7 @@ async fn pages_of_other_origins_and_foreign_hosts_are_refused() {
 }
 
 #[tokio::test]
-async fn a_prefixed_name_is_told_the_servers_own() {
+async fn a_call_with_a_prefixed_name_is_answered_with_the_right_name() {
     let (server, key) = open_phones().await;
     let answer = server.rpc(&key, "tools/call", json!({"name": "mcp__phones__list_devices"})).await;
     assert_eq!(answer["error"]["code"], -32602);

@@ -84,7 +84,7 @@ async fn an_early_poll_is_held_4_seconds_at_most_and_told_when_the_next_is_due()
 
 /// Common HTTP clients give up reading after 5 s.
 #[tokio::test]
-async fn whoever_only_polls_is_answered_within_4_seconds_each_time_until_the_end() {
+async fn a_client_that_only_polls_is_answered_within_4_seconds_each_time_until_the_end() {
     let (server, keys) = mute_phones(vec![everything()]).await;
     let key = &keys[0][0];
     let task = write(&server, key, "phone-0000001").await;
@@ -208,7 +208,7 @@ async fn a_server_that_stops_answers_every_poll_that_it_holds() {
 }
 
 #[tokio::test]
-async fn a_task_is_seen_by_its_maker_and_by_who_holds_its_device() {
+async fn a_task_is_visible_to_its_maker_and_to_holders_of_its_device() {
     let tenants = vec![everything(), sees("phone-0000001"), sees("phone-0000003")];
     let (server, keys) = mute_phones(tenants).await;
     let task = write(&server, &keys[1][0], "phone-0000001").await;

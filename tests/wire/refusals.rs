@@ -52,7 +52,7 @@ async fn forbidden_is_about_the_key_and_not_supported_about_the_device() {
 }
 
 #[tokio::test]
-async fn what_is_not_retryable_is_refused_again_in_the_same_words() {
+async fn a_call_that_is_not_retryable_is_refused_again_in_the_same_words() {
     let (server, key) = open_phones().await;
     let calls = [
         ("clear_proxy", json!({"device_id": phone(5)})),
@@ -68,7 +68,7 @@ async fn what_is_not_retryable_is_refused_again_in_the_same_words() {
 }
 
 #[tokio::test]
-async fn what_is_retryable_goes_through_when_it_is_repeated_after_the_time_it_names() {
+async fn a_retryable_call_succeeds_when_it_is_repeated_after_the_time_it_names() {
     let (server, keys) = phones(vec![Tenant { requests_per_minute: 2, ..Tenant::with(PermissionSet(u64::MAX)) }]).await;
     let body =
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_devices"}}).to_string();

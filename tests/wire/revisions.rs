@@ -210,7 +210,7 @@ async fn a_success_is_structured_as_its_text_says_and_a_failure_is_not() {
 
 /// Checks the members that a result of 2026-07-28 adds, also on a failure of a tool.
 #[tokio::test]
-async fn a_result_without_a_handshake_says_that_it_is_whole_who_made_it_and_how_long_it_holds() {
+async fn a_result_without_a_handshake_states_its_type_its_server_and_its_lifetime() {
     let (server, key) = open_phones().await;
     let rows = [
         ("server/discover", json!({}), true),
@@ -361,7 +361,7 @@ async fn a_notification_is_taken_in_every_revision_without_a_word() {
 }
 
 #[tokio::test]
-async fn a_spent_budget_is_told_in_every_revision_as_the_method_is_answered() {
+async fn a_spent_budget_is_reported_in_every_revision_in_the_form_of_the_method() {
     for revision in Revision::ALL {
         let (server, keys) =
             phones(vec![Tenant { requests_per_minute: 1, ..Tenant::with(PermissionSet(u64::MAX)) }]).await;

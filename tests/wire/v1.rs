@@ -109,7 +109,7 @@ const BROKEN: &[Broken] = &[
 ];
 
 #[tokio::test]
-async fn what_is_not_signed_by_a_live_key_is_401_in_one_shape() {
+async fn a_request_that_no_live_key_signed_is_401_in_one_shape() {
     let (server, key) = open_phones().await;
     let mut shown = String::new();
     for (case, change, expected) in BROKEN {
@@ -339,7 +339,7 @@ async fn each_refusal_has_its_status_and_headers_and_its_line_in_the_audit() {
 }
 
 #[tokio::test]
-async fn what_was_taken_stays_taken_when_the_server_is_killed() {
+async fn an_accepted_request_is_not_accepted_again_after_a_kill() {
     let mut program = Program::start(&[]).await;
     let key = program.keys[0].clone();
     let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
@@ -368,7 +368,7 @@ async fn what_was_taken_stays_taken_when_the_server_is_killed() {
 }
 
 #[tokio::test]
-async fn the_document_of_the_twins_is_served_to_whoever_asks_for_it_without_a_bearer() {
+async fn the_openapi_document_is_public_and_a_bearer_is_refused() {
     let (server, key) = open_phones().await;
     let plain = |lines: &str| Signed { target: "/v1/openapi.json".into(), ..server.signed(&key, "GET", lines) };
     let unsigned = ["x-api-key", "x-timestamp", "x-nonce", "x-signature"].map(|name| (name, "-".to_owned()));

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn each_check_finds_what_it_is_for_and_nothing_else() {
+    fn each_check_finds_only_its_own_fault() {
         let next = |words: &str| Answer::Result(json!({"next_step": words}));
         let cases = [
             ("1", next("See list_devices.")),

@@ -132,7 +132,7 @@ async fn a_folder_that_is_made_in_place_of_a_moved_one_is_another_servers() {
 }
 
 #[tokio::test]
-async fn a_folder_that_cannot_be_written_to_is_said_at_the_start_and_a_running_server_goes_on() {
+async fn a_folder_that_cannot_be_written_to_is_reported_at_the_start_and_a_running_server_goes_on() {
     // Permission bits do not stop root, so the program runs as another user if the tests run as
     // root.
     let home = Arc::new(TempDir::new().expect("a temporary folder"));

@@ -195,12 +195,12 @@ impl Double for Account {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_goes_wrong_on_armcloud_no_promise_is_broken() {
+async fn no_fault_of_armcloud_breaks_a_promise() {
     insta::assert_snapshot!(super::table(Account::new(true).await, &OPERATIONS).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn on_an_account_where_nothing_was_shown_no_missing_effect_is_refunded() {
+async fn without_proven_readings_no_missing_effect_is_refunded() {
     let table = super::table(Account::new(false).await, &[Operation::SetProxy, Operation::Restart]).await;
     assert!(!table.contains("failed_silent"), "{table}");
     insta::assert_snapshot!(table);

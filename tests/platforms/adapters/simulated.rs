@@ -68,6 +68,6 @@ impl Double for Simulated {
 }
 
 #[tokio::test]
-async fn whatever_goes_wrong_on_simulated_phones_no_promise_is_broken() {
+async fn no_fault_of_simulated_phones_breaks_a_promise() {
     insta::assert_snapshot!(super::table(Arc::new(Simulated::default()), &OPERATIONS).await);
 }

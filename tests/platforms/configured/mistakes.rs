@@ -7,7 +7,7 @@ use crate::harness::program::steady;
 use std::os::unix::fs::PermissionsExt;
 
 #[tokio::test]
-async fn every_mistake_in_the_tables_is_told_at_once_with_its_place() {
+async fn every_mistake_in_the_tables_is_reported_at_once_with_its_place() {
     let site = Site::new();
     for (file, mode) in [("open", 0o644), ("own", 0o600), ("empty", 0o600)] {
         let text = if file == "empty" { "" } else { KEYS[1].1 };

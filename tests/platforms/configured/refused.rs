@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 
 #[tokio::test]
-async fn what_a_platform_cannot_express_is_refused_before_it_is_charged_or_sent() {
+async fn a_write_that_a_platform_cannot_express_is_refused_before_it_is_charged_or_sent() {
     let site = Site::new();
     let double = Double::start(8, FAST).await;
     site.configure(&site.table("lab", &double));

@@ -22,7 +22,7 @@ async fn say(request: Request, says: &Says) {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_none_becomes_an_error_that_says_what_to_do() {
+async fn an_invalid_answer_becomes_an_error_that_says_what_to_do() {
     let refusal = |id: Value, code: &str| {
         let data = json!({"code": code, "message": "words of the server", "retryable": false});
         json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "words of the server", "data": data}})
@@ -169,7 +169,7 @@ async fn unsound_messages_are_judged_by_the_server_and_batches_answered_as_a_who
 }
 
 #[tokio::test]
-async fn a_message_that_no_server_takes_is_refused_under_its_id() {
+async fn a_message_that_no_server_accepts_is_refused_under_its_id() {
     let fake = Fake::listen().await;
     let mut bridge = Bridge::with_key(&fake.url, &any_key());
     let filler = "x".repeat(2 << 20);

@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio::process::Command;
 
 #[tokio::test]
-async fn a_wrong_start_is_refused_with_what_mends_it() {
+async fn a_wrong_start_is_refused_with_a_remedy() {
     let home = TempDir::new().expect("a temporary folder");
     let at = |name: &str| home.path().join(name).display().to_string();
     let pair = "key_1:secret_of_mine";
@@ -140,7 +140,7 @@ async fn proxies_get_no_plain_request_and_of_encrypted_ones_the_host_alone() {
 }
 
 #[tokio::test]
-async fn a_server_is_trusted_if_the_system_trusts_who_signed_its_certificate() {
+async fn a_server_is_trusted_if_the_system_trusts_the_issuer_of_its_certificate() {
     let names = ["localhost".to_owned()];
     let signed = rcgen::generate_simple_self_signed(names).expect("a certificate");
     let home = TempDir::new().expect("a temporary folder");

@@ -115,7 +115,7 @@ async fn described(answer: reqwest::Result<Response>, pad: &str) -> String {
 }
 
 #[tokio::test]
-async fn too_many_calls_are_told_when_to_come_back() {
+async fn too_many_calls_are_answered_with_a_time_to_wait() {
     let double = Double::start(&["--set", "rate_per_second=1", "--set", "rate_reset_s=7"]).await;
     let body = json!({"page": 1, "rows": 10});
     let refused = loop {
@@ -132,7 +132,7 @@ async fn too_many_calls_are_told_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn signatures_are_judged_by_the_platforms_clock_and_by_its_rules() {
+async fn signatures_are_verified_by_the_platforms_clock_and_rules() {
     let double = Double::start(&[]).await;
     let (pad, path) = (double.pads[0].clone(), format!("{VMOS}/asyncCmd"));
     let command = json!({"padCodes": [pad], "scriptContent": "echo"});
@@ -158,7 +158,7 @@ async fn signatures_are_judged_by_the_platforms_clock_and_by_its_rules() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_or_not_understood_is_refused() {
+async fn unknown_pads_and_invalid_parameters_are_refused() {
     let double = Double::start(&[]).await;
     let pad = &double.pads[0];
     let cases = [

@@ -121,7 +121,7 @@ async fn files_and_properties_are_the_pads_own_and_show_a_start() {
 }
 
 #[tokio::test]
-async fn what_a_pad_does_not_have_is_not_found() {
+async fn a_tool_that_a_pad_does_not_have_is_not_found() {
     let double = Double::start(&[]).await;
     let pad = &double.pads[0];
     let found = "for tool in curl wget nc cat id; do command -v $tool > /dev/null && printf '%s ' $tool; done; printf %s $PATH > /dev/null";

@@ -63,7 +63,7 @@ async fn tasks_end_as_they_are_switched_and_act_or_do_not() {
 }
 
 #[tokio::test]
-async fn a_submission_is_told_that_there_is_such_a_task() {
+async fn a_submission_can_be_answered_with_an_existing_task() {
     let double = Double::start(&[]).await;
     let pad = &double.pads[0];
     let restart = || async { double.call("restart", &json!({"padCodes": [pad]})).await["data"][0].clone() };
@@ -80,7 +80,7 @@ async fn a_submission_is_told_that_there_is_such_a_task() {
 }
 
 #[tokio::test]
-async fn what_is_shown_of_a_task_wanders() {
+async fn switches_change_what_a_task_shows() {
     let double = Double::start(&[]).await;
     let pad = &double.pads[0];
     double.set(pad, json!({"task_absent_polls": 2, "end_time": "early", "restart_ms": FOREVER})).await;

@@ -40,7 +40,7 @@ async fn a_grant_of_a_tray_shows_no_printer_of_the_same_name() {
 
 /// Unassigns a tray, and assigns the printer with the same id.
 #[tokio::test]
-async fn what_is_unassigned_of_one_resource_stays_assigned_of_the_other() {
+async fn unassigning_an_id_of_one_resource_leaves_the_other_resource_assigned() {
     let shop = Shop::start().await;
     let feeder = shop.application("feeder", &["look"]).await;
     for line in ["tray assign feeder p-1 p-3", "printer assign feeder p-1", "tray unassign feeder p-1"] {
@@ -52,7 +52,7 @@ async fn what_is_unassigned_of_one_resource_stays_assigned_of_the_other() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_name_or_an_id_is_refused() {
+async fn text_that_cannot_be_a_name_or_an_id_is_refused() {
     let shop = Shop::start().await;
     let id = json_of(&shop.data, "app show demo").await["id"].as_str().expect("an id").to_owned();
     for name in ["", "a\nb", "a\u{1b}[31m", &"x".repeat(65), &id] {

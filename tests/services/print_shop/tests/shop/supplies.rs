@@ -55,7 +55,7 @@ account_file = "west"
 "#;
 
 #[tokio::test]
-async fn every_mistake_in_the_file_is_told_at_once_by_the_check_and_by_a_server_that_does_not_start() {
+async fn the_check_and_a_server_that_does_not_start_report_every_mistake_in_the_file_at_once() {
     let (home, file) = written(MISTAKEN);
     let west = home.path().join("west");
     std::fs::write(&west, "never shown").expect("a file");
