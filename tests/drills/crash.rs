@@ -172,10 +172,10 @@ async fn audited(load: Load, ends: &[(&str, u64)], pads: Option<&Pads>) {
     let books = Books::compared(&load.data, &told, pads);
     load.starts.sort_unstable();
     let start = |share: usize| load.starts[(load.starts.len() - 1) * share / 100].as_millis() as u64;
-    let starts = [("half of the starts took at most, ms", start(50)), ("every start took at most, ms", start(100))];
+    let starts = [("median start, ms", start(50)), ("slowest start, ms", start(100))];
     let unended = ("answers whose task is not shown as ended", load.unended);
     let twice = ("signed requests taken twice", load.taken_twice());
-    let cut_off = ("answers cut off, and asked for again", load.unanswered());
+    let cut_off = ("answers lost, and requested again", load.unanswered());
     let clients = [("calls answered", told.len() as u64), cut_off, twice, unended];
     let ends = ends.iter().copied().chain(starts).chain(clients).map(|(what, figure)| (what.to_owned(), figure));
     for (what, figure) in ends.chain(books.figures()) {

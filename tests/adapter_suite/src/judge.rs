@@ -52,13 +52,13 @@ pub(crate) fn judge(operation: Operation, fault: Mishap, told: Result<Value, Val
         (reported == "success" && never_said, "a success that the platform never reported".to_owned()),
         (done > most, format!("it was done {done} times")),
         (deeds.len() != done, format!("something else was done: {deeds:?}")),
-        (refunded != (end == "failed_silent"), "a refund is of failed_silent alone".to_owned()),
-        (refunded && effective, "what happened was refunded".to_owned()),
-        (task.is_none() && done > 0, "it was refused, and done".to_owned()),
-        (end == "success" && done == 0 && !is_so_already(operation), "a success of nothing".to_owned()),
+        (refunded != (end == "failed_silent"), "exactly failed_silent is refunded".to_owned()),
+        (refunded && effective, "an effect that happened was refunded".to_owned()),
+        (task.is_none() && done > 0, "it was refused, but done".to_owned()),
+        (end == "success" && done == 0 && !is_so_already(operation), "a success without an effect".to_owned()),
         (end == "success_unverified" && reported != "success", format!("unverified, and reported as {reported}")),
         (end == "failed" && reported == "success", "a failure that was reported as a success".to_owned()),
-        (end == "failed" && done > 0 && reported != "failure", "a failure that was done".to_owned()),
+        (end == "failed" && done > 0 && reported != "failure", "a failure with an effect".to_owned()),
     ];
     let violations = rules.into_iter().filter(|(broken, _)| *broken).map(|(_, what)| what).collect();
     CaseEnd { operation, fault, end, done, violations }

@@ -18,11 +18,11 @@ const PROMISES: [(&str, &str); 9] = [
     ("a task has ended", "SELECT * FROM task WHERE terminal = 0"),
     ("arguments are wiped", "SELECT * FROM task WHERE sealed IS NOT NULL"),
     (
-        "each version of a task is told once",
+        "each version of a task has one event",
         "SELECT * FROM task WHERE version <> (SELECT count(*) FROM task_event WHERE task_id = id)",
     ),
     (
-        "the last that is told of a task is its end",
+        "the last event of a task is its end",
         "SELECT * FROM task WHERE status <> (SELECT phase FROM task_event WHERE task_id = id ORDER BY version DESC)",
     ),
     (
@@ -30,18 +30,18 @@ const PROMISES: [(&str, &str); 9] = [
         "SELECT * FROM task JOIN task_event e ON task_id = id WHERE phase IN (SELECT status FROM task) AND e.version < task.version",
     ),
     (
-        "failed_silent is refunded and nothing else",
+        "exactly failed_silent is refunded",
         "SELECT * FROM task LEFT JOIN ledger ON task_id = task.id AND kind = 'refund' WHERE (status = 'failed_silent') <> (task_id IS NOT NULL)",
     ),
     (
-        "what was to be sent is charged and nothing else",
+        "exactly the tasks with a send attempt are charged",
         "SELECT * FROM task LEFT JOIN ledger ON task_id = task.id AND kind = 'charge' WHERE (state ->> 'attempts' > 0) <> (task_id IS NOT NULL)",
     ),
     (
-        "a charge is taken back where nothing has left, and nowhere else",
+        "exactly the charges of attempts that sent nothing are reversed",
         "SELECT * FROM task LEFT JOIN ledger ON task_id = task.id AND kind = 'reversal' WHERE (state ->> 'attempts' > 0 AND NOT state ->> 'left') <> (task_id IS NOT NULL)",
     ),
-    ("an entry is of a task", "SELECT * FROM ledger WHERE task_id NOT IN (SELECT id FROM task)"),
+    ("every ledger entry belongs to a task", "SELECT * FROM ledger WHERE task_id NOT IN (SELECT id FROM task)"),
 ];
 
 /// The result of the comparison.
@@ -103,13 +103,13 @@ impl Books {
         let Self { tasks, acknowledged, lost, refunds, refused, commands, repeated, pads, violations } = self;
         let figures = [
             ("tasks", tasks.values().sum()),
-            ("of these, told to a client", *acknowledged),
-            ("told to a client and lost", *lost),
+            ("of these, acknowledged to a client", *acknowledged),
+            ("acknowledged and lost", *lost),
             ("refunds", *refunds),
-            ("calls refused, as the phone offers no such thing or its platform is not there", *refused),
+            ("calls refused because the phone does not offer it or its platform is unavailable", *refused),
             ("commands that the simulated phones took", *commands),
-            ("commands taken once too often, on whatever phone", *repeated),
-            ("violations in all; the integrity of the database is among what is checked", violations.len() as u64),
+            ("commands taken too often, on any phone", *repeated),
+            ("violations, including the integrity check of the database", violations.len() as u64),
         ];
         let ends = tasks.iter().map(|(status, count)| (format!("ended as {status}"), *count));
         let pads = pads.iter().flat_map(pads::Figures::rows);
@@ -126,7 +126,7 @@ impl Books {
             let mut rows = db.prepare(against).expect("the tables that they are");
             let broken = rows.query_map([], |_| Ok(())).expect("rows").count();
             if broken > 0 {
-                self.violations.push(format!("{promise}: not in {broken} cases"));
+                self.violations.push(format!("{promise}: broken in {broken} cases"));
             }
         }
         let refunds = "SELECT count(*) FROM ledger WHERE kind = 'refund'";
@@ -152,7 +152,7 @@ impl Books {
             known.insert(id);
             let Some(task) = tasks.get(id) else {
                 self.lost += 1;
-                self.violations.push(format!("{wish:?} was answered with {said}, which is not there"));
+                self.violations.push(format!("{wish:?} was answered with {said}, which is not in the database"));
                 continue;
             };
             let ours = task.tool == wish.tool && task.key == wish.key;
@@ -171,16 +171,16 @@ impl Books {
         for (id, commands) in commands {
             self.commands += commands.len() as u64;
             let Some(task) = tasks.get(id) else {
-                self.violations.push(format!("{id} was done and is no task"));
+                self.violations.push(format!("{id} took effect and is not a task"));
                 continue;
             };
             let may = if task.idempotent { task.attempts as usize } else { 1 };
             if commands.len() > may {
                 self.repeated += (commands.len() - may) as u64;
-                self.violations.push(format!("{id} was taken {} times, and may be {may} times", commands.len()));
+                self.violations.push(format!("{id} was taken {} times; at most {may} are allowed", commands.len()));
             }
             if !task.left {
-                self.violations.push(format!("{id} was taken, and says that nothing has left"));
+                self.violations.push(format!("{id} was taken, but its task says that nothing was sent"));
             }
             if commands.iter().any(|command| device(command) != task.target) {
                 self.violations.push(format!("{id} was done on another device"));

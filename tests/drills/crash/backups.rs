@@ -77,13 +77,13 @@ async fn backups_under_kills(kills: u64, each: u64, seed: u64) {
     for (what, figure) in [
         ("ended by kill -9", kills),
         ("backups restored", backups),
-        ("backups that a kill came before", unfinished),
+        ("backups prevented by a kill", unfinished),
         ("tasks acknowledged before their backup", tasks),
         ("of these, missing after the restore", lost),
         ("tasks in flight in a backup", in_flight),
-        ("restored folders that the doctor finds fault with", unsound),
+        ("restored folders in which the doctor finds faults", unsound),
         ("commands sent by a restored folder", sent_again),
-        ("keys alive without the operator's word", keys_alive),
+        ("keys alive without the operator's confirmation", keys_alive),
     ] {
         println!("{figure:>8}  {what}");
     }

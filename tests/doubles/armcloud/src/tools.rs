@@ -21,7 +21,7 @@ pub(crate) fn is_tool(name: &str) -> bool {
 /// Runs a tool to its end.
 pub(crate) fn run(name: &str, arguments: &[String]) -> ExitCode {
     let Some(phone) = Phone::read() else {
-        eprintln!("{name}: this runs in the shell of a pad alone: `{}` names no phone", Phone::VARIABLE);
+        eprintln!("{name}: this runs only in the shell of a pad: `{}` does not name a phone", Phone::VARIABLE);
         return ExitCode::from(126);
     };
     let ended = match tokio::runtime::Builder::new_current_thread().enable_all().build() {

@@ -51,11 +51,11 @@ impl Figures {
     pub(super) fn rows(&self) -> impl Iterator<Item = (String, u64)> {
         let Self { tasks, arrived, acted, unanswered, deeds, false_refunds } = self;
         let figures = [
-            ("requests to write that reached the pads' platform", *arrived),
+            ("write requests that reached the pads' platform", *arrived),
             ("of these, acted on", *acted),
             ("of these, without a whole answer", *unanswered),
-            ("deeds on pads", *deeds),
-            ("refunds of what had happened on a pad", *false_refunds),
+            ("effects on pads", *deeds),
+            ("refunds of effects that did happen on a pad", *false_refunds),
         ];
         let ends = tasks.iter().map(|((account, status), count)| (format!("{account}, ended as {status}"), *count));
         figures.map(|(what, figure)| (what.to_owned(), figure)).into_iter().chain(ends)
@@ -95,7 +95,7 @@ impl Books {
                     Some(id) => accounts.entry(id).or_default().deeds.push(deed),
                     None => {
                         self.repeated += 1;
-                        self.violations.push(format!("{pad} was written to by {}, which nobody asked for", deed.task));
+                        self.violations.push(format!("{pad} was written to by {}, which no client wanted", deed.task));
                     }
                 }
             }
@@ -136,7 +136,7 @@ impl Books {
                 task => {
                     self.repeated += 1;
                     self.violations.push(format!(
-                        "{line} is a request of no task; the last there is {:?}",
+                        "{line} belongs to no task; the last task of the pad is {:?}",
                         task.map(|(id, _)| id)
                     ));
                 }
@@ -154,11 +154,11 @@ impl Books {
             deeds.len().saturating_sub(may).max(acted.saturating_sub(may)).max(arrived.saturating_sub(attempts));
         if too_often > 0 {
             self.repeated += too_often as u64;
-            let sent = format!("{arrived} requests, {acted} of them taken, {} deeds", deeds.len());
-            self.violations.push(format!("{id} on {} came {sent}, and may {may} times", task.target));
+            let sent = format!("{arrived} requests, {acted} of them taken, {} effects", deeds.len());
+            self.violations.push(format!("{id} on {}: {sent}; at most {may} are allowed", task.target));
         }
         if *acted > 0 && !task.left {
-            self.violations.push(format!("{id} on {} was taken, and says that nothing has left", task.target));
+            self.violations.push(format!("{id} on {} was taken, but its task says that nothing was sent", task.target));
         }
     }
 
@@ -180,7 +180,7 @@ impl Books {
         if let Some(wanted) = wanted.as_ref().filter(|_| !is_power)
             && own.iter().any(|deed| deed.host != *wanted)
         {
-            self.violations.push(format!("{id} on {} is not what was asked for", task.target));
+            self.violations.push(format!("{id} on {} did not do what the client asked for", task.target));
         }
         // The effect happened if the pad restarted, or if the proxy in force is the wanted one.
         let happened = match is_power {

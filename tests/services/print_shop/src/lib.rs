@@ -35,7 +35,7 @@ pub fn program() -> Program<NoFlags, ShopCommand> {
         .try_first("print_page", json!({"printer_id": "p-1", "mode": "draft"}))
 }
 
-const HINT: &str = "Then try the other printers; `print-shop --help` says what each does.\n\n";
+const HINT: &str = "Then try the other printers; `print-shop --help` lists their habits.\n\n";
 
 /// Returns the service: handlers, executor, commands, inventory, upstreams and background work.
 ///

@@ -54,7 +54,7 @@ impl OwnCommand for ShopCommand {
     fn question(&self) -> Option<String> {
         match self {
             Self::Supply(SupplyCommand::Order { supplier, yes: false }) => {
-                Some(format!("Order a pack of {supplier}, which has to be paid?"))
+                Some(format!("Order and pay for a pack of {supplier}?"))
             }
             Self::Supply(_) => None,
         }
@@ -90,7 +90,7 @@ impl Supplies {
             self.suppliers.get(supplier).ok_or_else(|| format!("there is no supplier {supplier}"))?;
         orders.fetch_add(1, Relaxed);
         let (brought, answer) = oneshot::channel();
-        let gone = |_| "the van does not drive".to_owned();
+        let gone = |_| "the van is not running".to_owned();
         self.van.send((*sheets, brought)).await.map_err(|_| gone(()))?;
         Ok(json!({"sound": *sheets > 0, "said": answer.await.map_err(|_| gone(()))?}))
     }
@@ -133,11 +133,11 @@ fn read(config: &Config) -> Result<Vec<(String, u32)>, ConfigError> {
     let suppliers: Vec<(_, Supplier)> = config.entries(TABLE.name, &mut found);
     for (name, Supplier { pack, account_file }) in &suppliers {
         if !name.get_ref().bytes().all(|byte| byte.is_ascii_lowercase()) {
-            let help = "a name consists of small letters".to_owned();
-            found.add(name.span(), format!("`{}` is no name of a supplier", name.get_ref()), Some(help));
+            let help = "a name consists of lower-case letters".to_owned();
+            found.add(name.span(), format!("`{}` is not a valid name of a supplier", name.get_ref()), Some(help));
         }
         if *pack.get_ref() > 10_000 {
-            found.add(pack.span(), "no van carries so many sheets", Some("at most 10000 are allowed".to_owned()));
+            found.add(pack.span(), "no van can carry that many sheets", Some("at most 10000 are allowed".to_owned()));
         }
         if let Some(file) = account_file {
             let source = CredentialSource::File(config.beside(file.get_ref()));
