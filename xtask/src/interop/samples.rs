@@ -1,5 +1,4 @@
-//! The samples of README.md: extracted from the page, and run unchanged except for the address and
-//! the key of a server.
+//! Takes the samples out of docs/clients.md, and runs them with the address and the key of a server.
 //!
 //! A sample is for the latest major version of its package. A comment that begins with
 //! `version 1: ` contains the replacement of the line above it for that version.
@@ -11,12 +10,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const README: &str = "README.md";
+const PAGE: &str = "docs/clients.md";
 
 /// The final state of the sample's write, which it prints.
 const ENDS_AS: &str = "success";
 
-/// A language in which README.md has a sample.
+/// A language that the page has a sample in.
 pub(super) struct Language {
     name: &'static str,
     fence: &'static str,
@@ -62,13 +61,13 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Extracts the sample from README.md. `first` selects the variant for major version 1.
+    /// Takes the sample out of the page. `first` asks for that of major version 1.
     pub(super) fn read(root: &Path, language: &'static Language, folder: &Path, first: bool) -> Result<Self> {
-        let page = fs::read_to_string(root.join(README)).context(README)?;
+        let page = fs::read_to_string(root.join(PAGE)).context(PAGE)?;
         let Language { name, fence, ending, comment, .. } = language;
         let begun = page.split_once(fence).map(|(_, rest)| rest);
         let text = begun.and_then(|rest| Some(rest.split_once("```")?.0));
-        let text = text.with_context(|| format!("{README} has no block that begins with {fence:?}"))?;
+        let text = text.with_context(|| format!("{PAGE} has no block that begins with {fence:?}"))?;
         let (mut lines, mut above) = (Vec::new(), "");
         for line in text.lines() {
             match line.strip_prefix(comment) {
@@ -85,7 +84,7 @@ impl Sample {
         }
         let major = if first { 1 } else { 2 };
         let file = folder.join(format!("sample-{major}.{ending}"));
-        Ok(Self { language, name: format!("{README}, {name} {major}"), file, text: lines.join("\n") + "\n" })
+        Ok(Self { language, name: format!("{PAGE}, {name} {major}"), file, text: lines.join("\n") + "\n" })
     }
 
     /// Runs the sample unchanged and then with a short timeout, each against its own server.
@@ -116,6 +115,6 @@ fn run(interpreter: &Path, file: &Path, text: &str, server: &Instance) -> Result
 
 /// Replaces a part that must be present.
 fn swap(text: &str, from: &str, to: &str) -> Result<String> {
-    ensure!(text.contains(from), "the sample of {README} does not contain {from:?}:\n{text}");
+    ensure!(text.contains(from), "the sample of {PAGE} does not say {from:?}:\n{text}");
     Ok(text.replacen(from, to, 1))
 }
