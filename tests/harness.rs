@@ -70,19 +70,19 @@ pub(crate) async fn phones(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
 
 /// Serves that many simulated phones.
 pub(crate) async fn fleet(devices: u32, tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
-    let (server, keys, _) = simulated(devices, tenants).await;
+    let (server, keys, _) = serve_simulated(devices, tenants).await;
     (server, keys)
 }
 
 /// Serves one phone for each part of the cast, to one key with all permissions. Also returns the
 /// simulation.
 pub(crate) async fn cast() -> (Server, Key, Arc<Sim>) {
-    let (server, keys, sim) = simulated(CAST.len() as u32, vec![Tenant::with(PermissionSet(u64::MAX))]).await;
+    let (server, keys, sim) = serve_simulated(CAST.len() as u32, vec![Tenant::with(PermissionSet(u64::MAX))]).await;
     (server, keys[0][0].clone(), sim)
 }
 
 /// Serves that many simulated phones. Also returns the simulation.
-pub(crate) async fn simulated(devices: u32, tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>, Arc<Sim>) {
+pub(crate) async fn serve_simulated(devices: u32, tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>, Arc<Sim>) {
     let mut kept = None;
     let parts = |clock: &Clock| {
         let sim = Arc::new(Sim::new(1, devices, clock.clone(), &[1; 32]));

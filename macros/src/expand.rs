@@ -28,12 +28,12 @@ pub(crate) fn expand(folder: &LitStr, runtime: &syn::Path) -> TokenStream {
     }
     match load(&path) {
         Ok(contract) => {
-            let tracked = tracked(folder, &path, &contract.files);
+            let tracked = track_files(folder, &path, &contract.files);
             let code = code(&Contract { source: folder.value(), ..contract }, runtime);
             quote!(#tracked #code)
         }
         Err(Report { problems, files, names, .. }) => {
-            let tracked = tracked(folder, &path, &files);
+            let tracked = track_files(folder, &path, &files);
             // The compiler adds the word "error" itself.
             let errors = problems.iter().map(|problem| error(folder, problem.rendered.trim_start_matches("error")));
             let names = names.iter().map(|name| Ident::new(name, Span::call_site()));
@@ -50,7 +50,7 @@ fn error(folder: &LitStr, message: &str) -> TokenStream {
 }
 
 /// Makes the compiler expand again when a file of the folder changes.
-fn tracked(folder: &LitStr, path: &Path, files: &[PathBuf]) -> TokenStream {
+fn track_files(folder: &LitStr, path: &Path, files: &[PathBuf]) -> TokenStream {
     let inside = files.iter().filter_map(|file| file.strip_prefix(path).ok());
     let paths = inside.map(|inside| format!("/{}/{}", folder.value(), inside.display()));
     quote!(#(const _: &[u8] = ::core::include_bytes!(::core::concat!(::core::env!("CARGO_MANIFEST_DIR"), #paths));)*)
@@ -61,14 +61,14 @@ mod tests {
     use super::*;
     use syn::parse_quote;
 
-    fn expanded(folder: &str) -> String {
+    fn expand_folder(folder: &str) -> String {
         let folder = LitStr::new(folder, Span::call_site());
         expand(&folder, &parse_quote!(::toolwarrant::runtime)).to_string()
     }
 
     #[test]
     fn a_missing_folder_is_reported_with_its_whole_path_and_as_relative() {
-        let code = expanded("nowhere/spec");
+        let code = expand_folder("nowhere/spec");
         let whole = concat!("cannot read the contract's folder `", env!("CARGO_MANIFEST_DIR"), "/nowhere/spec`");
         assert!(code.contains(whole), "{code}");
         assert!(code.contains("`nowhere/spec` is relative to the folder of this crate's Cargo.toml"), "{code}");
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn every_file_that_was_read_is_tracked_with_and_without_mistakes() {
         for spec in ["../tests/services/print_shop/spec", "../tests/contract/ui/specs/three_mistakes"] {
-            let code = expanded(spec);
+            let code = expand_folder(spec);
             for file in ["service.toml", "types.toml", "errors.toml", "reserved.toml", "tools/jobs.toml"] {
                 assert!(code.contains(&format!("\"/{spec}/{file}\"")), "{spec}/{file} is not tracked");
             }
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_contract_with_mistakes_leaves_its_names_to_be_imported() {
-        let code = expanded("../tests/contract/ui/specs/three_mistakes");
+        let code = expand_folder("../tests/contract/ui/specs/three_mistakes");
         assert_eq!(code.matches("compile_error").count(), 3, "{code}");
         let names = code.split("pub use self :: {").nth(1).expect("the names stand there");
         for name in ["CATALOGUE", "Command", "GetPrinterArgs", "PrinterCapability", "PrinterId", "PrintersTools"] {

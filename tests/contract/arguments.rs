@@ -51,8 +51,7 @@ fn objects(schema: &Value) -> BoxedStrategy<Map<String, Value>> {
     let mut members = Just(Map::new()).boxed();
     for (name, property) in properties {
         let name = name.clone();
-        let value =
-            prop_oneof![1 => Just(None), 12 => fitting(property).prop_map(Some), 1 => anything().prop_map(Some)];
+        let value = prop_oneof![1 => Just(None), 12 => values_that_fit(property).prop_map(Some), 1 => anything().prop_map(Some)];
         members = (members, value)
             .prop_map(move |(mut members, value)| {
                 members.extend(value.map(|value| (name.clone(), value)));
@@ -68,7 +67,7 @@ fn objects(schema: &Value) -> BoxedStrategy<Map<String, Value>> {
         .boxed()
 }
 
-fn fitting(schema: &Value) -> BoxedStrategy<Value> {
+fn values_that_fit(schema: &Value) -> BoxedStrategy<Value> {
     let number = |key: &str, or: i64| schema.get(key).and_then(Value::as_i64).unwrap_or(or);
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
         return prop::sample::select(values.clone()).boxed();
@@ -83,7 +82,7 @@ fn fitting(schema: &Value) -> BoxedStrategy<Value> {
                 .boxed()
         }
         Some("boolean") => any::<bool>().prop_map(|flag| json!(flag)).boxed(),
-        Some("array") => prop::collection::vec(fitting(&schema["items"]), 0..4).prop_map(Value::from).boxed(),
+        Some("array") => prop::collection::vec(values_that_fit(&schema["items"]), 0..4).prop_map(Value::from).boxed(),
         Some("string") => {
             let pattern = schema["pattern"].as_str();
             let (min, max) = pattern.map_or_else(|| (number("minLength", 0), number("maxLength", 12)), lengths);
@@ -93,7 +92,7 @@ fn fitting(schema: &Value) -> BoxedStrategy<Value> {
             let plain = prop::collection::vec(prop::sample::select(b"abcdef0123456789-p".as_slice()), lengths);
             let plain = plain.prop_map(|bytes| bytes.into_iter().map(char::from).collect::<String>());
             let fitting = match pattern {
-                Some(pattern) => written_as(pattern),
+                Some(pattern) => text_matching(pattern),
                 None => any.clone().boxed(),
             };
             prop_oneof![1 => any, 1 => plain, 10 => fitting, 1 => "[0-9a-f]{1,9}"].prop_map(Value::from).boxed()
@@ -103,7 +102,7 @@ fn fitting(schema: &Value) -> BoxedStrategy<Value> {
 }
 
 /// Generates text that a pattern `^prefix[characters]{min,max}$` admits.
-fn written_as(pattern: &str) -> BoxedStrategy<String> {
+fn text_matching(pattern: &str) -> BoxedStrategy<String> {
     let inner = pattern.trim_start_matches('^').trim_end_matches('$');
     prop::string::string_regex(inner).expect("a pattern").boxed()
 }

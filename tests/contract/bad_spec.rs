@@ -45,7 +45,7 @@ fn cases() -> impl Iterator<Item = &'static (&'static str, &'static [(&'static s
 #[test]
 fn every_mistake_is_reported_with_its_place_and_its_remedy() {
     for (behaviour, edits) in cases() {
-        let report = spoiled(edits).expect_err(behaviour);
+        let report = spoil(edits).expect_err(behaviour);
         insta::with_settings!({ snapshot_path => "../snapshots/bad_spec", prepend_module_to_snapshot => false, omit_expression => true }, {
             insta::assert_snapshot!(*behaviour, report);
         });
@@ -54,7 +54,7 @@ fn every_mistake_is_reported_with_its_place_and_its_remedy() {
 
 #[test]
 fn every_rule_has_a_case() {
-    let broken = cases().filter_map(|(_, edits)| spoiled(edits).err()).flat_map(|report| report.problems);
+    let broken = cases().filter_map(|(_, edits)| spoil(edits).err()).flat_map(|report| report.problems);
     let broken: BTreeSet<Rule> = broken.map(|problem| problem.rule).collect();
     let unproven: Vec<_> = Rule::ALL.iter().filter(|rule| !broken.contains(rule)).collect();
     assert!(unproven.is_empty(), "no case breaks {unproven:?}");
@@ -64,7 +64,7 @@ fn every_rule_has_a_case() {
 #[test]
 fn a_file_that_is_no_toml_is_one_mistake() {
     for file in FILES {
-        let report = spoiled(&[(file, Write(GARBAGE))]).expect_err(file);
+        let report = spoil(&[(file, Write(GARBAGE))]).expect_err(file);
         let found: Vec<_> = report.problems.iter().map(|problem| (problem.rule, problem.file.as_str())).collect();
         assert_eq!(found, [(Rule::Syntax, &*format!("spec/{file}"))], "{report}");
     }
@@ -100,7 +100,7 @@ fn a_word_of_a_path_may_stand_where_another_twin_has_an_argument() {
     for twin in
         ["effect = \"read\"\nhttp = \"GET /v1/printers/first\"", "effect = \"read\"\nhttp = \"GET /v1/jobs/first\""]
     {
-        assert_eq!(spoiled(&[(FLOOR, Change("effect = \"read\"", twin))]).map_err(|report| report.to_string()), Ok(()));
+        assert_eq!(spoil(&[(FLOOR, Change("effect = \"read\"", twin))]).map_err(|report| report.to_string()), Ok(()));
     }
 }
 
@@ -126,7 +126,7 @@ fn describe(contract: &Contract) -> String {
 
 #[test]
 fn the_print_shop_itself_is_without_mistakes() {
-    assert!(spoiled(&[]).is_ok());
+    assert!(spoil(&[]).is_ok());
 }
 
 proptest! {
@@ -161,7 +161,7 @@ proptest! {
 }
 
 /// Loads the print shop's contract after these edits.
-fn spoiled(edits: &[(&str, Edit)]) -> Result<(), Report> {
+fn spoil(edits: &[(&str, Edit)]) -> Result<(), Report> {
     let copy = copy();
     for (file, edit) in edits {
         let path = copy.path().join("spec").join(file);

@@ -12,7 +12,7 @@ use toolwarrant_core::catalogue::{Catalogue, PermissionSet};
 use toolwarrant_core::revision::Revision;
 use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_reader::model::{Contract, ToolSpec};
-use toolwarrant_reader::{ListForm, listed_item, type_schema};
+use toolwarrant_reader::{ListForm, list_item, type_schema};
 
 /// Serves both contracts, one server each, with one key for every set of permissions.
 async fn both() -> Vec<(&'static Catalogue, Contract, Server, Vec<Vec<Key>>)> {
@@ -94,7 +94,7 @@ async fn a_listed_tool_is_byte_for_byte_the_item_that_its_contract_makes() {
             let request = server.post(key).header("mcp-protocol-version", revision);
             let request = request.body(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string());
             let answer = request.send().await.expect("an answer").text().await.expect("text");
-            let items: Vec<_> = contract.tools().map(|tool| listed_item(&contract, tool, form)).collect();
+            let items: Vec<_> = contract.tools().map(|tool| list_item(&contract, tool, form)).collect();
             for item in &items {
                 assert!(answer.contains(item), "{item} is not in {answer}");
             }

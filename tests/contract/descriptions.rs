@@ -113,7 +113,7 @@ fn every_tool_that_shows_the_words_of_others_says_that_they_are_data() {
     fn shows(result: &NamedType) -> bool {
         let Kind::Object(fields) = &result.kind else { return false };
         fields.iter().any(|field| {
-            let inner = field.ty.element().named();
+            let inner = field.ty.element().as_named();
             field.untrusted || inner.is_some_and(|inner| inner.name == "Remark" || shows(inner))
         })
     }

@@ -43,7 +43,7 @@ fn each<'a>(value: &'a Value, visit: &mut impl FnMut(&'a Map<String, Value>)) {
 }
 
 /// Resolves a reference; returns any other value unchanged.
-fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+fn resolve<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     let Some(reference) = value["$ref"].as_str() else { return value };
     let pointer = reference.strip_prefix('#').expect("a reference into the document");
     document.pointer(pointer).unwrap_or_else(|| panic!("{reference} leads nowhere"))
@@ -172,7 +172,7 @@ fn an_operation_has_the_statuses_of_its_effect_and_of_all_its_failures() {
             let statuses: BTreeSet<u16> = responses.keys().map(|status| status.parse().expect("a status")).collect();
             assert_eq!(statuses, expected, "{}", tool.name);
             for error in errors {
-                let response = resolved(&document, &responses[&error.http.to_string()]);
+                let response = resolve(&document, &responses[&error.http.to_string()]);
                 let failure = json!({"code": error.code, "message": "Why.", "retryable": error.retryable});
                 let mut failure = failure.as_object().expect("an object").clone();
                 failure.extend(error.retryable.then(|| ("retry_after_seconds".to_owned(), json!(1))));
@@ -193,7 +193,7 @@ fn retries(document: &Value, response: &Value) -> bool {
     let schema = &response["content"]["application/json"]["schema"];
     let several = schema["oneOf"].as_array();
     let schemas = several.map_or(vec![schema], |several| several.iter().collect());
-    schemas.into_iter().any(|schema| resolved(document, schema)["properties"]["retryable"]["const"] == true)
+    schemas.into_iter().any(|schema| resolve(document, schema)["properties"]["retryable"]["const"] == true)
 }
 
 #[test]
@@ -202,8 +202,8 @@ fn every_answer_carries_a_request_id_and_a_new_task_its_place() {
         for (_, item) in document["paths"].as_object().expect("paths") {
             for (_, operation) in item.as_object().expect("operations") {
                 for (status, response) in operation["responses"].as_object().expect("responses") {
-                    let response = resolved(&document, response);
-                    let header = |name: &str| resolved(&document, &response["headers"][name]);
+                    let response = resolve(&document, response);
+                    let header = |name: &str| resolve(&document, &response["headers"][name]);
                     assert_eq!(header("X-Request-Id")["required"], true);
                     assert_eq!(header("Location")["required"] == true, status == "202", "{response}");
                     assert_eq!(header("Allow")["required"] == true, status == "405", "{response}");
@@ -254,7 +254,7 @@ fn derived_results_of_two_resources_have_different_fields() {
         let mut twins = operations(&contract, &document);
         let (_, _, operation) = twins.find(|(known, ..)| known.name == tool).expect("a twin");
         let schema = &operation["responses"]["202"]["content"]["application/json"]["schema"];
-        let properties = resolved(&document, schema)["properties"].as_object().expect("properties");
+        let properties = resolve(&document, schema)["properties"].as_object().expect("properties");
         properties.keys().cloned().collect::<Vec<_>>()
     };
     assert!(result("print_page").contains(&"printer_id".to_owned()));

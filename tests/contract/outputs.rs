@@ -17,7 +17,7 @@ use toolwarrant_core::revision::Revision;
 
 /// A service with its reads and writes. Each revision answers a read the same; a write changes
 /// later answers.
-struct World {
+struct OutputWorld {
     server: Server,
     key: Key,
     /// The tool that reads tasks.
@@ -27,13 +27,13 @@ struct World {
     writes: Vec<Vec<(&'static str, Value)>>,
 }
 
-async fn phones() -> World {
+async fn phones() -> OutputWorld {
     let (server, key, _) = cast().await;
     let all = || 1..=CAST.len() as u32;
     let on = |tool| all().map(move |number| (tool, json!({"device_id": phone(number)})));
     let pages =
         [json!({}), json!({"limit": 3}), json!({"state": "stopping"})].map(|arguments| ("list_devices", arguments));
-    World {
+    OutputWorld {
         server,
         key,
         reading: "get_task",
@@ -46,7 +46,7 @@ async fn phones() -> World {
     }
 }
 
-async fn shop() -> World {
+async fn shop() -> OutputWorld {
     let parts = |clock: &toolwarrant::Clock| {
         let shop = Arc::new(Shop::new(Machines::default(), clock.clone()));
         (Contract(shop.clone()), shop as Arc<dyn toolwarrant::Executor>)
@@ -68,7 +68,7 @@ async fn shop() -> World {
     };
     let rest = [("list_machines", json!({})), ("open_panel", json!({"copies": 3}))];
     let reads = printers("get_printer", json!({})).chain(printers("clean_rollers", json!({})));
-    World {
+    OutputWorld {
         server,
         key: keys[0][0].clone(),
         reading: "get_job",
@@ -87,8 +87,8 @@ struct Results {
 }
 
 impl Results {
-    async fn of(World { server, key, reading, reads, writes }: &World) -> Self {
-        let mut all = Self { schemas: listed(server, key).await, results: Vec::new() };
+    async fn of(OutputWorld { server, key, reading, reads, writes }: &OutputWorld) -> Self {
+        let mut all = Self { schemas: list_schemas(server, key).await, results: Vec::new() };
         for (tool, arguments) in reads {
             all.read(server, key, tool, arguments).await;
         }
@@ -160,7 +160,7 @@ impl Results {
 
 /// Returns the output schema of each tool, which is the same in each revision that has output
 /// schemas.
-async fn listed(server: &Server, key: &Key) -> BTreeMap<String, Value> {
+async fn list_schemas(server: &Server, key: &Key) -> BTreeMap<String, Value> {
     let mut all = Vec::new();
     for revision in Revision::ALL.into_iter().filter(|revision| revision.features().structured) {
         let (_, answer) = ask(server, key, revision, "tools/list", json!({})).await;
@@ -290,8 +290,8 @@ async fn every_output_schema_is_closed_and_requires_all_that_it_names() {
         }
         assert!(schema["type"].is_string() || schema["type"].is_array(), "{place}");
     }
-    for World { server, key, .. } in [phones().await, shop().await] {
-        for (tool, schema) in listed(&server, &key).await {
+    for OutputWorld { server, key, .. } in [phones().await, shop().await] {
+        for (tool, schema) in list_schemas(&server, &key).await {
             assert_eq!(schema["type"], "object", "{tool}");
             assert_closed(&schema, &tool);
         }

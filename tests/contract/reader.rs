@@ -66,7 +66,7 @@ async fn an_agent_reads_what_the_transcripts_show() {
     let mut instructions = BTreeMap::new();
     for scenario in all() {
         let told = play(&scenario).await;
-        keep(scenario.name, &told.shown());
+        keep(scenario.name, &told.render());
         let key = format!("the_instructions_of_a_key_with_{}", scenario.permissions.join("_"));
         let first = instructions.entry(key).or_insert_with(|| told.instructions.clone());
         assert_eq!(*first, told.instructions, "{}", scenario.name);

@@ -8,8 +8,8 @@ mod platforms;
 
 use super::options;
 use crate::harness::program::Program;
-use crate::harness::writes::{database, reached, restart};
-use audit::Books;
+use crate::harness::writes::{database, restart, wait_for_phases};
+use audit::AuditBooks;
 use load::Load;
 use platforms::Pads;
 use serde::Deserialize;
@@ -61,13 +61,13 @@ async fn a_write_ends_as_it_should_in_whatever_phase_the_program_was_killed() {
     begin(&program, proxy(4), "failed").await;
     begin(&program, proxy(13), "failed_silent").await;
     begin(&program, restart(13 + 5), "success").await;
-    reached(&program.data, &[(4, "baseline"), (13, "verifying"), (18, "verifying")]).await;
+    wait_for_phases(&program.data, &[(4, "baseline"), (13, "verifying"), (18, "verifying")]).await;
     begin(&program, restart(22), "success").await;
     begin(&program, proxy(1), "success").await;
     begin(&program, restart(5), "success").await;
     begin(&program, proxy(23), "failed").await;
     let all = [(23, "ready"), (4, "baseline"), (22, "sending"), (1, "polling"), (5, "polling"), (13, "verifying")];
-    reached(&program.data, &all).await;
+    wait_for_phases(&program.data, &all).await;
     assert_without(program.home.path(), &secrets);
     program.kill().await;
     assert_without(program.home.path(), &secrets);
@@ -113,14 +113,14 @@ async fn no_kill_under_load_loses_or_repeats_anything() {
     let mut load = Load::begin(seed).await;
     let mut kills = 0;
     // Goes on after the last write too: tasks are then in every phase.
-    while load.acknowledged() < tasks || kills < fewest {
-        load.killed().await;
+    while load.count_acknowledged() < tasks || kills < fewest {
+        load.kill().await;
         kills += 1;
-        if load.acknowledged() >= tasks {
+        if load.count_acknowledged() >= tasks {
             load.satisfy();
         }
     }
-    audited(load, &[("ended by kill -9", kills)], None).await;
+    audit(load, &[("ended by kill -9", kills)], None).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -130,10 +130,10 @@ async fn no_stop_under_load_loses_or_repeats_anything() {
     let mut load = Load::begin(seed).await;
     let mut slowest = Duration::ZERO;
     for _ in 0..20 {
-        slowest = slowest.max(load.stopped().await);
+        slowest = slowest.max(load.stop().await);
     }
     let ends = [("ended by SIGTERM, exit code 0", 20), ("the slowest of these, ms", slowest.as_millis() as u64)];
-    audited(load, &ends, None).await;
+    audit(load, &ends, None).await;
 }
 
 /// Damages the files of a killed program as the worst crash would, and checks that the audit finds
@@ -143,10 +143,10 @@ async fn the_audit_of_a_crash_finds_a_lost_commit_and_a_repeated_effect() {
     let mut load = Load::begin(1).await;
     let path = load.data.join("simulated.jsonl");
     let (journal, once) = loop {
-        let before = load.acknowledged();
-        load.killed().await;
-        let lived = load.acknowledged() - before;
-        let books = Books::compared(&load.data, &load.told(), None);
+        let before = load.count_acknowledged();
+        load.kill().await;
+        let lived = load.count_acknowledged() - before;
+        let books = AuditBooks::compare(&load.data, &load.views(), None);
         assert_eq!((books.lost, books.repeated), (0, 0), "{:#?}", books.violations);
         let journal = fs::read_to_string(&path).unwrap_or_default();
         // A command that must not be repeated.
@@ -156,30 +156,34 @@ async fn the_audit_of_a_crash_finds_a_lost_commit_and_a_repeated_effect() {
         }
     };
     fs::write(&path, format!("{journal}{once}\n")).expect("written");
-    assert_eq!(Books::compared(&load.data, &load.told(), None).repeated, 1);
+    assert_eq!(AuditBooks::compare(&load.data, &load.views(), None).repeated, 1);
 
     // An empty log loses everything committed since the last start, because a start copies earlier
     // commits into the database.
     fs::write(load.data.join("cloudphone.db-wal"), "").expect("written");
-    load.killed().await;
-    let books = Books::compared(&load.data, &load.told(), None);
+    load.kill().await;
+    let books = AuditBooks::compare(&load.data, &load.views(), None);
     assert!(books.lost > 0, "{:#?}", books.violations);
 }
 
 /// Waits until everything has ended, compares the books, and prints the figures.
-async fn audited(load: Load, ends: &[(&str, u64)], pads: Option<&Pads>) {
+async fn audit(load: Load, ends: &[(&str, u64)], pads: Option<&Pads>) {
     let (told, mut load) = load.settle().await;
-    let books = Books::compared(&load.data, &told, pads);
+    let books = AuditBooks::compare(&load.data, &told, pads);
     load.starts.sort_unstable();
     let start = |share: usize| load.starts[(load.starts.len() - 1) * share / 100].as_millis() as u64;
     let starts = [("median start, ms", start(50)), ("slowest start, ms", start(100))];
     let unended = ("answers whose task is not shown as ended", load.unended);
-    let twice = ("signed requests taken twice", load.taken_twice());
-    let cut_off = ("answers lost, and requested again", load.unanswered());
+    let twice = ("signed requests taken twice", load.count_taken_twice());
+    let cut_off = ("answers lost, and requested again", load.count_unanswered());
     let clients = [("calls answered", told.len() as u64), cut_off, twice, unended];
     let ends = ends.iter().copied().chain(starts).chain(clients).map(|(what, figure)| (what.to_owned(), figure));
     for (what, figure) in ends.chain(books.figures()) {
         println!("{figure:>8}  {what}");
     }
-    assert!(load.unended == 0 && load.taken_twice() == 0 && books.violations.is_empty(), "{:#?}", books.violations);
+    assert!(
+        load.unended == 0 && load.count_taken_twice() == 0 && books.violations.is_empty(),
+        "{:#?}",
+        books.violations
+    );
 }

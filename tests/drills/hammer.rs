@@ -36,7 +36,7 @@ fn count_panics() {
 /// The options of `cargo xtask drill hammer`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Options {
+struct HammerOptions {
     requests: u64,
     wire: u64,
     seconds: u64,
@@ -134,7 +134,7 @@ async fn no_malformed_request_makes_the_server_fail() {
 #[ignore = "takes minutes: cargo xtask drill hammer"]
 async fn a_million_malformed_requests_make_nothing_fail_and_take_no_memory() {
     count_panics();
-    let Options { requests, wire, seconds, seed } = options();
+    let HammerOptions { requests, wire, seconds, seed } = options();
     let (statuses, memories) = in_process(requests, seed).await;
     println!("{requests} requests in this process: {statuses:?}; memory by fifths in KiB {memories:?}");
     let statuses = over_the_wire(wire, seed).await;

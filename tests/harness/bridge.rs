@@ -98,7 +98,7 @@ impl Bridge {
 
     /// Returns the messages for people since the last call. The bridge writes a message before the
     /// answer.
-    pub(crate) fn told(&mut self) -> String {
+    pub(crate) fn take_stderr(&mut self) -> String {
         let all = self.all_told();
         let new = all[self.told..].to_owned();
         self.told = all.len();

@@ -55,7 +55,7 @@ impl Program {
     pub(crate) async fn start_by(way: impl FnOnce(Start) -> Start) -> Self {
         let home = Arc::new(TempDir::new().expect("a temporary folder"));
         let start = way(start(&home));
-        Self::started(home, start).await
+        Self::start_as(home, start).await
     }
 
     /// Starts it again in the same folder, after it has ended.
@@ -66,11 +66,11 @@ impl Program {
     /// Starts it in this folder, which an earlier program may have used.
     pub(crate) async fn start_at(home: Arc<TempDir>, flags: &[&str]) -> Self {
         let start = start(&home).flags(flags);
-        Self::started(home, start).await
+        Self::start_as(home, start).await
     }
 
     /// Starts it with the settings of `start`.
-    pub(crate) async fn started(home: Arc<TempDir>, start: Start) -> Self {
+    pub(crate) async fn start_as(home: Arc<TempDir>, start: Start) -> Self {
         let inner = start.ready().await.expect("it starts");
         Self { data: inner.operator.data.clone(), inner, home }
     }
@@ -127,11 +127,11 @@ impl Program {
     /// Asks it to stop, and waits for its end.
     pub(crate) async fn stop(&mut self) {
         self.ask_to_stop().await;
-        self.ended().await;
+        self.wait_for_end().await;
     }
 
     /// Waits for its end, which must be a success.
-    pub(crate) async fn ended(&mut self) {
+    pub(crate) async fn wait_for_end(&mut self) {
         let (status, last) = self.end().await.expect("text");
         assert!(status.success() && last.is_empty(), "{status} {last}{}", self.log());
     }
@@ -147,7 +147,7 @@ pub(crate) async fn operate(data: &Path, line: &str) -> (i32, String) {
 }
 
 /// Starts the program with flags that it must refuse. Returns its standard error.
-pub(crate) async fn refused(flags: &[&str]) -> String {
+pub(crate) async fn refusal(flags: &[&str]) -> String {
     let output = Command::new(binary()).args(flags).kill_on_drop(true).output();
     // A program that serves in spite of them shows after a minute; this is the only time limit.
     let output = tokio::time::timeout(Duration::from_secs(60), output).await.expect("it is refused");

@@ -29,13 +29,13 @@ pub(crate) struct Signed {
 
 /// The answer to a signed request.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct SignedAnswer {
     pub(crate) status: u16,
     pub(crate) body: Value,
     answer: driver::HttpAnswer,
 }
 
-impl Answer {
+impl SignedAnswer {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.answer.header(name)
     }
@@ -62,7 +62,7 @@ impl Signed {
         Self { body: body.to_string(), ..self }
     }
 
-    pub(crate) fn keyed(self, key: &str) -> Self {
+    pub(crate) fn with_key(self, key: &str) -> Self {
         Self { idempotency_key: key.to_owned(), ..self }
     }
 
@@ -112,33 +112,33 @@ impl Signed {
         format!("{method} {target} HTTP/1.1\r\n{lines}\r\n{body}").into_bytes()
     }
 
-    pub(crate) async fn send(&self, address: SocketAddr) -> Answer {
+    pub(crate) async fn send(&self, address: SocketAddr) -> SignedAnswer {
         self.try_send(address).await.expect("an answer")
     }
 
     /// Sends the request. Returns an error if the connection ends before the answer is complete.
-    pub(crate) async fn try_send(&self, address: SocketAddr) -> Result<Answer> {
+    pub(crate) async fn try_send(&self, address: SocketAddr) -> Result<SignedAnswer> {
         exchange(address, &self.octets()).await
     }
 }
 
 impl Server {
     /// Makes a request that is signed now, at least one second after the start.
-    pub(crate) fn signed(&self, key: &Key, method: &'static str, target: &str) -> Signed {
+    pub(crate) fn sign(&self, key: &Key, method: &'static str, target: &str) -> Signed {
         if self.clock.wall() == START {
             self.clock.advance(Duration::from_secs(1));
         }
         Signed::at(self.clock.wall().0 / 1000, key, method, target)
     }
 
-    pub(crate) async fn v1(&self, request: &Signed) -> Answer {
+    pub(crate) async fn v1(&self, request: &Signed) -> SignedAnswer {
         request.send(self.address).await
     }
 }
 
 /// Sends a request and reads the answer until the server closes the connection.
-pub(crate) async fn exchange(address: SocketAddr, octets: &[u8]) -> Result<Answer> {
+pub(crate) async fn exchange(address: SocketAddr, octets: &[u8]) -> Result<SignedAnswer> {
     let answer = driver::exchange(address, octets).await?;
     let body = if answer.body.is_empty() { Value::Null } else { serde_json::from_str(&answer.body).expect("JSON") };
-    Ok(Answer { status: answer.status, body, answer })
+    Ok(SignedAnswer { status: answer.status, body, answer })
 }

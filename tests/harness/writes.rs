@@ -55,7 +55,7 @@ pub(crate) fn phases(data: &Path) -> HashMap<String, String> {
 }
 
 /// Returns once each of these phones is in that phase.
-pub(crate) async fn reached(data: &Path, expected: &[(u32, &str)]) {
+pub(crate) async fn wait_for_phases(data: &Path, expected: &[(u32, &str)]) {
     for _ in 0..3_000 {
         let phases = phases(data);
         let is = |(number, phase): &(u32, &str)| phases.get(&phone(*number)).is_some_and(|at| at == phase);

@@ -4,7 +4,7 @@
 use crate::harness::Key;
 use crate::harness::program::{Program, binary, json_of, key_of, operate, start, steady};
 use crate::harness::signed::Signed;
-use crate::harness::writes::{database, reached, restart};
+use crate::harness::writes::{database, restart, wait_for_phases};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 use std::fs;
@@ -57,7 +57,7 @@ async fn a_backup_brings_back_what_was_there_and_neither_a_key_nor_a_command_by_
     operate(&data, &format!("key revoke {}", dead.id)).await;
     let (tool, arguments) = restart(5);
     let task = program.call(tool, arguments).await.expect("accepted");
-    reached(&data, &[(5, "polling")]).await;
+    wait_for_phases(&data, &[(5, "polling")]).await;
 
     let place = TempDir::new().expect("a temporary folder");
     let file = place.path().join("one.tar");
@@ -126,7 +126,7 @@ async fn a_backup_is_whole_or_not_there_and_overwrites_nothing() {
     let home = Arc::new(TempDir::new().expect("a temporary folder"));
     // With the signal ignored, a write beyond the limit fails like one to a full disk.
     let start = start(&home).after(r#"trap "" XFSZ"#);
-    let mut program = Program::started(home, start).await;
+    let mut program = Program::start_as(home, start).await;
     let data = program.data.clone();
     let place = TempDir::new().expect("a temporary folder");
     let there = place.path().join("there");

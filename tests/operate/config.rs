@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 /// Runs `config check` on a file with that text.
-async fn checked(text: &str) -> (bool, Value) {
+async fn check(text: &str) -> (bool, Value) {
     let home = TempDir::new().expect("a temporary folder");
     let file = home.path().join("cloudphone.toml");
     std::fs::write(&file, text).expect("a file");
@@ -45,7 +45,7 @@ async fn every_flag_of_the_server_has_a_key_of_its_name_and_of_its_type() {
         };
         writeln!(file, "{name} = {written}").expect("text");
     }
-    let (sound, answer) = checked(&file).await;
+    let (sound, answer) = check(&file).await;
     assert!(sound, "{file}{answer:#}");
     let told = answer["flags"].as_array().expect("flags");
     assert!(told.iter().all(|row| row["from"] == "file"), "{answer:#}");
@@ -55,7 +55,7 @@ async fn every_flag_of_the_server_has_a_key_of_its_name_and_of_its_type() {
 
 #[tokio::test]
 async fn mistakes_in_flags_of_the_simulated_phones_come_with_help() {
-    let (sound, answer) = checked("sim-devices = 0\nallow-private-proxy = \"no\"\nsim-sed = 1\n").await;
+    let (sound, answer) = check("sim-devices = 0\nallow-private-proxy = \"no\"\nsim-sed = 1\n").await;
     let mistakes = answer["mistakes"].as_array().expect("mistakes");
     let told: Vec<_> = mistakes.iter().map(|mistake| json!([mistake["line"], mistake["help"]])).collect();
     let expected = [

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 /// Makes a folder without a running server, where one write has ended as `failed_silent` and
 /// another is in flight.
-async fn used() -> Arc<TempDir> {
+async fn make_used_folder() -> Arc<TempDir> {
     let mut program = Program::start(&[]).await;
     let write = json!({"device_id": "phone-0000013", "action": "restart"});
     let task = program.call("set_power", write).await.expect("accepted");
@@ -44,7 +44,7 @@ fn mode(path: &Path, mode: u32) {
 }
 
 /// Moves a file out of the folder, and leaves a link to it.
-fn moved(data: &Path, name: &str) -> PathBuf {
+fn move_away(data: &Path, name: &str) -> PathBuf {
     let elsewhere = data.with_file_name(name);
     fs::rename(data.join(name), &elsewhere).expect("moved");
     symlink(&elsewhere, data.join(name)).expect("a link");
@@ -153,9 +153,9 @@ const FAULTS: &[Fault] = &[
     (|data| mode(data, 0o755), "files", "has mode 755"),
     (|data| mode(&data.join("master.key"), 0o640), "files", "master.key has mode 640"),
     (|data| mode(&data.join("audit"), 0o701), "files", "audit has mode 701"),
-    (|data| drop(moved(data, "audit")), "files", "audit is a link, whose target may be elsewhere"),
-    (|data| drop(moved(data, "cloudphone.db")), "files", "cloudphone.db is a link, whose target may be elsewhere"),
-    (|data| mode(&moved(data, "master.key"), 0o604), "files", "master.key has mode 604"),
+    (|data| drop(move_away(data, "audit")), "files", "audit is a link, whose target may be elsewhere"),
+    (|data| drop(move_away(data, "cloudphone.db")), "files", "cloudphone.db is a link, whose target may be elsewhere"),
+    (|data| mode(&move_away(data, "master.key"), 0o604), "files", "master.key has mode 604"),
     (
         |data| pipe(&data.join("audit/audit-9999-01-01.jsonl")),
         "files",
@@ -209,7 +209,7 @@ const FAULTS: &[Fault] = &[
 
 #[tokio::test]
 async fn each_fault_is_found_and_comes_with_a_remedy() {
-    let home = used().await;
+    let home = make_used_folder().await;
     let data = home.path().join("data");
     let healthy = json_of(&data, "doctor").await;
     assert_eq!(healthy["healthy"], true, "{healthy}");

@@ -5,7 +5,7 @@
 
 use crate::harness::Key;
 use crate::harness::program::{Program, WATCHED, get, json_of, key_of, operate, until};
-use crate::harness::writes::{database, reached, restart};
+use crate::harness::writes::{database, restart, wait_for_phases};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 use std::fs;
@@ -25,12 +25,12 @@ fn limit(program: &Program, bytes: Option<u64>) {
 
 /// Starts the program with its log on this pipe. It ignores the signal, so that a write beyond the
 /// limit fails as on a full disk.
-async fn started(log: PipeWriter) -> Program {
+async fn start(log: PipeWriter) -> Program {
     Program::start_by(|start| start.flags(WATCHED).after(r#"trap "" XFSZ"#).log(log)).await
 }
 
 /// Restarts that phone. Returns the id of the accepted task.
-async fn accepted(program: &Program, phone: u32) -> String {
+async fn start_restart(program: &Program, phone: u32) -> String {
     let (tool, arguments) = restart(phone);
     let task = program.call(tool, arguments).await.expect("accepted");
     task["task_id"].as_str().expect("an id").to_owned()
@@ -52,11 +52,11 @@ fn lines() -> (PipeWriter, UnboundedReceiver<Value>) {
 #[tokio::test]
 async fn a_full_disk_refuses_writes_and_forgets_none_and_once_there_is_room_everything_goes_on() {
     let (into, mut log) = lines();
-    let mut program = started(into).await;
+    let mut program = start(into).await;
     let url = program.monitor().to_owned();
     let ready = format!("{url}/readyz");
-    let under_way = accepted(&program, 5).await;
-    reached(&program.data, &[(5, "polling")]).await;
+    let under_way = start_restart(&program, 5).await;
+    wait_for_phases(&program.data, &[(5, "polling")]).await;
 
     limit(&program, Some(0));
     let asked = async {
@@ -68,7 +68,7 @@ async fn a_full_disk_refuses_writes_and_forgets_none_and_once_there_is_room_ever
     };
     let repeated = async {
         for _ in 0..ASKED {
-            assert_eq!(accepted(&program, 5).await, under_way, "what is in flight is known");
+            assert_eq!(start_restart(&program, 5).await, under_way, "what is in flight is known");
         }
     };
     tokio::join!(asked, repeated);
@@ -87,7 +87,7 @@ async fn a_full_disk_refuses_writes_and_forgets_none_and_once_there_is_room_ever
 
     limit(&program, None);
     until(&ready, 200).await;
-    let told = [under_way, accepted(&program, 1).await, accepted(&program, 18).await];
+    let told = [under_way, start_restart(&program, 1).await, start_restart(&program, 18).await];
     for id in &told {
         let task = program.task(&json!(id)).await;
         assert_eq!(task["status"], "success", "{task}");
@@ -120,7 +120,7 @@ async fn a_full_disk_refuses_writes_and_forgets_none_and_once_there_is_room_ever
 #[tokio::test]
 async fn on_a_full_disk_authority_is_taken_away_at_once_and_nothing_is_given() {
     let (into, mut log) = lines();
-    let mut program = started(into).await;
+    let mut program = start(into).await;
     let Key { id, secret } = &key_of(&program.data, "demo-read").await;
     assert_eq!(program.status(id, secret).await, 200);
 
@@ -145,7 +145,7 @@ async fn on_a_full_disk_authority_is_taken_away_at_once_and_nothing_is_given() {
     seen += &format!("create_session: {}\n", refused["code"]);
     let refused = program.call("get_device", json!({"device_id": "phone-0000001"})).await.expect_err("taken away");
     seen += &format!("get_device: {}\n", refused["code"]);
-    let times = lasting(&seen);
+    let times = without_times(&seen);
     insta::assert_snapshot!(times);
 
     limit(&program, None);
@@ -161,7 +161,7 @@ async fn on_a_full_disk_authority_is_taken_away_at_once_and_nothing_is_given() {
 }
 
 /// Returns the text without the times and ids that differ from run to run.
-fn lasting(text: &str) -> String {
+fn without_times(text: &str) -> String {
     let lines = text.lines().filter(|line| !["created at", "  id  "].iter().any(|word| line.contains(word)));
     lines.map(|line| format!("{line}\n")).collect()
 }
@@ -178,7 +178,7 @@ async fn a_revocation_is_stored_while_the_server_stops() {
     // The server does not listen any more, so it is stopping.
     while tokio::net::TcpStream::connect(program.address).await.is_ok() {}
     other.execute_batch("ROLLBACK").expect("it holds the lock");
-    program.ended().await;
+    program.wait_for_end().await;
     let mut again = program.again(WATCHED).await;
     assert_eq!(again.status(&id, &secret).await, 401);
     again.stop().await;

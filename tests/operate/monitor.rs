@@ -237,7 +237,7 @@ async fn it_is_unready_while_writes_would_be_lost_and_while_it_stops() {
     let mut answer = String::new();
     client.read_to_string(&mut answer).await.expect("an answer");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    program.ended().await;
+    program.wait_for_end().await;
 }
 
 #[tokio::test]

@@ -124,7 +124,7 @@ async fn no_key_is_made_or_printed_where_the_output_is_collected_but_the_command
 async fn a_hangup_ends_nothing_and_stays_ignored_where_it_was() {
     for (script, ignored) in [("true", false), ("trap '' HUP", true)] {
         let home = Arc::new(TempDir::new().expect("a temporary folder"));
-        let mut program = Program::started(home.clone(), plain(&home).after(script)).await;
+        let mut program = Program::start_as(home.clone(), plain(&home).after(script)).await;
         let status = program.proc("status").expect("a status");
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask").trim();
         assert_eq!(u64::from_str_radix(mask, 16).expect("a mask") & 1 == 1, ignored);

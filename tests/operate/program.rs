@@ -1,7 +1,7 @@
 //! The program as users start it: its output, the commands pasted from it, its stop, and its
 //! messages after a wrong start.
 
-use crate::harness::program::{Program, binary, operate, refused, start};
+use crate::harness::program::{Program, binary, operate, refusal, start};
 use driver::{Process, Start};
 use serde_json::json;
 use std::fs::File;
@@ -80,7 +80,7 @@ async fn a_wrong_start_says_what_is_wrong_and_which_flag_mends_it() {
         (&["--sim-device", "3"], "a similar argument exists: '--sim-devices'"),
     ];
     for (flags, expected) in cases {
-        let said = refused(flags).await;
+        let said = refusal(flags).await;
         assert!(said.contains(expected), "{flags:?} said: {said}");
     }
 }

@@ -56,7 +56,7 @@ impl Site {
         let flags = [&["--config", config.to_str().expect("text")], flags].concat();
         let mut program = Program::start_at(self.home.clone(), &flags).await;
         program.keys = self.keys.get_or_init(|| program.keys.clone()).clone();
-        until(async || listed(&program).await.len() == phones).await;
+        until(async || list_all(&program).await.len() == phones).await;
         program
     }
 
@@ -95,7 +95,7 @@ async fn until(mut holds: impl AsyncFnMut() -> bool) {
 }
 
 /// Lists the phones on one page that has room for all.
-async fn listed(program: &Program) -> Vec<Value> {
+async fn list_all(program: &Program) -> Vec<Value> {
     let page = program.call("list_devices", json!({"limit": 200})).await.expect("a page");
     page["devices"].as_array().expect("phones").clone()
 }
@@ -106,7 +106,7 @@ fn id(platform: &str, code: &str) -> String {
 }
 
 /// Returns the number of requests to an endpoint that a double has accepted.
-async fn taken(double: &Double, endpoint: &str) -> usize {
+async fn count_requests(double: &Double, endpoint: &str) -> usize {
     double.requests(endpoint).await.iter().filter(|line| line["accepted"] == true).count()
 }
 

@@ -14,7 +14,7 @@ async fn another_platform_is_served_operated_examined_and_watched() {
     let example = PathBuf::from(env!("CARGO_BIN_EXE_cloudphone")).with_file_name("examples").join("one_phone");
     let home = Arc::new(TempDir::new().expect("a temporary folder"));
     let start = Start::new(example, home.path()).flags(WATCHED);
-    let mut program = Program::started(home, start).await;
+    let mut program = Program::start_as(home, start).await;
     let operator = program.operator.clone();
     let operate = async |line: &str| operator.json(line.split(' ')).await.expect("JSON");
 

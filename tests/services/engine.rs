@@ -18,10 +18,10 @@ use world::*;
 
 /// A row of the decision table: a name, the policy, the outcomes of the sends, the readings by
 /// second, the final status, the second of the end, and the ledger.
-type Row =
+type EngineRow =
     (&'static str, &'static PolicyDef, &'static [fn() -> Sent], &'static [(u64, Verdict)], Status, u64, &'static str);
 
-const TABLE: &[Row] = &[
+const TABLE: &[EngineRow] = &[
     ("any, present: ok", &SIGHTED, &[|| Sent::Ok], &[(0, Present)], Success, 0, "charge"),
     ("any, present: ok, later", &SIGHTED, &[|| Sent::Ok], &[(0, Absent), (8, Present)], Success, 9, "charge"),
     ("any, present: err", &SIGHTED, &[err], &[(0, Present)], Success, 0, "charge"),

@@ -107,7 +107,7 @@ async fn a_service_from_outside_is_built_served_and_operated() {
     assert_eq!(lamps.build().await, Vec::<String>::new());
     let home = Arc::new(TempDir::new_in(lamps.home.path()).expect("a folder"));
     let start = Start::new(lamps.program(), home.path());
-    let mut server = Program::started(home, start).await;
+    let mut server = Program::start_as(home, start).await;
 
     let operator = server.operator.clone();
     let json = async |line: &str| operator.json(line.split(' ')).await.expect("JSON");

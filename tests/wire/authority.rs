@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use toolwarrant::PermissionSet;
 use toolwarrant_core::access::{Granted, Grants};
-use toolwarrant_core::registry::Kept;
+use toolwarrant_core::registry::Durability;
 use toolwarrant_tasks::store::{TaskFilter, TaskStore};
 
 const PHONE: &str = "phone-0000001";
@@ -40,12 +40,12 @@ async fn take(server: &Server, key: &Key, what: &str) {
         "the key" => registry.revoke_key(&key.id).await,
         "the secret" => {
             registry.rotate_key(&key.id).await.expect("rotated");
-            registry.rotate_key(&key.id).await.map(|_| Kept::Stored)
+            registry.rotate_key(&key.id).await.map(|_| Durability::Stored)
         }
         "the permissions" => registry.change(&id, |row| row.permissions.clear()).await,
         _ => registry.change(&id, |row| row.grants = Grants::nothing()).await,
     };
-    assert_eq!(kept.expect("taken"), Kept::Stored);
+    assert_eq!(kept.expect("taken"), Durability::Stored);
 }
 
 fn body(tool: &str, arguments: Value) -> String {
@@ -114,7 +114,7 @@ async fn a_call_whose_authority_ends_while_its_body_arrives_is_refused() {
 }
 
 /// Serves phones whose readings wait at a gate.
-async fn gated() -> (Server, Key, Arc<Gate>) {
+async fn serve_gated() -> (Server, Key, Arc<Gate>) {
     let mut kept = None;
     let parts = |clock: &toolwarrant::Clock| {
         let gate = Gate::around(Arc::new(Sim::new(1, 12, clock.clone(), &[1; 32])));
@@ -138,7 +138,7 @@ async fn a_call_whose_authority_ends_while_the_platform_answers_sends_issues_and
             body("create_session", json!({"device_id": PHONE})),
             body("get_device", json!({"device_id": PHONE})),
         ] {
-            let (server, key, gate) = gated().await;
+            let (server, key, gate) = serve_gated().await;
             let answer = send(&server, &key, body);
             gate.arrived.acquire().await.expect("it comes").forget();
             take(&server, &key, what).await;
@@ -151,7 +151,7 @@ async fn a_call_whose_authority_ends_while_the_platform_answers_sends_issues_and
 
 #[tokio::test]
 async fn each_further_call_of_a_batch_is_refused_once_the_key_is_revoked() {
-    let (server, key, gate) = gated().await;
+    let (server, key, gate) = serve_gated().await;
     let call = |n: u32, tool: &str| {
         let arguments = json!({"device_id": format!("phone-000000{n}"), "action": "boot"});
         let arguments = if tool == "get_device" { json!({"device_id": PHONE}) } else { arguments };
@@ -182,10 +182,10 @@ async fn a_held_poll_is_answered_at_once_when_its_key_is_revoked_and_others_stay
     let poll = |key| send(&server, key, body("get_task", json!({"task_id": task["task_id"], "wait_seconds": 50})));
     let (first, other) = (poll(gone), poll(stays));
     let target = format!("/v1/tasks/{}?wait_seconds=50", task["task_id"].as_str().expect("an id"));
-    let signed = server.signed(gone, "GET", &target);
+    let signed = server.sign(gone, "GET", &target);
     let address = server.address;
     let signed = tokio::spawn(async move { signed.send(address).await });
-    while server.engine.held() != 3 {
+    while server.engine.poll_count() != 3 {
         tokio::task::yield_now().await;
     }
     take(&server, gone, "the key").await;

@@ -32,7 +32,7 @@ fn cancel(id: impl Into<Value>) -> String {
 }
 
 /// Returns the answer of a server without work: an empty result.
-fn done(id: &Value) -> Value {
+fn empty_result(id: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": {}})
 }
 
@@ -65,7 +65,7 @@ async fn the_official_rust_client_lists_and_calls_over_stdio() {
     let refused = read("set_power", json!({"device_id": "phone-0000001", "action": "boot"})).await.expect("a result");
     assert_eq!(refused.is_error, Some(true));
     client.cancel().await.expect("an end");
-    assert!(bridge.exit().await.success(), "{}", bridge.told());
+    assert!(bridge.exit().await.success(), "{}", bridge.take_stderr());
 }
 
 #[tokio::test]
@@ -105,12 +105,12 @@ async fn a_request_that_is_cancelled_is_dropped_on_its_way() {
     bridge.send(call("a", "get_task", json!({}))).await;
     let first = fake.next().await;
     bridge.send(cancel("a")).await;
-    first.dropped().await;
+    first.wait_for_close().await;
     // The id can be used again.
     bridge.send(call("a", "get_task", json!({}))).await;
     let again = fake.next().await;
-    again.answer(200, done(&json!("a"))).await;
-    assert_eq!(bridge.next().await, done(&json!("a")));
+    again.answer(200, empty_result(&json!("a"))).await;
+    assert_eq!(bridge.next().await, empty_result(&json!("a")));
     assert_eq!(bridge.end().await.0, [""; 0]);
 }
 
@@ -127,11 +127,11 @@ async fn sixty_four_requests_are_in_flight_at_most_and_none_is_lost() {
         held.push(fake.next().await);
     }
     all_is_read(&mut bridge).await;
-    assert_eq!(fake.waiting(), 0);
+    assert_eq!(fake.waiting_count(), 0);
     let mut seen = BTreeSet::new();
     while let Some(request) = held.pop() {
         let id = request.body["id"].clone();
-        request.answer(200, done(&id)).await;
+        request.answer(200, empty_result(&id)).await;
         let answered = bridge.next().await["id"].as_u64().expect("a number");
         assert!(seen.insert(answered) && json!(answered) == id);
         if seen.len() + held.len() < REQUESTS {
@@ -157,7 +157,7 @@ async fn waiting_requests_are_limited_and_can_be_cancelled() {
     all_is_read(&mut bridge).await;
     let first = held.pop().expect("a request");
     let id = first.body["id"].clone();
-    first.answer(200, done(&id)).await;
+    first.answer(200, empty_result(&id)).await;
     assert_eq!(bridge.next().await["id"], id);
     assert_eq!(fake.next().await.body["id"], "after", "the cancelled one has no turn");
 }
@@ -170,7 +170,7 @@ async fn the_end_of_the_input_ends_it_whatever_is_in_flight() {
     let held = fake.next().await;
     let (rest, exit) = bridge.end().await;
     assert!(rest.is_empty() && exit.success(), "{rest:?}");
-    held.dropped().await;
+    held.wait_for_close().await;
 }
 
 #[tokio::test]
@@ -179,8 +179,8 @@ async fn an_answer_that_comes_after_the_end_of_the_input_is_still_written() {
     let mut bridge = Bridge::with_key(&fake.url, &any_key());
     bridge.send(call(1, "get_task", json!({}))).await;
     let held = fake.next().await;
-    let (end, ()) = tokio::join!(bridge.end(), held.answer(200, done(&json!(1))));
-    assert_eq!(end.0, [done(&json!(1)).to_string()]);
+    let (end, ()) = tokio::join!(bridge.end(), held.answer(200, empty_result(&json!(1))));
+    assert_eq!(end.0, [empty_result(&json!(1)).to_string()]);
     assert!(end.1.success());
 }
 
@@ -190,6 +190,6 @@ async fn an_output_that_nobody_reads_any_more_ends_it() {
     let mut bridge = Bridge::with_key(&fake.url, &any_key());
     bridge.deafen();
     bridge.send(request(1, "ping", json!({}))).await;
-    fake.next().await.answer(200, done(&json!(1))).await;
+    fake.next().await.answer(200, empty_result(&json!(1))).await;
     assert!(bridge.exit().await.success());
 }

@@ -20,8 +20,8 @@ async fn the_official_rust_client_lists_the_tools_and_calls_each_in_every_revisi
     for revision in contract().service.served {
         clients.spawn(async move {
             let mut program = Program::start(&[]).await;
-            let client = pinned(&program, revision).await;
-            assert_eq!(agreed(&client), revision);
+            let client = connect_pinned(&program, revision).await;
+            assert_eq!(revision_of(&client), revision);
             lists_and_calls(client).await;
             program.stop().await;
         });
@@ -39,8 +39,8 @@ async fn the_official_rust_client_as_it_comes_gets_a_revision_that_it_can_go_on_
     for (mode, revision) in [(ClientLifecycleMode::Initialize, "2025-03-26"), (looking, "2026-07-28")] {
         clients.spawn(async move {
             let mut program = Program::start(&[]).await;
-            let client = started(&program, ClientConfig::default(), mode).await;
-            assert_eq!(agreed(&client), revision);
+            let client = connect(&program, ClientConfig::default(), mode).await;
+            assert_eq!(revision_of(&client), revision);
             lists_and_calls(client).await;
             program.stop().await;
         });
@@ -49,7 +49,7 @@ async fn the_official_rust_client_as_it_comes_gets_a_revision_that_it_can_go_on_
 }
 
 async fn lists_and_calls(client: Client) {
-    let (contract, revision) = (contract(), agreed(&client));
+    let (contract, revision) = (contract(), revision_of(&client));
     let structured = *revision >= *"2025-06-18";
     let tools = client.list_all_tools().await.expect("tools");
     let names: Vec<_> = tools.iter().map(|tool| tool.name.to_string()).collect();
@@ -64,7 +64,7 @@ async fn lists_and_calls(client: Client) {
             let call = CallToolRequestParams::new(tool.name.clone()).with_arguments(arguments);
             let result = client.call_tool(call).await.expect("a result");
             assert_ne!(result.is_error, Some(true), "{revision}: {result:?}");
-            let value = told(&result);
+            let value = parse_result(&result);
             assert_eq!(result.structured_content.as_ref(), structured.then_some(&value), "{revision}: {}", tool.name);
             task_id = value.get("task_id").cloned().unwrap_or(task_id);
         }
@@ -73,7 +73,7 @@ async fn lists_and_calls(client: Client) {
 }
 
 /// Parses the object in the text of a result.
-fn told(result: &CallToolResult) -> Value {
+fn parse_result(result: &CallToolResult) -> Value {
     let text = &result.content[0].as_text().expect("text").text;
     let value: Value = serde_json::from_str(text).expect("JSON");
     assert!(value.is_object(), "{text}");
@@ -81,7 +81,7 @@ fn told(result: &CallToolResult) -> Value {
 }
 
 /// Starts a client that speaks only this revision.
-async fn pinned(program: &Program, revision: &str) -> Client {
+async fn connect_pinned(program: &Program, revision: &str) -> Client {
     let known = ProtocolVersion::KNOWN_VERSIONS.iter().find(|known| known.as_str() == revision);
     let version = known.expect("a revision that the client knows").clone();
     let mode = if version.has_initialize() {
@@ -89,10 +89,10 @@ async fn pinned(program: &Program, revision: &str) -> Client {
     } else {
         ClientLifecycleMode::Discover { preferred_versions: vec![version.clone()] }
     };
-    started(program, ClientConfig::default().with_protocol_version(version), mode).await
+    connect(program, ClientConfig::default().with_protocol_version(version), mode).await
 }
 
-async fn started(program: &Program, config: ClientConfig, mode: ClientLifecycleMode) -> Client {
+async fn connect(program: &Program, config: ClientConfig, mode: ClientLifecycleMode) -> Client {
     config.serve_with_lifecycle(transport(program), mode).await.expect("a session")
 }
 
@@ -102,7 +102,7 @@ fn transport(program: &Program) -> StreamableHttpClientTransport<reqwest::Client
     StreamableHttpClientTransport::from_config(config.auth_header(format!("{}:{}", key.id, key.secret)))
 }
 
-fn agreed(client: &Client) -> String {
+fn revision_of(client: &Client) -> String {
     client.peer_info().expect("the server's answer").protocol_version.to_string()
 }
 

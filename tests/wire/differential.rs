@@ -34,7 +34,7 @@ const IDS: [&str; 9] = [
 ];
 
 /// Generates calls, some of them valid and others with a mistake.
-fn wanted(seed: u64) -> Vec<Wanted> {
+fn make_calls(seed: u64) -> Vec<Wanted> {
     let mut random = SplitMix(seed);
     let mut made = Vec::new();
     for _ in 0..CALLS {
@@ -147,15 +147,15 @@ async fn v1(server: &Server, key: &Key, Wanted { tool, arguments, idempotency_ke
     for (name, value) in arguments {
         let slot = format!("{{{name}}}");
         if path.contains(&slot) {
-            path = path.replace(&slot, &encoded(value.as_str().expect("text")));
+            path = path.replace(&slot, &percent_encode(value.as_str().expect("text")));
             rest.shift_remove(name);
         }
     }
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let query: Vec<_> = rest.iter().map(|(name, value)| format!("{name}={}", encoded(&text(value)))).collect();
+    let query: Vec<_> = rest.iter().map(|(name, value)| format!("{name}={}", percent_encode(&text(value)))).collect();
     let takes_body = matches!(http.method, "PUT" | "POST");
     let target = if takes_body || query.is_empty() { path } else { format!("{path}?{}", query.join("&")) };
-    let request = server.signed(key, http.method, &target).keyed(idempotency_key.as_deref().unwrap_or_default());
+    let request = server.sign(key, http.method, &target).with_key(idempotency_key.as_deref().unwrap_or_default());
     let request = if takes_body { request.body(json!(rest)) } else { request };
     let answer = server.v1(&request).await;
     let failed = CATALOGUE.tool(tool).expect("a tool").errors.iter().find(|error| answer.body["code"] == error.code);
@@ -166,7 +166,7 @@ async fn v1(server: &Server, key: &Key, Wanted { tool, arguments, idempotency_ke
     answer.body
 }
 
-fn encoded(text: &str) -> String {
+fn percent_encode(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~+".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
@@ -225,7 +225,7 @@ const SEEDS: u64 = 5;
 async fn a_call_is_answered_written_down_and_charged_alike_in_whichever_way_it_is_made() {
     let mut codes = std::collections::BTreeMap::<String, usize>::new();
     for seed in 1..=SEEDS {
-        let calls = wanted(seed);
+        let calls = make_calls(seed);
         let first = books(Some(Revision::FALLBACK), false, &calls).await;
         for answer in &first.answers {
             *codes.entry(answer["code"].as_str().unwrap_or("ok").to_owned()).or_default() += 1;

@@ -65,7 +65,7 @@ async fn the_limit_on_open_files_is_raised_as_far_as_it_may_be() {
 async fn requests_by_a_trusted_proxy_count_for_the_client_that_it_names() {
     let program = Program::start(&["--trust-proxy", "127.0.0.0/8", "--max-connections-per-address", "3"]).await;
     let poll = json!({"task_id": in_flight(&program).await, "wait_seconds": 50});
-    let by = |client: &str| program.keys[0].calling("get_task", &poll, &format!("x-forwarded-for: {client}\r\n"));
+    let by = |client: &str| program.keys[0].call_request("get_task", &poll, &format!("x-forwarded-for: {client}\r\n"));
     let mut held = Vec::new();
     for _ in 0..3 {
         let mut stream = connect(program.address, 1).await;
@@ -74,7 +74,7 @@ async fn requests_by_a_trusted_proxy_count_for_the_client_that_it_names() {
     }
     // Uses the other application, so that these repeated calls do not spend the budget of the
     // polls.
-    let list = |header: &str| program.keys[1].calling("list_devices", &json!({}), header);
+    let list = |header: &str| program.keys[1].call_request("list_devices", &json!({}), header);
     let asked = async |header: &str| {
         let mut proxy = connect(program.address, 1).await;
         proxy.write_all(list(header).as_bytes()).await.expect("sent");
@@ -101,7 +101,7 @@ async fn forwarding_headers_of_an_untrusted_address_are_ignored() {
         let mut stream = connect(program.address, 2).await;
         let header = format!("x-forwarded-for: 198.51.100.{n}\r\nforwarded: for=198.51.100.{n}\r\n");
         // The server may close a connection beyond the limit before the client has written.
-        let _ = stream.write_all(program.keys[0].calling("list_devices", &json!({}), &header).as_bytes()).await;
+        let _ = stream.write_all(program.keys[0].call_request("list_devices", &json!({}), &header).as_bytes()).await;
         open.push((answer(&mut stream).await.0, stream));
     }
     assert_eq!(open.iter().map(|(status, _)| *status).collect::<Vec<_>>(), [200, 200, 200, 0, 0]);
@@ -114,14 +114,14 @@ async fn the_end_of_a_clients_side_ends_its_hold_whether_it_still_reads_or_is_go
     let key = &keys[0][0];
     let write = json!({"device_id": "phone-0000001", "action": "boot"});
     let task = server.call(key, "set_power", write).await.expect("accepted")["task_id"].clone();
-    let poll = key.calling("get_task", &json!({"task_id": task, "wait_seconds": 50}), "");
+    let poll = key.call_request("get_task", &json!({"task_id": task, "wait_seconds": 50}), "");
     let held = async |many: usize| {
         let reached = async {
-            while server.engine.held() != many {
+            while server.engine.poll_count() != many {
                 tokio::task::yield_now().await;
             }
         };
-        timeout(NEVER, reached).await.unwrap_or_else(|_| panic!("{} are held, not {many}", server.engine.held()));
+        timeout(NEVER, reached).await.unwrap_or_else(|_| panic!("{} are held, not {many}", server.engine.poll_count()));
     };
     // The clock stands still, so no hold ends by itself.
     for behind in ["", "POST /mcp HTTP/1.1\r\n", &"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(20)] {
@@ -145,7 +145,7 @@ async fn the_end_of_a_clients_side_ends_its_hold_whether_it_still_reads_or_is_go
     // on.
     let path = format!("/v1/tasks/{}?wait_seconds=50", task.as_str().expect("an id"));
     let mut signed = TcpStream::connect(server.address).await.expect("a connection");
-    signed.write_all(&server.signed(key, "GET", &path).octets()).await.expect("sent");
+    signed.write_all(&server.sign(key, "GET", &path).octets()).await.expect("sent");
     held(1).await;
     let mut waits = TcpStream::connect(server.address).await.expect("a connection");
     waits.write_all(poll.as_bytes()).await.expect("sent");

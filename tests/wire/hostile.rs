@@ -108,8 +108,9 @@ impl Rig {
     async fn operate(&self, command: OperatorCommand) -> [String; 2] {
         let names = Names::of("test", "0");
         let (store, clock) = (self.server.store.clone(), self.server.clock.clone());
-        let keyring = KeyRing::new(&names.salt, &[7; 32], Random::seeded(4));
-        let registry = Registry::open(store.clone(), &CATALOGUE, names.keys, keyring, clock.clone(), Random::seeded(4));
+        let keyring = KeyRing::new(&names.salt, &[7; 32], Random::from_seed(4));
+        let registry =
+            Registry::open(store.clone(), &CATALOGUE, names.keys, keyring, clock.clone(), Random::from_seed(4));
         let context = OperatorContext {
             names: Arc::new(names),
             catalogue: &CATALOGUE,
@@ -308,7 +309,7 @@ async fn text_that_an_older_program_stored_is_printed_clean() {
         marks: Vec::new(),
     };
     store.accept(new).await.expect("a store");
-    let task = Task { baseline: Some(raw()), ..Task::accepted(policy, at) };
+    let task = Task { baseline: Some(raw()), ..Task::new(policy, at) };
     let step = Advance { id, version: 0, task, entries: Vec::new(), what: raw(), at };
     store.advance(step).await.expect("a store");
     let [text, json] = rig.operate(OperatorCommand::Task(TaskCommand::Show { task: id.to_string() })).await;

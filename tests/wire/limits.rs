@@ -82,7 +82,7 @@ async fn an_unsound_body_costs_one_request_and_a_spent_budget_is_answered_with_t
     server.clock.advance(Duration::from_secs(61));
     let wrong = Key { secret: "wrong".to_owned(), ..key.clone() };
     for _ in 0..4 {
-        assert_eq!(server.v1(&server.signed(&wrong, "GET", "/v1/devices")).await.status, 401);
+        assert_eq!(server.v1(&server.sign(&wrong, "GET", "/v1/devices")).await.status, 401);
     }
     spend(&server, &keys[0], 4).await;
 }

@@ -5,7 +5,7 @@ use crate::harness::{Key, Server, Tenant, cast, open_phones, outcome, phones};
 use serde_json::{Value, json};
 use toolwarrant_core::catalogue::PermissionSet;
 
-async fn refused(server: &Server, key: &Key, tool: &str, arguments: Value) -> Value {
+async fn refusal(server: &Server, key: &Key, tool: &str, arguments: Value) -> Value {
     server.call(key, tool, arguments).await.expect_err("refused")
 }
 
@@ -14,22 +14,22 @@ async fn every_failure_has_a_code_a_message_and_retryable() {
     let (server, key, sim) = cast().await;
     server.call(&key, "set_proxy", proxy(13, "k")).await.expect("accepted");
     let mut failures = vec![
-        (refused(&server, &key, "get_device", json!({})).await, "invalid_argument", false),
-        (refused(&server, &key, "get_device", json!({"device_id": "phone-9"})).await, "not_found", false),
-        (refused(&server, &key, "set_proxy", proxy(5, "other")).await, "not_supported", false),
-        (refused(&server, &key, "set_power", power(13, "restart")).await, "device_busy", true),
+        (refusal(&server, &key, "get_device", json!({})).await, "invalid_argument", false),
+        (refusal(&server, &key, "get_device", json!({"device_id": "phone-9"})).await, "not_found", false),
+        (refusal(&server, &key, "set_proxy", proxy(5, "other")).await, "not_supported", false),
+        (refusal(&server, &key, "set_power", power(13, "restart")).await, "device_busy", true),
     ];
     sim.cut();
     server.clock.advance(std::time::Duration::from_secs(3));
     failures.push((
-        refused(&server, &key, "get_device", json!({"device_id": phone(1)})).await,
+        refusal(&server, &key, "get_device", json!({"device_id": phone(1)})).await,
         "upstream_unavailable",
         true,
     ));
     let few = Tenant { requests_per_minute: 1, ..Tenant::with(PermissionSet::default()) };
     let (server, keys) = phones(vec![few]).await;
     for (code, retryable) in [("forbidden", false), ("rate_limited", true)] {
-        failures.push((refused(&server, &keys[0][0], "list_devices", json!({})).await, code, retryable));
+        failures.push((refusal(&server, &keys[0][0], "list_devices", json!({})).await, code, retryable));
     }
     for (failure, code, retryable) in failures {
         assert_eq!((&failure["code"], &failure["retryable"]), (&json!(code), &json!(retryable)));
@@ -44,7 +44,7 @@ async fn forbidden_is_about_the_key_and_not_supported_about_the_device() {
     let [nobody, everybody] = [&keys[0][0], &keys[1][0]];
     for (number, offers) in [(1, true), (5, false)] {
         let clear = || json!({"device_id": phone(number)});
-        assert_eq!(refused(&server, nobody, "clear_proxy", clear()).await["code"], "forbidden", "on whatever device");
+        assert_eq!(refusal(&server, nobody, "clear_proxy", clear()).await["code"], "forbidden", "on whatever device");
         let answer = server.call(everybody, "clear_proxy", clear()).await;
         assert_eq!(answer.is_ok(), offers);
         assert!(answer.is_ok() || answer.is_err_and(|failure| failure["code"] == "not_supported"));
@@ -60,10 +60,10 @@ async fn a_call_that_is_not_retryable_is_refused_again_in_the_same_words() {
         ("set_power", power(1, "explode")),
     ];
     for (tool, arguments) in calls {
-        let first = refused(&server, &key, tool, arguments.clone()).await;
+        let first = refusal(&server, &key, tool, arguments.clone()).await;
         assert_eq!(first["retryable"], false, "{first}");
         server.clock.advance(std::time::Duration::from_secs(600));
-        assert_eq!(refused(&server, &key, tool, arguments).await, first);
+        assert_eq!(refusal(&server, &key, tool, arguments).await, first);
     }
 }
 

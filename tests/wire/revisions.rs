@@ -17,7 +17,7 @@ fn with_handshake() -> impl Iterator<Item = Revision> {
 
 /// Returns the first answer and the lists in a revision. `spec/generated` has the schemas and
 /// descriptions, which are the same in all revisions.
-async fn shown(server: &Server, key: &Key, revision: Revision) -> String {
+async fn show(server: &Server, key: &Key, revision: Revision) -> String {
     let (method, params) = match revision.features().handshake {
         true => ("initialize", json!({"protocolVersion": revision.features().name, "capabilities": {}})),
         false => ("server/discover", json!({})),
@@ -44,7 +44,7 @@ async fn each_revision_begins_and_lists_as_shown() {
     for (service, (server, keys)) in [("phones", phones(all()).await), ("shop", shop(all()).await)] {
         for revision in Revision::ALL {
             let name = format!("{service}_{}", revision.features().name);
-            let shown = shown(&server, &keys[0][0], revision).await;
+            let shown = show(&server, &keys[0][0], revision).await;
             insta::with_settings!({ snapshot_path => "../snapshots/revisions", prepend_module_to_snapshot => false, omit_expression => true }, {
                 insta::assert_snapshot!(name, shown);
             });
@@ -240,14 +240,14 @@ async fn a_result_without_a_handshake_states_its_type_its_server_and_its_lifetim
 }
 
 /// A change to a valid call: all lines of a header, or a part of the body, which `null` removes.
-enum Edit {
+enum RequestEdit {
     Header(&'static str, &'static [&'static str]),
     Body(&'static str, Value),
 }
-use Edit::{Body, Header};
+use RequestEdit::{Body, Header};
 
 /// Sends a changed call of `get_device`.
-async fn edited(server: &Server, key: &Key, edits: &[Edit]) -> (u16, Value) {
+async fn call_with(server: &Server, key: &Key, edits: &[RequestEdit]) -> (u16, Value) {
     let arguments = json!({"device_id": "phone-0000001"});
     let mut body = body(NEWEST, "tools/call", json!({"name": "get_device", "arguments": arguments}));
     let mut headers = headers(NEWEST, &body);
@@ -276,9 +276,9 @@ async fn headers_that_differ_from_the_body_are_refused_and_so_is_a_body_that_doe
     const VERSION: &str = "/params/_meta/io.modelcontextprotocol~protocolVersion";
     const ABLE: &str = "/params/_meta/io.modelcontextprotocol~clientCapabilities";
     let (server, key) = open_phones().await;
-    let mismatch = |edits: Vec<Edit>, words: &'static str| (edits, 400, -32020, words);
-    let malformed = |edits: Vec<Edit>, words: &'static str| (edits, 400, -32602, words);
-    let served = |edits: Vec<Edit>| (edits, 200, 0, "");
+    let mismatch = |edits: Vec<RequestEdit>, words: &'static str| (edits, 400, -32020, words);
+    let malformed = |edits: Vec<RequestEdit>, words: &'static str| (edits, 400, -32602, words);
+    let served = |edits: Vec<RequestEdit>| (edits, 200, 0, "");
     let rows = [
         served(vec![]),
         mismatch(vec![Header("mcp-method", &[])], "Mcp-Method is missing, and the body says `tools/call`"),
@@ -322,7 +322,7 @@ async fn headers_that_differ_from_the_body_are_refused_and_so_is_a_body_that_doe
         served(vec![Body("/params/requestState", json!("forged")), Body("/params/inputResponses", json!({"a": 1}))]),
     ];
     for (edits, status, code, words) in rows {
-        let (got, answer) = edited(&server, &key, &edits).await;
+        let (got, answer) = call_with(&server, &key, &edits).await;
         let error = &answer["error"];
         assert_eq!((got, error["code"].as_i64().unwrap_or_default()), (status, code), "{words}: {answer}");
         assert_eq!(answer["id"], 1, "{answer}");
@@ -332,7 +332,7 @@ async fn headers_that_differ_from_the_body_are_refused_and_so_is_a_body_that_doe
         );
     }
     let anonymous = [Body("/params/name", Value::Null), Header("mcp-name", &[])];
-    let (status, answer) = edited(&server, &key, &anonymous).await;
+    let (status, answer) = call_with(&server, &key, &anonymous).await;
     assert_eq!((status, &answer["error"]["code"]), (200, &json!(-32602)), "as in every revision: {answer}");
 }
 

@@ -118,7 +118,7 @@ impl Received {
     }
 
     /// Returns the right signature for this request.
-    fn expected(&self, secret: &str) -> String {
+    fn compute_signature(&self, secret: &str) -> String {
         let target = &self.target[origin(&self.target).map_or(0, str::len)..];
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let request = Request {
@@ -155,11 +155,12 @@ async fn each_sample_sends_and_signs_every_vector_that_its_client_can_send() {
             command.args([&vector.method, target, &argument(&vector.body(), folder.path()), &vector.idempotency_key]);
             command.envs(origin.map(|_| ("http_proxy", &url)));
             let output = run(command.env("TIMESTAMP", &vector.timestamp).env("NONCE", &vector.nonce)).await;
-            let about = format!("{}, {title}\n{}", sample.file, said(&output));
+            let about = format!("{}, {title}\n{}", sample.file, output_text(&output));
             let received = requests.try_recv().ok();
             assert_eq!(output.status.success(), received.is_some(), "{about}");
             // The signature must fit the request that was sent, even if the HTTP client changed it.
-            let signed = received.as_ref().is_none_or(|it| it.header(SIGNATURE) == it.expected(&vector.secret));
+            let signed =
+                received.as_ref().is_none_or(|it| it.header(SIGNATURE) == it.compute_signature(&vector.secret));
             assert!(signed, "{about}");
             match received.filter(|it| (&it.method, &it.target) == (&vector.method, &vector.target)) {
                 Some(received) => {
@@ -184,9 +185,9 @@ async fn each_sample_signs_the_path_without_the_base_path_that_a_proxy_strips() 
         let key = Key { id: "key".into(), secret: "secret".into() };
         let mut command = command(&program, &format!("{url}/base/path"), &key);
         let output = run(command.args(["GET", "/v1/%C3%A9?a=b"])).await;
-        let mut received = requests.try_recv().unwrap_or_else(|_| panic!("{}\n{}", sample.file, said(&output)));
+        let mut received = requests.try_recv().unwrap_or_else(|_| panic!("{}\n{}", sample.file, output_text(&output)));
         received.target = received.target.strip_prefix("/base/path").expect("the base path is sent").to_owned();
-        assert_eq!(received.header(SIGNATURE), received.expected("secret"), "{}", sample.file);
+        assert_eq!(received.header(SIGNATURE), received.compute_signature("secret"), "{}", sample.file);
     }
 }
 
@@ -202,7 +203,8 @@ async fn each_sample_reads_and_writes_at_the_program_and_shows_what_it_answers()
                 .args(arguments))
             .await;
             let status = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)));
+            let answer: Value =
+                serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", output_text(&output)));
             (output.status.success(), status, answer)
         };
         let (key, file) = (&program.keys[0], sample.file);
@@ -338,7 +340,7 @@ async fn program(sample: &Sample, folder: &Path) -> Option<Vec<PathBuf>> {
     }
     let program = folder.join("sign");
     let output = run(Command::new("go").args(["build", "-o"]).args([&program, &source])).await;
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", output_text(&output));
     Some(vec![program])
 }
 
@@ -372,7 +374,7 @@ async fn run(command: &mut Command) -> Output {
     output.expect("it ends").expect("it runs")
 }
 
-fn said(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes)).concat()
 }
 

@@ -2,7 +2,7 @@
 //! the certificate while it serves.
 
 use crate::harness::outcome;
-use crate::harness::program::{Program, refused, start};
+use crate::harness::program::{Program, refusal, start};
 use crate::harness::stream::{NEVER, answer};
 use driver::Process;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -84,7 +84,7 @@ async fn with_a_certificate_the_program_speaks_tls_1_2_and_1_3_and_nothing_else(
     let pair = Pair::new();
     let program = Program::start(&pair.flags().each_ref().map(String::as_str)).await;
     assert_eq!(program.url, format!("https://{}/mcp", program.address));
-    let list = program.keys[0].calling("list_devices", &json!({}), "");
+    let list = program.keys[0].call_request("list_devices", &json!({}), "");
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let mut stream = pair.connect(program.address, version).await.expect("a connection");
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
@@ -108,7 +108,7 @@ async fn the_end_of_a_clients_side_ends_its_hold_in_tls_as_well() {
     let program = Program::start(&pair.flags().each_ref().map(String::as_str)).await;
     let mut stream = pair.connect(program.address, &rustls::version::TLS13).await.expect("a connection");
     let ask = async |stream: &mut TlsStream<TcpStream>, tool, arguments| {
-        stream.write_all(program.keys[0].calling(tool, &arguments, "").as_bytes()).await.expect("sent");
+        stream.write_all(program.keys[0].call_request(tool, &arguments, "").as_bytes()).await.expect("sent");
     };
     ask(&mut stream, "set_power", json!({"device_id": "phone-0000016", "action": "restart"})).await;
     let accepted = outcome(&answer(&mut stream).await.1).expect("accepted");
@@ -136,7 +136,7 @@ async fn a_certificate_that_cannot_be_used_stops_the_start_and_is_named() {
     for (flags, expected) in cases {
         let data = TempDir::new().expect("a temporary folder");
         let data = data.path().display().to_string();
-        let said = refused(&[&["--listen", "127.0.0.1:0", "--data", &data], *flags].concat()).await;
+        let said = refusal(&[&["--listen", "127.0.0.1:0", "--data", &data], *flags].concat()).await;
         assert!(said.contains(expected), "{flags:?}: {said}");
     }
 }

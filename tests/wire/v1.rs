@@ -1,7 +1,7 @@
 //! `/v1`: the signed twin of each tool, and all refusals that come before a tool.
 
 use crate::harness::program::Program;
-use crate::harness::signed::{Answer, Signed};
+use crate::harness::signed::{Signed, SignedAnswer};
 use crate::harness::{Key, Server, Tenant, open_phones, phones};
 use cloudphone::phones::contract::CATALOGUE;
 use serde_json::{Value, json};
@@ -16,41 +16,41 @@ fn proxy(port: u16) -> Value {
 }
 
 /// Returns the status and code of a refusal.
-fn refusal(answer: &Answer) -> (u16, &str) {
+fn refusal(answer: &SignedAnswer) -> (u16, &str) {
     (answer.status, answer.body["code"].as_str().unwrap_or_default())
 }
 
 #[tokio::test]
 async fn the_applications_of_mcp_have_the_same_tools_and_permissions_at_v1() {
     let (server, key) = open_phones().await;
-    let page = server.v1(&server.signed(&key, "GET", "/v1/devices?limit=2&state=running")).await;
+    let page = server.v1(&server.sign(&key, "GET", "/v1/devices?limit=2&state=running")).await;
     let same = server.call(&key, "list_devices", json!({"limit": 2, "state": "running"})).await.unwrap();
     assert_eq!((page.status, &page.body), (200, &same));
-    let device = server.v1(&server.signed(&key, "GET", "/v1/devices/phone-0000001")).await;
+    let device = server.v1(&server.sign(&key, "GET", "/v1/devices/phone-0000001")).await;
     assert_eq!(device.body, server.call(&key, "get_device", json!({"device_id": "phone-0000001"})).await.unwrap());
 
-    let write = server.signed(&key, "PUT", PROXY).body(proxy(3128)).keyed("k1");
+    let write = server.sign(&key, "PUT", PROXY).body(proxy(3128)).with_key("k1");
     let made = server.v1(&write).await;
     let task_id = made.body["task_id"].as_str().expect("a task");
     assert_eq!((made.status, made.body["idempotent_hit"].as_bool()), (202, Some(false)), "{made:?}");
     assert_eq!(made.header("location"), Some(format!("/v1/tasks/{task_id}").as_str()));
-    let again = server.v1(&server.signed(&key, "PUT", PROXY).body(proxy(3128)).keyed("k1")).await;
+    let again = server.v1(&server.sign(&key, "PUT", PROXY).body(proxy(3128)).with_key("k1")).await;
     assert_eq!((again.status, &again.body["task_id"], again.header("location")), (200, &json!(task_id), None));
     assert_eq!(again.body["idempotent_hit"], true);
     let by_mcp = json!({"device_id": "phone-0000001", "scheme": "http", "host": "203.0.113.7", "port": 3128, "idempotency_key": "k1"});
     assert_eq!(server.call(&key, "set_proxy", by_mcp).await.unwrap()["task_id"], task_id);
-    let task = server.v1(&server.signed(&key, "GET", &format!("/v1/tasks/{task_id}?wait_seconds=0"))).await;
+    let task = server.v1(&server.sign(&key, "GET", &format!("/v1/tasks/{task_id}?wait_seconds=0"))).await;
     assert_eq!((task.status, &task.body["status"]), (200, &json!("dispatched")));
 
-    let session = server.v1(&server.signed(&key, "POST", "/v1/devices/phone-0000001/sessions")).await;
+    let session = server.v1(&server.sign(&key, "POST", "/v1/devices/phone-0000001/sessions")).await;
     assert_eq!((session.status, &session.body["mode"]), (201, &json!("control")));
-    let clear = server.v1(&server.signed(&key, "DELETE", "/v1/devices/phone-0000010/proxy?idempotency_key=c")).await;
+    let clear = server.v1(&server.sign(&key, "DELETE", "/v1/devices/phone-0000010/proxy?idempotency_key=c")).await;
     assert_eq!(clear.status, 202, "{clear:?}");
-    let power = server.signed(&key, "POST", "/v1/devices/phone-0000011/power").body(json!({"action": "restart"}));
+    let power = server.sign(&key, "POST", "/v1/devices/phone-0000011/power").body(json!({"action": "restart"}));
     assert_eq!(server.v1(&power).await.status, 202);
 
     let (server, keys) = phones(vec![Tenant::with(CATALOGUE.permissions[0].grants)]).await;
-    assert_eq!(refusal(&server.v1(&server.signed(&keys[0][0], "PUT", PROXY).body(proxy(1))).await), (403, "forbidden"));
+    assert_eq!(refusal(&server.v1(&server.sign(&keys[0][0], "PUT", PROXY).body(proxy(1))).await), (403, "forbidden"));
 }
 
 /// A name, a change to a valid request, and the beginning of the message of its 401.
@@ -113,7 +113,7 @@ async fn a_request_that_no_live_key_signed_is_401_in_one_shape() {
     let (server, key) = open_phones().await;
     let mut shown = String::new();
     for (case, change, expected) in BROKEN {
-        let mut request = server.signed(&key, "GET", "/v1/devices/phone-0000001");
+        let mut request = server.sign(&key, "GET", "/v1/devices/phone-0000001");
         change(&mut request);
         let answer = server.v1(&request).await;
         let Value::Object(body) = &answer.body else { panic!("{case}: {answer:?}") };
@@ -134,9 +134,9 @@ async fn a_request_that_no_live_key_signed_is_401_in_one_shape() {
     for target in
         ["/v1/devices/phone%2D0000001", "http://127.0.0.1/v1/devices/phone-0000001", "/v1/devices/phone-0000001?"]
     {
-        assert_eq!(server.v1(&server.signed(&key, "GET", target)).await.status, 200, "{target}");
+        assert_eq!(server.v1(&server.sign(&key, "GET", target)).await.status, 200, "{target}");
     }
-    let mut absolute = server.signed(&key, "GET", "http://127.0.0.1/v1/devices/phone-0000001");
+    let mut absolute = server.sign(&key, "GET", "http://127.0.0.1/v1/devices/phone-0000001");
     absolute.signed_target = Some("/http://127.0.0.1/v1/devices/phone-0000001".into());
     assert_eq!(server.v1(&absolute).await.status, 401);
 }
@@ -145,7 +145,7 @@ async fn a_request_that_no_live_key_signed_is_401_in_one_shape() {
 async fn an_unknown_key_is_answered_as_a_wrong_secret_is() {
     let (server, key) = open_phones().await;
     let answer = async |key: Key| {
-        let mut request = server.signed(&key, "GET", "/v1/devices");
+        let mut request = server.sign(&key, "GET", "/v1/devices");
         request.nonce = "0123456789abcdef".into();
         server.v1(&request).await.body.to_string().replace(&key.id, "KEY")
     };
@@ -157,7 +157,7 @@ async fn an_unknown_key_is_answered_as_a_wrong_secret_is() {
 #[tokio::test]
 async fn the_canonical_request_of_a_refusal_is_what_the_server_has_built() {
     let (server, key) = open_phones().await;
-    let mut request = server.signed(&key, "PUT", "/v1/devices/x%C3%A9/proxy?a=1&a=+").body(json!({})).keyed("k");
+    let mut request = server.sign(&key, "PUT", "/v1/devices/x%C3%A9/proxy?a=1&a=+").body(json!({})).with_key("k");
     let (timestamp, id, nonce) = (request.timestamp.clone(), key.id.clone(), request.nonce.clone());
     request.key.secret.push('x');
     let answer = server.v1(&request).await;
@@ -178,7 +178,7 @@ async fn a_time_may_differ_by_299_seconds_and_not_by_301_also_after_the_machine_
             let key_of_write = format!("k{timestamp}");
             let target = format!("/v1/devices/phone-000000{}/power", 1 + timestamp % 2);
             let request =
-                Signed::at(timestamp, &key, "POST", &target).body(json!({"action": "boot"})).keyed(&key_of_write);
+                Signed::at(timestamp, &key, "POST", &target).body(json!({"action": "boot"})).with_key(&key_of_write);
             let answer = server.v1(&request).await;
             let passed = if answer.status == 409 { 202 } else { answer.status };
             assert_eq!(passed, status, "{answer:?}");
@@ -193,18 +193,18 @@ async fn a_request_is_taken_once_whatever_it_was_answered() {
     let (server, key) = open_phones().await;
     let budget = Tenant { requests_per_minute: 1, ..Tenant::with(PermissionSet(u64::MAX)) };
     let (poor, keys) = phones(vec![budget]).await;
-    let first = server.signed(&key, "PUT", PROXY).body(proxy(3128)).keyed("k1");
+    let first = server.sign(&key, "PUT", PROXY).body(proxy(3128)).with_key("k1");
     let made = server.v1(&first).await;
-    assert_eq!(poor.v1(&poor.signed(&keys[0][0], "GET", "/v1/devices")).await.status, 200);
+    assert_eq!(poor.v1(&poor.sign(&keys[0][0], "GET", "/v1/devices")).await.status, 200);
     let cases: [(&str, &Server, Signed, u16); 8] = [
-        ("a read", &server, server.signed(&key, "GET", "/v1/devices"), 200),
-        ("a write", &server, server.signed(&key, "PUT", "/v1/devices/phone-0000010/proxy").body(proxy(1)), 202),
-        ("a hit", &server, server.signed(&key, "PUT", PROXY).body(proxy(3128)).keyed("k1"), 200),
-        ("a busy device", &server, server.signed(&key, "PUT", PROXY).body(proxy(99)), 409),
-        ("a refused write", &server, server.signed(&key, "PUT", PROXY).body(json!({})), 400),
-        ("a session", &server, server.signed(&key, "POST", "/v1/devices/phone-0000001/sessions"), 201),
-        ("a path that is nothing", &server, server.signed(&key, "POST", "/v1/nothing"), 404),
-        ("a spent budget", &poor, poor.signed(&keys[0][0], "PUT", PROXY).body(proxy(1)), 429),
+        ("a read", &server, server.sign(&key, "GET", "/v1/devices"), 200),
+        ("a write", &server, server.sign(&key, "PUT", "/v1/devices/phone-0000010/proxy").body(proxy(1)), 202),
+        ("a hit", &server, server.sign(&key, "PUT", PROXY).body(proxy(3128)).with_key("k1"), 200),
+        ("a busy device", &server, server.sign(&key, "PUT", PROXY).body(proxy(99)), 409),
+        ("a refused write", &server, server.sign(&key, "PUT", PROXY).body(json!({})), 400),
+        ("a session", &server, server.sign(&key, "POST", "/v1/devices/phone-0000001/sessions"), 201),
+        ("a path that is nothing", &server, server.sign(&key, "POST", "/v1/nothing"), 404),
+        ("a spent budget", &poor, poor.sign(&keys[0][0], "PUT", PROXY).body(proxy(1)), 429),
     ];
     for (case, server, request, expected) in &cases {
         let answer = server.v1(request).await;
@@ -221,7 +221,7 @@ async fn a_request_is_taken_once_whatever_it_was_answered() {
     // Another key may use the same nonce.
     let (server, keys) = phones(vec![Tenant { keys: 2, ..Tenant::with(PermissionSet(u64::MAX)) }]).await;
     for key in &keys[0] {
-        let request = Signed { nonce: "0123456789abcdef".into(), ..server.signed(key, "GET", "/v1/devices") };
+        let request = Signed { nonce: "0123456789abcdef".into(), ..server.sign(key, "GET", "/v1/devices") };
         assert_eq!((server.v1(&request).await.status, server.v1(&request).await.status), (200, 401));
     }
 }
@@ -229,7 +229,7 @@ async fn a_request_is_taken_once_whatever_it_was_answered() {
 #[tokio::test]
 async fn of_many_equal_requests_at_once_one_passes() {
     let (server, key) = open_phones().await;
-    for request in [server.signed(&key, "GET", "/v1/devices"), server.signed(&key, "PUT", PROXY).body(proxy(5))] {
+    for request in [server.sign(&key, "GET", "/v1/devices"), server.sign(&key, "PUT", PROXY).body(proxy(5))] {
         let sent = (0..32).map(|_| {
             let (request, address) = (request.clone(), server.address);
             tokio::spawn(async move { request.send(address).await.status })
@@ -245,7 +245,7 @@ async fn of_many_equal_requests_at_once_one_passes() {
 #[tokio::test]
 async fn arguments_stand_in_the_path_and_the_query_or_the_body_and_nowhere_twice() {
     let (server, key) = open_phones().await;
-    let raw = |method, target: &str, body: &str| Signed { body: body.into(), ..server.signed(&key, method, target) };
+    let raw = |method, target: &str, body: &str| Signed { body: body.into(), ..server.sign(&key, method, target) };
     let cases = [
         raw("GET", "/v1/devices?limit=1&limit=2", ""),
         raw("GET", "/v1/devices?limit=%31&state=running", ""),
@@ -270,14 +270,14 @@ async fn arguments_stand_in_the_path_and_the_query_or_the_body_and_nowhere_twice
         raw("PUT", PROXY, "{\"port\":1,\"port\":2,\"scheme\":\"http\",\"host\":\"203.0.113.7\"}"),
         raw("PUT", PROXY, "{\"device_id\":\"phone-0000001\",\"port\":1,\"scheme\":\"http\",\"host\":\"203.0.113.7\"}"),
         raw("PUT", PROXY, "{\"port\":1,\"scheme\":\"http\",\"host\":\"203.0.113.7\",\"idempotency_key\":\"k\"}")
-            .keyed("l"),
+            .with_key("l"),
         raw("PUT", PROXY, "{\"port\":\"1\",\"scheme\":\"http\",\"host\":\"203.0.113.7\"}"),
-        raw("DELETE", &format!("{PROXY}?idempotency_key=k"), "").keyed("l"),
+        raw("DELETE", &format!("{PROXY}?idempotency_key=k"), "").with_key("l"),
         raw("DELETE", &format!("{PROXY}?a=b"), ""),
-        raw("POST", "/v1/devices/phone-0000001/sessions", "").keyed("k"),
+        raw("POST", "/v1/devices/phone-0000001/sessions", "").with_key("k"),
         raw("POST", "/v1/devices/phone-0000001/sessions", "{\"mode\":null}"),
         raw("PUT", PROXY, "{\"port\":1,\"scheme\":\"http\",\"host\":\"203.0.113.7\",\"idempotency_key\":null}")
-            .keyed("l"),
+            .with_key("l"),
     ];
     let mut shown = String::new();
     for request in cases {
@@ -299,23 +299,23 @@ async fn each_refusal_has_its_status_and_headers_and_its_line_in_the_audit() {
     let budget = Tenant { requests_per_minute: 10, ..Tenant::with(PermissionSet(u64::MAX)) };
     let (server, keys) = phones(vec![budget]).await;
     let key = &keys[0][0];
-    let large = Signed { body: format!("{{\"a\":\"{}\"}}", "x".repeat(1 << 20)), ..server.signed(key, "PUT", PROXY) };
+    let large = Signed { body: format!("{{\"a\":\"{}\"}}", "x".repeat(1 << 20)), ..server.sign(key, "PUT", PROXY) };
     let cases: [Refused; 10] = [
-        (server.signed(key, "PATCH", PROXY), 405, "method_not_allowed", Some(("allow", "PUT, DELETE"))),
-        (server.signed(key, "HEAD", "/v1/nothing"), 404, "", None),
-        (server.signed(key, "GET", "/v1/devices/"), 404, "no_route", None),
-        (server.signed(key, "GET", "/v1"), 404, "no_route", None),
-        (server.signed(key, "GET", "/v1/devices/phone-9999999"), 404, "not_found", None),
+        (server.sign(key, "PATCH", PROXY), 405, "method_not_allowed", Some(("allow", "PUT, DELETE"))),
+        (server.sign(key, "HEAD", "/v1/nothing"), 404, "", None),
+        (server.sign(key, "GET", "/v1/devices/"), 404, "no_route", None),
+        (server.sign(key, "GET", "/v1"), 404, "no_route", None),
+        (server.sign(key, "GET", "/v1/devices/phone-9999999"), 404, "not_found", None),
         (
-            server.signed(key, "PUT", PROXY).body(proxy(1)).header("content-type", "text/plain"),
+            server.sign(key, "PUT", PROXY).body(proxy(1)).header("content-type", "text/plain"),
             415,
             "unsupported_media_type",
             None,
         ),
         (large, 413, "body_too_large", None),
-        (server.signed(key, "PUT", PROXY).body(proxy(1)), 202, "", None),
-        (server.signed(key, "PUT", PROXY).body(proxy(2)), 409, "device_busy", Some(("retry-after", "15"))),
-        (server.signed(key, "GET", "/v1/devices?limit=0"), 400, "invalid_argument", None),
+        (server.sign(key, "PUT", PROXY).body(proxy(1)), 202, "", None),
+        (server.sign(key, "PUT", PROXY).body(proxy(2)), 409, "device_busy", Some(("retry-after", "15"))),
+        (server.sign(key, "GET", "/v1/devices?limit=0"), 400, "invalid_argument", None),
     ];
     for (request, status, code, header) in &cases {
         let answer = server.v1(request).await;
@@ -325,8 +325,8 @@ async fn each_refusal_has_its_status_and_headers_and_its_line_in_the_audit() {
         }
         assert!(answer.header("x-request-id").is_some());
     }
-    server.v1(&server.signed(key, "GET", "/v1/devices")).await;
-    let spent = server.v1(&server.signed(key, "GET", "/v1/devices")).await;
+    server.v1(&server.sign(key, "GET", "/v1/devices")).await;
+    let spent = server.v1(&server.sign(key, "GET", "/v1/devices")).await;
     let after = spent.body["retry_after_seconds"].to_string();
     assert_eq!((refusal(&spent), spent.header("retry-after")), ((429, "rate_limited"), Some(after.as_str())));
     let audit = server.audit().await;
@@ -345,8 +345,8 @@ async fn an_accepted_request_is_not_accepted_again_after_a_kill() {
     let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
     let signed = |method, target: &str| Signed::at(now(), &key, method, target);
     let sent = [
-        ("a write", signed("PUT", PROXY).body(proxy(1)).keyed("k"), 202),
-        ("a hit", signed("PUT", PROXY).body(proxy(1)).keyed("k"), 200),
+        ("a write", signed("PUT", PROXY).body(proxy(1)).with_key("k"), 202),
+        ("a hit", signed("PUT", PROXY).body(proxy(1)).with_key("k"), 200),
         ("a refused write", signed("PUT", PROXY).body(proxy(2)), 409),
         ("a session", signed("POST", "/v1/devices/phone-0000001/sessions"), 201),
         ("a read that was signed ahead", Signed::at(now() + 60, &key, "GET", "/v1/devices"), 200),
@@ -370,14 +370,14 @@ async fn an_accepted_request_is_not_accepted_again_after_a_kill() {
 #[tokio::test]
 async fn the_openapi_document_is_public_and_a_bearer_is_refused() {
     let (server, key) = open_phones().await;
-    let plain = |lines: &str| Signed { target: "/v1/openapi.json".into(), ..server.signed(&key, "GET", lines) };
+    let plain = |lines: &str| Signed { target: "/v1/openapi.json".into(), ..server.sign(&key, "GET", lines) };
     let unsigned = ["x-api-key", "x-timestamp", "x-nonce", "x-signature"].map(|name| (name, "-".to_owned()));
     let public = Signed { headers: unsigned.to_vec(), ..plain("") };
     let answer = server.v1(&public).await;
     assert_eq!((answer.status, answer.body), (200, serde_json::from_str(CATALOGUE.openapi).unwrap()));
     let posted = Signed { method: "POST", ..public.clone() };
     assert_eq!(server.v1(&posted).await.status, 401);
-    assert_eq!(server.v1(&server.signed(&key, "POST", "/v1/openapi.json")).await.status, 405);
+    assert_eq!(server.v1(&server.sign(&key, "POST", "/v1/openapi.json")).await.status, 405);
     assert_eq!(server.v1(&public.header("authorization", "Bearer a:b")).await.status, 401);
 }
 

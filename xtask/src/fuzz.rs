@@ -62,7 +62,7 @@ pub(crate) fn run(root: &Path, Cases { cases, seed, release, program }: Cases) -
     let target = this.parent().and_then(Path::parent).context("this program must be in a target folder")?;
     let program = match program {
         Some(program) => program.canonicalize().with_context(|| program.display().to_string())?,
-        None => built(root, target, release)?,
+        None => build(root, target, release)?,
     };
     let home = target.join("fuzz");
     let python = python(&root.join("tests/wire/interop").join(LOCK), &home.join("python"))?.join("python");
@@ -104,7 +104,7 @@ pub(crate) fn run(root: &Path, Cases { cases, seed, release, program }: Cases) -
     Ok(())
 }
 
-fn built(root: &Path, target: &Path, release: bool) -> Result<PathBuf> {
+fn build(root: &Path, target: &Path, release: bool) -> Result<PathBuf> {
     let mut arguments = vec!["build", "--locked", "--package", "cloudphone", "--bin", "cloudphone"];
     arguments.extend(release.then_some("--release"));
     step(root, &arguments)?;

@@ -1,10 +1,12 @@
 //! `cargo xtask interop`: official clients of the protocol, and its conformance suites, against the
 //! program as users start it.
 //!
-//! A client is a script in `tests/wire/interop`, where lock files pin its packages too. It runs as it comes, and pinned to each revision that
-//! the contract serves. It reads what to call, which comes from the contract, as JSON; it answers in lines of JSON: its name, each
-//! check, and where it has no way to speak the revision, why. With each client's packages the sample of docs/clients.md in its language is run
-//! too. A table of clients and revisions closes the run.
+//! A client is a script in `tests/wire/interop`; lock files in the same folder pin its packages.
+//! Each client runs with its own choice of revision, and once pinned to each revision that the
+//! contract serves. It reads its calls, which come from the contract, as JSON. It writes lines of
+//! JSON: its name, each check, and the reason if it cannot speak a revision. The samples of
+//! docs/clients.md run with the packages of the clients in their language. The run ends with a
+//! table of clients and revisions.
 
 mod bench;
 mod findings;
@@ -83,7 +85,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 enum Client {
     /// A script, and the checks that it must make.
     Script { interpreter: PathBuf, arguments: Vec<String>, folder: PathBuf, wanted: Vec<String> },
-    /// A sample of docs/clients.md, with a client as it comes.
+    /// A sample of docs/clients.md, with an unmodified client.
     Sample { interpreter: PathBuf, sample: Sample },
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn run(folder: &Path) -> Result<()> {
     let print = |name: &str, [code, tests, samples]: [String; 3]| println!("{name:22}{code:>8}{tests:>8}{samples:>21}");
     print("crate", KINDS.map(str::to_owned));
     for (name, lines) in rows(&read(folder)?)? {
-        print(&name, lines.map(grouped));
+        print(&name, lines.map(group_digits));
     }
     Ok(())
 }
@@ -42,7 +42,7 @@ pub(crate) fn table(root: &Path) -> Result<String> {
     for (name, lines) in rows(&read(root)?)? {
         let hundreds = lines.map(|lines| (lines + 50) / 100 * 100).map(|lines| match lines {
             0 => String::new(),
-            lines => grouped(lines),
+            lines => group_digits(lines),
         });
         let _ = writeln!(table, "| {name} | {} |", hundreds.join(" | "));
     }
@@ -50,7 +50,7 @@ pub(crate) fn table(root: &Path) -> Result<String> {
 }
 
 /// Returns the paths below `root` of all files that git tracks or would add, except deleted ones.
-pub(crate) fn listed(root: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn list_files(root: &Path) -> Result<Vec<PathBuf>> {
     let arguments = ["ls-files", "--cached", "--others", "--exclude-standard"];
     let files = must(Command::new("git").args(arguments).current_dir(root))?;
     Ok(files.lines().map(PathBuf::from).filter(|file| root.join(file).is_file()).collect())
@@ -65,7 +65,7 @@ fn read(root: &Path) -> Result<Files> {
         let text = fs::read_to_string(root.join(&path)).with_context(|| path.display().to_string())?;
         Ok((path, text))
     };
-    listed(root)?.into_iter().filter(is_read).map(read).collect()
+    list_files(root)?.into_iter().filter(is_read).map(read).collect()
 }
 
 /// Returns the lines of each crate in the order of the folders, and their sum. Files outside of
@@ -131,16 +131,16 @@ fn code_lines(text: &str) -> [u64; 2] {
 }
 
 /// Writes `12345` as `12,345`.
-fn grouped(number: u64) -> String {
+fn group_digits(number: u64) -> String {
     match number {
         0..1_000 => number.to_string(),
-        _ => format!("{},{:03}", grouped(number / 1_000), number % 1_000),
+        _ => format!("{},{:03}", group_digits(number / 1_000), number % 1_000),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Files, code_lines, grouped, rows};
+    use super::{Files, code_lines, group_digits, rows};
 
     #[test]
     fn comments_and_blank_lines_do_not_count_and_modules_of_tests_count_apart() {
@@ -186,6 +186,6 @@ mod tests {
 
     #[test]
     fn thousands_are_separated() {
-        assert_eq!([0, 999, 1_000, 1_234_056].map(grouped), ["0", "999", "1,000", "1,234,056"]);
+        assert_eq!([0, 999, 1_000, 1_234_056].map(group_digits), ["0", "999", "1,000", "1,234,056"]);
     }
 }

@@ -6,7 +6,7 @@
 //! through a re-export uses the module that defines it. Tests and the code inside of `quote!` do
 //! not count.
 
-use crate::lines::listed;
+use crate::lines::list_files;
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -28,7 +28,7 @@ struct Module {
 /// Returns the circles below each parent, each as the paths of its modules.
 pub(crate) fn circles(package: &Path) -> Result<Vec<Vec<String>>> {
     let mut modules = Modules::new();
-    for file in listed(package)?.into_iter().filter(|file| file.starts_with("src")) {
+    for file in list_files(package)?.into_iter().filter(|file| file.starts_with("src")) {
         let mut path: Names =
             file.with_extension("").iter().skip(1).map(|part| part.to_string_lossy().into_owned()).collect();
         if file.extension().is_none_or(|extension| extension != "rs") || path.iter().any(|part| part == "tests") {
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     /// Returns the circles among modules with these paths and texts; the root's path is empty.
-    fn planted(files: &[(&str, &str)]) -> String {
+    fn find_planted(files: &[(&str, &str)]) -> String {
         let mut modules = Modules::new();
         for (path, text) in files {
             add(&mut modules, path.split_terminator('/').map(str::to_owned).collect(), text);
@@ -258,7 +258,7 @@ mod tests {
                 "a a::c",
             ),
         ] {
-            assert_eq!(planted(files), circles, "{what}");
+            assert_eq!(find_planted(files), circles, "{what}");
         }
     }
 
@@ -280,7 +280,7 @@ mod tests {
             ("what is emitted", &[("", "fn f() { a::g() }"), ("a", "    quote! {\n        use super::*;\n    }\n")]),
             ("a module by its name alone", &[("", "pub use a::a;\nmod a;"), ("a", "crate::f()")]),
         ] {
-            assert_eq!(planted(files), "", "{what}");
+            assert_eq!(find_planted(files), "", "{what}");
         }
     }
 }

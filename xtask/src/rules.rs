@@ -4,7 +4,7 @@
 //! A rule without a test must have a reason. People must check that a test asserts its rule, by
 //! reading it.
 
-use crate::lines::listed;
+use crate::lines::list_files;
 use anyhow::{Context, Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -69,7 +69,7 @@ fn link(test: &str, tests: &Tests) -> Result<String, String> {
 
 fn tests(root: &Path) -> Result<Tests> {
     let mut tests = Tests::new();
-    for file in listed(root)? {
+    for file in list_files(root)? {
         if (file.starts_with("tests") || file.starts_with("server"))
             && file.extension().is_some_and(|extension| extension == "rs")
         {

@@ -5,7 +5,7 @@ use anyhow::Result;
 use std::fmt::Write;
 use tiktoken_rs::o200k_base;
 use toolwarrant_reader::model::{Contract, ReadersSpec, ToolSpec};
-use toolwarrant_reader::{ListForm, description, input_schema, instructions_text, listed_item};
+use toolwarrant_reader::{ListForm, description, input_schema, instructions_text, list_item};
 
 /// Returns a row for each tool, one for each form of the whole list, and one for the instructions.
 /// Tokens are counted with `o200k_base`. The tokens of a tool are those of its whole item in the
@@ -20,12 +20,12 @@ pub(crate) fn table(contract: &Contract) -> Result<String> {
         let _ = writeln!(out, "{name:16}{characters:>11}{property:>18}{tokens:>8}  {limit}");
     };
     for tool in contract.tools() {
-        let tokens = encoding.count_ordinary(&listed_item(contract, tool, ListForm::Plain));
+        let tokens = encoding.count_ordinary(&list_item(contract, tool, ListForm::Plain));
         let characters = description(contract, tool).chars().count();
         row(&tool.name, characters, &longest_property(tool).to_string(), tokens, &of_tool);
     }
     let listed = |form| {
-        let items: Vec<_> = contract.tools().map(|tool| listed_item(contract, tool, form)).collect();
+        let items: Vec<_> = contract.tools().map(|tool| list_item(contract, tool, form)).collect();
         format!("{{\"tools\":[{}]}}", items.join(","))
     };
     for (name, text, limit) in [

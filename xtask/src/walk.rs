@@ -8,7 +8,7 @@
 //! * `missing` is output that the compiler must print at that point.
 //! * `mistake=RIGHT:WRONG` is output that it must print for such a mistake in the edit before.
 
-use crate::lines::listed;
+use crate::lines::list_files;
 use crate::python::must;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
@@ -53,13 +53,13 @@ pub(crate) fn run(root: &Path) -> Result<()> {
                 }
             }
             "says" => must_say(&said, &text)?,
-            "missing" => must_say(&copy.refused()?, &text)?,
+            "missing" => must_say(&copy.compiler_refusal()?, &text)?,
             "mistake" => {
                 let (right, wrong) = value.split_once(':').context("`mistake=RIGHT:WRONG`")?;
                 let file = fs::read_to_string(&edited)?;
                 let at = file.rfind(right).with_context(|| format!("no `{right}` was written"))?;
                 fs::write(&edited, [&file[..at], wrong, &file[at + right.len()..]].concat())?;
-                let refused = copy.refused();
+                let refused = copy.compiler_refusal();
                 fs::write(&edited, file)?;
                 must_say(&refused?, &text)?;
             }
@@ -124,7 +124,7 @@ impl Copy {
         if self.root.exists() {
             fs::remove_dir_all(&self.root)?;
         }
-        for file in listed(root)? {
+        for file in list_files(root)? {
             let to = self.root.join(&file);
             fs::create_dir_all(to.parent().context("a file must be in a folder")?)?;
             fs::copy(root.join(&file), to).with_context(|| file.display().to_string())?;
@@ -151,7 +151,7 @@ impl Copy {
     }
 
     /// Returns the compiler's messages about code that it must refuse.
-    fn refused(&self) -> Result<String> {
+    fn compiler_refusal(&self) -> Result<String> {
         let output = self.shell("cargo check --quiet --locked --package cloudphone")?;
         ensure!(!output.status.success(), "the compiler accepts code that it must refuse");
         Ok(print(&output))

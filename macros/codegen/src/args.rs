@@ -54,7 +54,7 @@ fn read(from: &Ident, field: &Field) -> TokenStream {
             quote!(#from.optional(#name).map(|given| given.unwrap_or_else(|| #default)))
         }
         None if field.optional => quote!(#from.optional(#name)),
-        None => quote!(#from.required(#name)),
+        None => quote!(#from.require(#name)),
     }
 }
 

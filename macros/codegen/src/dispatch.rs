@@ -1,7 +1,7 @@
 //! Emits the dispatch: the path from the name of a tool through the pipeline to its handler.
 
 use crate::handlers::trait_name;
-use crate::tokens::{args_name, camel, handled, ident};
+use crate::tokens::{args_name, camel, handler_domains, ident};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 use toolwarrant_reader::model::{Contract, Domain, EffectSpec, TargetSpec, TaskSpec, ToolSpec};
@@ -14,7 +14,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
         let (name, marker) = (&tool.name, marker(tool));
         quote!(#name => rt::pipeline::run::<H, call::#marker>(&self.0, call, raw).await,)
     });
-    let traits: Vec<_> = handled(contract).map(|(domain, _)| trait_name(domain)).collect();
+    let traits: Vec<_> = handler_domains(contract).map(|(domain, _)| trait_name(domain)).collect();
     quote! {
         /// Handlers with the checks of the contract in front of them.
         #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
             ) -> Result<rt::reply::Answer, rt::failure::Failure> {
                 match call.tool.name {
                     #(#arms)*
-                    _ => Err(rt::pipeline::unrouted(call)),
+                    _ => Err(rt::pipeline::no_route(call)),
                 }
             }
         }

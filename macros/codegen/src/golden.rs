@@ -15,7 +15,7 @@ const WIDEST: usize = 3_000;
 #[test]
 fn the_print_shops_contract_expands_to_this() {
     for (concern, code) in concerns(&print_shop()) {
-        let text = text::formatted(code);
+        let text = text::format_code(code);
         assert!(text.lines().count() <= LONGEST, "{concern} has {} lines", text.lines().count());
         let text: String = text.lines().map(|line| cut(line) + "\n").collect();
         insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
@@ -30,7 +30,7 @@ fn the_text_is_what_the_macro_makes() {
     let text = text::expand(&contract, path);
     assert!(text.starts_with("use ::toolwarrant::runtime as rt;\n"), "{text}");
     let code = code(&contract, &syn::parse_str(path).expect("a path"));
-    assert_eq!(text, text::formatted(code));
+    assert_eq!(text, text::format_code(code));
 }
 
 /// Cuts a line that is too long after its first words.

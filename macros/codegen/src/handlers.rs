@@ -1,12 +1,12 @@
 //! Emits the handler traits that a maintainer implements, one for each file of `tools/`.
 
-use crate::tokens::{args_name, camel, doc, handled, ident};
+use crate::tokens::{args_name, camel, doc, handler_domains, ident};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 use toolwarrant_reader::model::{Contract, Domain, EffectSpec, ToolSpec};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
-    let traits = handled(contract).map(|(domain, tools)| handlers(domain, &tools));
+    let traits = handler_domains(contract).map(|(domain, tools)| handlers(domain, &tools));
     let command = command(contract);
     quote!(#command #(#traits)*)
 }
@@ -38,8 +38,8 @@ fn command(contract: &Contract) -> Option<TokenStream> {
                 fn tool(&self) -> &'static str {
                     match self { #(Self::#names(_) => #wire,)* }
                 }
-                fn arguments(&self) -> rt::tasks::Written {
-                    match self { #(Self::#names(args) => rt::tasks::written(args),)* }
+                fn arguments(&self) -> rt::tasks::SerializedArgs {
+                    match self { #(Self::#names(args) => rt::tasks::serialize_args(args),)* }
                 }
             }
         }

@@ -9,13 +9,13 @@ use toolwarrant_reader::model::Contract;
 #[must_use]
 pub fn expand(contract: &Contract, runtime: &str) -> String {
     match syn::parse_str(runtime) {
-        Ok(runtime) => formatted(code(contract, &runtime)),
+        Ok(runtime) => format_code(code(contract, &runtime)),
         Err(error) => format!("// `{runtime}` is no path: {error}\n"),
     }
 }
 
 /// Formats code as a Rust file. Code that does not parse as a file is returned without layout.
-pub(crate) fn formatted(code: TokenStream) -> String {
+pub(crate) fn format_code(code: TokenStream) -> String {
     let text = code.to_string();
     syn::parse2(code).map_or(text, |file| prettyplease::unparse(&file))
 }

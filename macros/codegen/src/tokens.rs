@@ -42,7 +42,7 @@ pub(crate) fn option(value: Option<impl quote::ToTokens>) -> TokenStream {
 }
 
 /// Returns the files of `tools/` that have tools with handlers, each with these tools.
-pub(crate) fn handled(contract: &Contract) -> impl Iterator<Item = (&Domain, Vec<&ToolSpec>)> {
+pub(crate) fn handler_domains(contract: &Contract) -> impl Iterator<Item = (&Domain, Vec<&ToolSpec>)> {
     let domains =
         contract.domains.iter().map(|domain| (domain, domain.tools.iter().filter(|tool| is_handled(tool)).collect()));
     domains.filter(|(_, tools): &(_, Vec<_>)| !tools.is_empty())

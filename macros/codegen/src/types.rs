@@ -4,11 +4,11 @@ use crate::tokens::{camel, doc, field_ty, ident, number};
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 use std::sync::Arc;
-use toolwarrant_reader::allowed;
+use toolwarrant_reader::describe_values;
 use toolwarrant_reader::model::{Contract, Field, Kind, Member, NamedType, StringSpec, Type};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
-    let types = contract.types.iter().map(named);
+    let types = contract.types.iter().map(define_type);
     let probes = (!contract.probes.is_empty()).then(|| {
         let all = contract.probes.iter().map(|probe| Member { name: probe.name.clone(), doc: probe.doc.clone() });
         let all: Vec<_> = all.collect();
@@ -20,12 +20,12 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
     }
 }
 
-fn named(ty: &Arc<NamedType>) -> TokenStream {
+fn define_type(ty: &Arc<NamedType>) -> TokenStream {
     let NamedType { name, doc: text, kind } = &**ty;
     match kind {
         Kind::String(rule) => string(ty, rule),
         Kind::Integer { min, max } => {
-            let (name, text, allowed) = (ident(name), doc(text), allowed(&Type::Named(Arc::clone(ty))));
+            let (name, text, allowed) = (ident(name), doc(text), describe_values(&Type::Named(Arc::clone(ty))));
             let (min, max) = (number(*min), number(*max));
             quote! {
                 #text
@@ -40,7 +40,7 @@ fn named(ty: &Arc<NamedType>) -> TokenStream {
 }
 
 fn string(ty: &Arc<NamedType>, StringSpec { min, max, prefix, charset }: &StringSpec) -> TokenStream {
-    let (name, text, allowed) = (ident(&ty.name), doc(&ty.doc), allowed(&Type::Named(Arc::clone(ty))));
+    let (name, text, allowed) = (ident(&ty.name), doc(&ty.doc), describe_values(&Type::Named(Arc::clone(ty))));
     let [min, max] = [min, max].map(|length| Literal::usize_unsuffixed(*length));
     let charset = charset.iter().map(|(from, to)| {
         let [from, to] = [from, to].map(|c| Literal::byte_character(*c as u8));

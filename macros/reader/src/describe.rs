@@ -109,16 +109,16 @@ fn failures(contract: &Contract, tool: &ToolSpec) -> String {
 
 /// Describes the values of a type in a phrase: `an integer from 1 to 200`.
 #[must_use]
-pub fn allowed(ty: &Type) -> String {
+pub fn describe_values(ty: &Type) -> String {
     match ty {
         Type::String => "a string".to_owned(),
         Type::Integer => "an integer".to_owned(),
         Type::Boolean => "true or false".to_owned(),
         Type::Timestamp => "a time in RFC 3339".to_owned(),
         Type::Url => "an https URL".to_owned(),
-        Type::List(inner) => format!("a list, each item {}", allowed(inner)),
+        Type::List(inner) => format!("a list, each item {}", describe_values(inner)),
         Type::Named(named) => match &named.kind {
-            Kind::String(rule) => allowed_string(rule),
+            Kind::String(rule) => describe_string(rule),
             Kind::Integer { min, max } => format!("an integer from {min} to {max}"),
             Kind::Enum(members) => {
                 let names: Vec<_> = members.iter().map(|member| format!("`{}`", member.name)).collect();
@@ -129,7 +129,7 @@ pub fn allowed(ty: &Type) -> String {
     }
 }
 
-fn allowed_string(StringSpec { min, max, prefix, charset }: &StringSpec) -> String {
+fn describe_string(StringSpec { min, max, prefix, charset }: &StringSpec) -> String {
     let [min, max] = [min, max].map(|length| length.saturating_sub(prefix.len()));
     let length = if min == max { max.to_string() } else { format!("{min} to {max}") };
     let begins = if prefix.is_empty() { "a string of".to_owned() } else { format!("`{prefix}` and then") };

@@ -4,7 +4,7 @@
 //! They depend on the contract alone, not on clock, environment or the order of files.
 
 use crate::model::{Contract, EffectSpec, ErrorCode, HintsSpec, Http, PolicySpec, ToolSpec};
-use crate::reference::{carried, states, table};
+use crate::reference::{name_fields, states, table};
 use crate::{description, editor, input_schema, openapi, output_schema, reference, schema_text, sentences};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ pub enum ListForm {
 /// Returns the item of `tools/list` that describes the tool: compact JSON, exactly the bytes on the
 /// wire.
 #[must_use]
-pub fn listed_item(contract: &Contract, tool: &ToolSpec, form: ListForm) -> String {
+pub fn list_item(contract: &Contract, tool: &ToolSpec, form: ListForm) -> String {
     let [name, title, description] =
         [tool.name.clone(), tool.title.clone(), description(contract, tool)].map(Value::from);
     let [input, output] = [input_schema(tool), output_schema(tool)].map(|schema| schema_text(&schema));
@@ -154,7 +154,7 @@ fn errors_md(contract: &Contract) -> String {
     let rows = contract.errors.iter().map(|error| {
         let ErrorCode { code, http, jsonrpc, meaning, remedy, .. } = &**error;
         let after = if error.retryable { format!("{} s", error.retry_after_seconds) } else { "never".to_owned() };
-        format!("| `{code}` | {after} | {http} | {jsonrpc} | {meaning} | {remedy} | {} |", carried(error))
+        format!("| `{code}` | {after} | {http} | {jsonrpc} | {meaning} | {remedy} | {} |", name_fields(error))
     });
     table(&mut out, "| code | retry after | HTTP | JSON-RPC | meaning | what to do | carries |", rows);
     out

@@ -1,6 +1,6 @@
 //! Checks that the defaults and examples in a contract fit their types.
 
-use crate::describe::allowed;
+use crate::describe::describe_values;
 use crate::model::{Field, Kind, StringSpec, Type};
 use serde_json::{Map, Value};
 
@@ -21,7 +21,7 @@ pub(crate) fn fits(ty: &Type, value: &Value) -> Result<(), String> {
         },
         _ => false,
     };
-    if fits { Ok(()) } else { Err(format!("{value} is not {}", allowed(ty))) }
+    if fits { Ok(()) } else { Err(format!("{value} is not {}", describe_values(ty))) }
 }
 
 /// Checks that a call with these arguments would be valid.

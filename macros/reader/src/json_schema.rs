@@ -25,26 +25,26 @@ pub fn input_schema(tool: &ToolSpec) -> Value {
 /// Makes the schema of a tool's result in the form that clients see.
 #[must_use]
 pub fn output_schema(tool: &ToolSpec) -> Value {
-    named(&tool.result, Detail::Form)
+    schema_of_named(&tool.result, Detail::Form)
 }
 
 /// Writes a schema as one line of JSON, with the members that readers look for at the front.
 #[must_use]
 pub fn schema_text(schema: &Value) -> String {
-    ordered(schema).to_string()
+    reorder(schema).to_string()
 }
 
 /// Puts the description, type, format and properties of each schema before its other keywords.
-fn ordered(schema: &Value) -> Value {
+fn reorder(schema: &Value) -> Value {
     const FIRST: [&str; 4] = ["description", "type", "format", "properties"];
     let Some(keywords) = schema.as_object() else { return schema.clone() };
     let first = FIRST.iter().filter_map(|name| keywords.get_key_value(*name));
     let rest = keywords.iter().filter(|(name, _)| !FIRST.contains(&name.as_str()));
     let below = |(name, value): (&String, &Value)| match (name.as_str(), value) {
         ("properties", Value::Object(all)) => {
-            (name.clone(), all.iter().map(|(name, schema)| (name.clone(), ordered(schema))).collect())
+            (name.clone(), all.iter().map(|(name, schema)| (name.clone(), reorder(schema))).collect())
         }
-        ("items", schema) => (name.clone(), ordered(schema)),
+        ("items", schema) => (name.clone(), reorder(schema)),
         _ => (name.clone(), value.clone()),
     };
     Value::Object(first.chain(rest).map(below).collect())
@@ -53,7 +53,7 @@ fn ordered(schema: &Value) -> Value {
 /// Makes the whole schema of a named type in results: every limit, and the doc of every field.
 #[must_use]
 pub fn type_schema(ty: &NamedType) -> Value {
-    named(ty, Detail::Whole)
+    schema_of_named(ty, Detail::Whole)
 }
 
 /// The level of detail of a schema.
@@ -65,7 +65,7 @@ enum Detail {
     Whole,
 }
 
-fn named(ty: &NamedType, detail: Detail) -> Value {
+fn schema_of_named(ty: &NamedType, detail: Detail) -> Value {
     match (&ty.kind, detail) {
         (Kind::String(_), Detail::Form) => json!({"type": "string"}),
         (Kind::Integer { .. }, Detail::Form) => json!({"type": "integer"}),
@@ -123,7 +123,7 @@ fn value(ty: &Type, detail: Detail) -> Value {
         Type::Timestamp => json!({"type": "string", "format": "date-time"}),
         Type::Url if detail == Detail::Form => json!({"type": "string", "format": "uri"}),
         Type::Url => json!({"type": "string", "format": "uri", "pattern": "^https://", "maxLength": URL_MAX_CHARS}),
-        Type::Named(ty) => named(ty, detail),
+        Type::Named(ty) => schema_of_named(ty, detail),
         Type::List(inner) => json!({"type": "array", "items": value(inner, detail)}),
     }
 }

@@ -29,8 +29,8 @@ mod sentences;
 pub mod shape;
 mod source;
 
-pub use describe::{allowed, description};
-pub use documents::{ListForm, documents, listed_item};
+pub use describe::{describe_values, description};
+pub use documents::{ListForm, documents, list_item};
 #[cfg(feature = "editor")]
 pub use editor::editor_schemas;
 pub use generate::{GenerateError, Generated, Mode, generate, replace};

@@ -54,7 +54,7 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
     let domains = tools::lower(files, sources, &scope, report);
     let tools::Scope { permissions, probes, errors, resources, types, words, files: _ } = scope;
     let mut types = types.done;
-    types.extend(tools::derived_types(domains.iter().flat_map(|domain| &domain.tools)));
+    types.extend(tools::types_of_derived_arguments(domains.iter().flat_map(|domain| &domain.tools)));
     let contract = Contract {
         source: String::new(),
         service: service_of(service.as_ref()?, files, &words, report)?,
@@ -84,7 +84,7 @@ fn service_of(
     for text in [name, title, version, doc] {
         require_text(SERVICE, text, report);
     }
-    let served = served(files, report);
+    let served = lower_revisions(files, report);
     let mut limit = |most: Option<u32>, key| {
         let number = limit(files, key)?;
         if **number == 0 || most.is_some_and(|most| **number > most) {
@@ -108,7 +108,7 @@ fn service_of(
 }
 
 /// Returns the revisions that the service speaks, newest first.
-fn served(files: &Files, report: &mut Report) -> Option<Vec<&'static str>> {
+fn lower_revisions(files: &Files, report: &mut Report) -> Option<Vec<&'static str>> {
     let protocols = [&files.service.protocol, &files.defaults.protocol].map(Option::as_ref);
     let named = first(protocols, |raw::Protocol { served }| served)?;
     let unknown: Vec<_> = named.iter().filter(|name| !REVISIONS.contains(&name.as_str())).collect();
@@ -206,7 +206,7 @@ fn resources<'a>(
         require_name(SERVICE, name, report);
         require_text(SERVICE, doc, report);
         let written = id;
-        let id = types.named(SERVICE, written, report)?;
+        let id = types.find_named(SERVICE, written, report)?;
         if !matches!(id.kind, Kind::String(_)) {
             let help = Some("an identifier is a type of `kind = \"string\"`".to_owned());
             report.add(Rule::Field, at(SERVICE, written.span()), format!("`{}` is no string", id.name), help);

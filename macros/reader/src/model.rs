@@ -274,7 +274,7 @@ impl Type {
 
     /// Returns the named type, if it is one.
     #[must_use]
-    pub fn named(&self) -> Option<&Arc<NamedType>> {
+    pub fn as_named(&self) -> Option<&Arc<NamedType>> {
         match self {
             Self::Named(named) => Some(named),
             _ => None,
@@ -284,7 +284,7 @@ impl Type {
     /// Returns the object type, if this is one or a list of one.
     #[must_use]
     pub fn object(&self) -> Option<&Arc<NamedType>> {
-        self.element().named().filter(|named| matches!(named.kind, Kind::Object(_)))
+        self.element().as_named().filter(|named| matches!(named.kind, Kind::Object(_)))
     }
 }
 

@@ -94,7 +94,7 @@ pub fn openapi(contract: &Contract) -> Value {
             "description": format!("{}\n\n{RULES}", service.doc),
         },
         "servers": [{"url": "/"}],
-        "security": [signed()],
+        "security": [signature_security()],
         "tags": tags.map(|domain| json!({"name": domain.name})).collect::<Vec<_>>(),
         "paths": paths,
         "components": writing.components.finish(schemes.into_iter().collect()),
@@ -102,7 +102,7 @@ pub fn openapi(contract: &Contract) -> Value {
 }
 
 /// Makes the requirement that all headers of a signature are present together.
-fn signed() -> Value {
+fn signature_security() -> Value {
     SIGNED_BY.iter().map(|(scheme, ..)| ((*scheme).to_owned(), json!([]))).collect::<Map<_, _>>().into()
 }
 
@@ -121,7 +121,7 @@ impl Writing<'_> {
             "description": description(self.contract, tool).replace('\n', "\n\n"),
             "x-permission": permission.name,
         });
-        let arguments = Arguments::of(tool);
+        let arguments = ArgumentPlaces::of(tool);
         let parameters = self.parameters(tool, &arguments);
         if !parameters.is_empty() {
             operation["parameters"] = parameters.into();
@@ -135,8 +135,8 @@ impl Writing<'_> {
         operation
     }
 
-    fn parameters(&mut self, tool: &ToolSpec, arguments: &Arguments<'_>) -> Vec<Value> {
-        let Arguments { path, query, body: _ } = arguments;
+    fn parameters(&mut self, tool: &ToolSpec, arguments: &ArgumentPlaces<'_>) -> Vec<Value> {
+        let ArgumentPlaces { path, query, body: _ } = arguments;
         let places = path.iter().map(|field| ("path", field)).chain(query.iter().map(|field| ("query", field)));
         let mut parameters: Vec<Value> = Vec::new();
         for (place, field) in places {
@@ -188,7 +188,8 @@ impl Writing<'_> {
     /// Makes the schema of an argument: a reference if its type has a name. Keywords of the
     /// argument stand next to it.
     fn argument(&mut self, tool: &ToolSpec, field: &Field) -> Value {
-        let mut schema = self.components.typed(&field.ty, input_schema(tool)["properties"][&field.name].take());
+        let mut schema =
+            self.components.reference_types(&field.ty, input_schema(tool)["properties"][&field.name].take());
         if let Some(keywords) = schema.as_object_mut() {
             keywords.shift_remove("description");
             keywords.extend(field.default.clone().map(|default| ("default".to_owned(), default)));
@@ -198,7 +199,7 @@ impl Writing<'_> {
     }
 
     fn successes(&mut self, tool: &ToolSpec) -> Map<String, Value> {
-        let schema = self.components.named(&tool.result);
+        let schema = self.components.reference(&tool.result);
         let content = json!({"application/json": {"schema": schema}});
         let answers = match &tool.effect {
             EffectSpec::Read | EffectSpec::ReadTask => vec![("200", tool.result.doc.as_str())],
@@ -240,13 +241,13 @@ impl Writing<'_> {
 const IDEMPOTENCY_KEY: &str = "idempotency_key";
 
 /// The arguments of a tool by their place in a request.
-struct Arguments<'a> {
+struct ArgumentPlaces<'a> {
     path: Vec<&'a Field>,
     query: Vec<&'a Field>,
     body: Vec<&'a Field>,
 }
 
-impl<'a> Arguments<'a> {
+impl<'a> ArgumentPlaces<'a> {
     fn of(tool: &'a ToolSpec) -> Self {
         let in_path = |field: &&Field| tool.http.iter().flat_map(Http::parameters).any(|name| name == field.name);
         let (path, rest): (_, Vec<_>) = tool.args.iter().partition(in_path);

@@ -18,29 +18,29 @@ pub(crate) fn common(sources: &[Source], report: &mut Report) -> Files {
     let (mut reserved, mut defaults) = (root(RESERVED), root(DEFAULTS));
     let files = Files {
         service: ServiceFile {
-            service: service.required("service", report),
+            service: service.require("service", report),
             protocol: service.one("protocol", report),
             limits: service.one("limits", report),
             readers: service.one("readers", report),
             phrase: service.one("phrase", report),
-            text: service.named("text", report),
-            number: service.named("number", report),
-            permission: service.named("permission", report),
-            resource: service.named("resource", report),
-            probe: service.named("probe", report),
-            state: service.named("state", report),
+            text: service.parse_named("text", report),
+            number: service.parse_named("number", report),
+            permission: service.parse_named("permission", report),
+            resource: service.parse_named("resource", report),
+            probe: service.parse_named("probe", report),
+            state: service.parse_named("state", report),
         },
-        errors: ErrorsFile { error: errors.named("error", report) },
-        types: TypesFile { r#type: types.named("type", report) },
+        errors: ErrorsFile { error: errors.parse_named("error", report) },
+        types: TypesFile { r#type: types.parse_named("type", report) },
         reserved: ReservedFile { tools: reserved.one("tools", report), errors: reserved.one("errors", report) },
         defaults: Defaults {
-            protocol: defaults.required("protocol", report),
-            limits: defaults.required("limits", report),
-            readers: defaults.required("readers", report),
-            phrase: defaults.required("phrase", report),
-            state: defaults.named("state", report),
-            read_task: defaults.required("read_task", report),
-            error: defaults.named("error", report),
+            protocol: defaults.require("protocol", report),
+            limits: defaults.require("limits", report),
+            readers: defaults.require("readers", report),
+            phrase: defaults.require("phrase", report),
+            state: defaults.parse_named("state", report),
+            read_task: defaults.require("read_task", report),
+            error: defaults.parse_named("error", report),
         },
         tools: Vec::new(),
     };
@@ -118,7 +118,7 @@ impl<'i> Root<'i> {
         read(self.file, value, report)
     }
 
-    fn required<T: DeserializeOwned>(&mut self, key: &'static str, report: &mut Report) -> Option<T> {
+    fn require<T: DeserializeOwned>(&mut self, key: &'static str, report: &mut Report) -> Option<T> {
         if !self.table.contains_key(key) && !self.broken {
             let help = Some(format!("write a table `[{key}]`"));
             report.add(Rule::Shape, self.place(0..0), format!("missing table `[{key}]`"), help);
@@ -126,7 +126,7 @@ impl<'i> Root<'i> {
         self.one(key, report)
     }
 
-    fn named<T: DeserializeOwned>(&mut self, key: &'static str, report: &mut Report) -> Named<T> {
+    fn parse_named<T: DeserializeOwned>(&mut self, key: &'static str, report: &mut Report) -> Named<T> {
         let mut named = Named { entries: Vec::new(), unread: Unread { names: Vec::new(), anything: self.broken } };
         let Some((_, value)) = self.take(key) else { return named };
         let span = value.span();

@@ -1,7 +1,7 @@
 //! The complete contract of a tool in Markdown, for people: also what the description leaves to
 //! schemas, answers and documents.
 
-use crate::describe::{allowed, description};
+use crate::describe::{describe_values, description};
 use crate::model::{Contract, ErrorCode, Field, Kind, NamedType, ToolSpec, Type};
 use serde_json::Value;
 use std::fmt::Write;
@@ -45,11 +45,11 @@ fn failure(error: &ErrorCode) -> String {
         true => format!("after {} s", error.retry_after_seconds),
         false => "no".to_owned(),
     };
-    format!("| `{}` | {retryable} | {} | {} | {} |", error.code, error.meaning, error.remedy, carried(error))
+    format!("| `{}` | {retryable} | {} | {} | {} |", error.code, error.meaning, error.remedy, name_fields(error))
 }
 
 /// Names the fields of an error.
-pub(crate) fn carried(error: &ErrorCode) -> String {
+pub(crate) fn name_fields(error: &ErrorCode) -> String {
     error.fields.iter().map(|field| format!("`{}`", field.name)).collect::<Vec<_>>().join(", ")
 }
 
@@ -71,7 +71,13 @@ fn argument(field: &Field) -> String {
         (None, false) => String::new(),
     };
     let secret = if field.secret { "; secret" } else { "" };
-    format!("| `{}` | {}{presence}{secret} | {}{} |", field.name, allowed(&field.ty), field.doc, values(&field.ty))
+    format!(
+        "| `{}` | {}{presence}{secret} | {}{} |",
+        field.name,
+        describe_values(&field.ty),
+        field.doc,
+        values(&field.ty)
+    )
 }
 
 /// Returns a row for each field. The rows of a nested object follow the row of its field.
@@ -115,7 +121,7 @@ fn kind(ty: &Type) -> String {
 
 /// Writes the meaning of each value of an enum.
 fn values(ty: &Type) -> String {
-    let Some(named) = ty.element().named() else { return String::new() };
+    let Some(named) = ty.element().as_named() else { return String::new() };
     let Kind::Enum(members) = &named.kind else { return String::new() };
     let described = members.iter().filter(|member| !member.doc.is_empty());
     described.map(|member| format!(" `{}`: {}", member.name, member.doc)).collect()

@@ -113,11 +113,11 @@ pub fn instructions(contract: &Contract) -> Vec<Vec<SentenceSpec>> {
 /// Writes the instructions for a reader with every permission.
 #[must_use]
 pub fn instructions_text(contract: &Contract) -> String {
-    instructions(contract).iter().map(|paragraph| joined(paragraph)).collect::<Vec<_>>().join("\n")
+    instructions(contract).iter().map(|paragraph| join(paragraph)).collect::<Vec<_>>().join("\n")
 }
 
 /// Writes sentences as one text.
-pub(crate) fn joined(sentences: &[SentenceSpec]) -> String {
+pub(crate) fn join(sentences: &[SentenceSpec]) -> String {
     sentences.iter().map(|sentence| sentence.text.as_str()).collect::<Vec<_>>().join(" ")
 }
 

@@ -42,10 +42,10 @@ pub fn read<T: DeserializeOwned>(mut value: Spanned<DeValue<'_>>, found: &mut dy
         }
         let message = error.message();
         let mut tell = |message, help| found(Misshape { span: span.clone(), message, help });
-        if let Some((name, known)) = quoted(message, "unknown field ") {
+        if let Some((name, known)) = split_quoted(message, "unknown field ") {
             tell(format!("unknown key `{name}`"), Some(names::help(name, known.iter().copied())));
             rename(&mut value, &span, names::nearest(name, known))?;
-        } else if let Some((name, _)) = quoted(message, "missing field ") {
+        } else if let Some((name, _)) = split_quoted(message, "missing field ") {
             whole = false;
             if !left_out.iter().any(|key| key == name) {
                 tell(format!("missing key `{name}`"), Some(format!("add `{name} = ...`")));
@@ -53,7 +53,7 @@ pub fn read<T: DeserializeOwned>(mut value: Spanned<DeValue<'_>>, found: &mut dy
             add(&mut value, &span, name)?;
         } else {
             whole = false;
-            match quoted(message, "unknown variant ") {
+            match split_quoted(message, "unknown variant ") {
                 Some((name, known)) => tell(format!("unknown value `{name}`"), Some(names::help(name, known))),
                 None => tell(message.to_owned(), None),
             }
@@ -107,7 +107,7 @@ fn tables<'i, T>(
 
 /// Returns the first quoted name in a message of serde, and all others, if the message begins with
 /// `begin`.
-fn quoted<'m>(message: &'m str, begin: &str) -> Option<(&'m str, Vec<&'m str>)> {
+fn split_quoted<'m>(message: &'m str, begin: &str) -> Option<(&'m str, Vec<&'m str>)> {
     let mut quoted = message.strip_prefix(begin)?.split('`').skip(1).step_by(2);
     Some((quoted.next()?, quoted.collect()))
 }

@@ -32,7 +32,7 @@ pub(crate) fn read(dir: &Path, report: &mut Report) -> Vec<Source> {
     for (name, required) in FILES {
         let path = dir.join(name);
         if !required && matches!(path.try_exists(), Ok(false)) {
-            sources.push(Source { shown: shown(dir, name), path: None, text: String::new() });
+            sources.push(Source { shown: display_path(dir, name), path: None, text: String::new() });
         } else {
             add(dir, path, &mut sources, report);
         }
@@ -77,7 +77,7 @@ pub(crate) fn tools(dir: &Path, listed: Option<&At<Vec<At<String>>>>, sources: &
                     format!("write the file, or leave it out: `{}`", line(others))
                 }
             };
-            let message = format!("there is no file `{}`", shown(dir, &format!("tools/{}.toml", **name)));
+            let message = format!("there is no file `{}`", display_path(dir, &format!("tools/{}.toml", **name)));
             report.add(Rule::MissingFile, place, message, Some(help));
         }
         known.push(name);
@@ -90,7 +90,7 @@ pub(crate) fn tools(dir: &Path, listed: Option<&At<Vec<At<String>>>>, sources: &
     for name in &forgotten {
         let all = listed.iter().map(|name| name.as_str()).chain(forgotten.iter().copied());
         let help = Some(format!("write `{}`, or remove the file", line(all)));
-        let message = format!("the file `{}` is not listed", shown(dir, &format!("tools/{name}.toml")));
+        let message = format!("the file `{}` is not listed", display_path(dir, &format!("tools/{name}.toml")));
         report.add(Rule::UnlistedFile, in_service(listed.span()), message, help);
     }
 }
@@ -112,7 +112,7 @@ fn present(folder: &Path) -> Vec<String> {
 
 fn add(dir: &Path, path: PathBuf, sources: &mut Vec<Source>, report: &mut Report) {
     let inner = path.strip_prefix(dir).unwrap_or(&path).to_string_lossy().replace('\\', "/");
-    let shown = shown(dir, &inner);
+    let shown = display_path(dir, &inner);
     let read = fs::read_to_string(&path);
     let path = (!matches!(&read, Err(error) if error.kind() == ErrorKind::NotFound)).then_some(path);
     let text = read.unwrap_or_else(|error| {
@@ -125,7 +125,7 @@ fn add(dir: &Path, path: PathBuf, sources: &mut Vec<Source>, report: &mut Report
     sources.push(Source { shown, path, text });
 }
 
-fn shown(dir: &Path, inner: &str) -> String {
+fn display_path(dir: &Path, inner: &str) -> String {
     let base = dir.file_name().map_or_else(|| "spec".into(), |name| name.to_string_lossy());
     format!("{base}/{inner}")
 }

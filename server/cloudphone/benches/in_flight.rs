@@ -152,7 +152,7 @@ async fn fill(data: &Path, count: u64) -> Result<()> {
             ensure!(matches!(accepted, Acceptance::Fresh { .. }), "{accepted:?}");
             if number < DUE {
                 let (phase, outcome, wake_at) = (Phase::Verifying, Some((UpstreamAnswer::Ok, NOW)), Some(NOW));
-                let task = Task { phase, outcome, wake_at, attempts: 1, left: true, ..Task::accepted(policy, NOW) };
+                let task = Task { phase, outcome, wake_at, attempts: 1, left: true, ..Task::new(policy, NOW) };
                 let (entries, what) = (Vec::new(), "sent".to_owned());
                 store.advance(Advance { id, version: 0, task, entries, what, at: NOW }).await?;
             }

@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use toolwarrant::unpoisoned;
+use toolwarrant::ignore_poison;
 use toolwarrant_base::clock::Clock;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
@@ -45,9 +45,9 @@ const STRIDE: u64 = 618_033;
 static POLICY: PolicyDef =
     PolicyDef { probe: Some("exit_ip"), baseline: true, idempotent: true, settle_seconds: 15, deadline_seconds: 60 };
 
-type Way = fn(&Path, usize) -> Result<Vec<Duration>>;
+type WriteWay = fn(&Path, usize) -> Result<Vec<Duration>>;
 
-const WAYS: [(&str, Way); 3] = [("engine", engine), ("group commit", group), ("commit each", each)];
+const WAYS: [(&str, WriteWay); 3] = [("engine", engine), ("group commit", group), ("commit each", each)];
 
 fn main() -> Result<()> {
     println!("clients  way            writes/s  p50 ms  p99 ms  of group commit  times commit each");
@@ -167,7 +167,7 @@ fn each(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
     on_threads(clients, move || {
         let db = Arc::clone(&db);
         move || {
-            let mut db = unpoisoned(db.lock());
+            let mut db = ignore_poison(db.lock());
             let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
             insert(&transaction)?;
             Ok(transaction.commit()?)

@@ -5,13 +5,14 @@ use cloudphone::phones::contract::{
     Command, DeviceId, DeviceSpec, DeviceState, Proxy, ProxyScheme, SessionMode, SetProxyArgs,
 };
 use cloudphone::phones::port::{
-    AtHand, Control, Exits, Offers, Paces, See, Seen, Session, SessionError, Snapshot, Through, Unreachable, Upstream,
+    AtHand, Control, DeviceReading, DeviceSnapshot, Exits, Offers, Paces, See, Session, SessionError, Through,
+    Unreachable, Upstream,
 };
 use cloudphone::{OwnFlags, program, service};
 use std::net::IpAddr;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use toolwarrant::{BoxFuture, Facts, Flag, Sent, Setup, TaskId, Timestamp, Untrusted, unpoisoned};
+use toolwarrant::{BoxFuture, Facts, Flag, Sent, Setup, TaskId, Timestamp, Untrusted, ignore_poison};
 
 fn main() -> ExitCode {
     program::<OwnFlags>().run(|Setup { flags, clock, .. }| Ok(service(Arc::new(OnePhone::new()?), flags, clock)))
@@ -29,18 +30,18 @@ impl OnePhone {
     }
 
     fn proxy(&self) -> Option<SetProxyArgs> {
-        unpoisoned(self.proxy.lock()).clone()
+        ignore_poison(self.proxy.lock()).clone()
     }
 
     fn set_proxy(&self, proxy: Option<SetProxyArgs>) -> Sent {
-        *unpoisoned(self.proxy.lock()) = proxy;
+        *ignore_poison(self.proxy.lock()) = proxy;
         Sent::Ok
     }
 
     /// Returns the phone as it is now. An adapter of many phones would return the same value until
     /// the phone changes.
-    fn seen(&self) -> Arc<Seen> {
-        Arc::new(Seen::from(Snapshot {
+    fn snapshot(&self) -> Arc<DeviceSnapshot> {
+        Arc::new(DeviceSnapshot::from(DeviceReading {
             id: self.id.clone(),
             name: Untrusted::clean("The phone"),
             state: Some(DeviceState::Running),
@@ -74,20 +75,20 @@ impl OnePhone {
 impl Upstream for OnePhone {
     fn page(&self, after: Option<&DeviceId>, _: u16, see: See<'_>) -> Result<(), Unreachable> {
         if after.is_none_or(|after| *after < self.id) {
-            see(&[&self.seen()]);
+            see(&[&self.snapshot()]);
         }
         Ok(())
     }
 
     fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable> {
         if ids.contains(&self.id.as_str()) {
-            see(&[&self.seen()]);
+            see(&[&self.snapshot()]);
         }
         Ok(())
     }
 
     fn at_hand(&self, id: &DeviceId) -> AtHand {
-        AtHand::Now(Ok((*id == self.id).then(|| self.seen())))
+        AtHand::Now(Ok((*id == self.id).then(|| self.snapshot())))
     }
 
     fn session<'a>(&'a self, _: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {

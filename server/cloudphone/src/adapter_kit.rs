@@ -1,14 +1,15 @@
 //! Code that adapters share: everything between the port of phones and the part that is specific to
 //! one platform.
 //!
-//! [`guard`] limits and protects each call to a platform. [`roster`] is the device registry, which
-//! stores the ids of phones. [`shell`] runs commands on a phone. [`readings`] takes measurements on
-//! a phone that its output cannot forge, and [`shown`] records which of them are proven. [`check`]
-//! tests a platform for its operator. This module contains no code for a particular platform.
+//! [`guard`] limits and protects each call to a platform. [`registry`] is the device registry,
+//! which stores the ids of phones. [`shell`] runs commands on a phone. [`readings`] takes
+//! measurements on a phone that its output cannot forge, and [`shown`] records which of them are
+//! proven. [`check`] tests a platform for its operator. This module contains no code for a
+//! particular platform.
 
 pub mod check;
+pub mod device_registry;
 pub mod guard;
+pub mod proven;
 pub mod readings;
-pub mod roster;
 pub mod shell;
-pub mod shown;

@@ -24,11 +24,12 @@ pub enum PhoneCommand {
 pub enum PlatformCommand {
     /// List platforms: whether each can be reached, its number of phones, and the age of its data
     List,
-    /// Test the account of a platform step by step: credentials, clock, list, readings, screen session
+    /// Test the account of a platform step by step: credentials, clock, list, readings, screen
+    /// session
     ///
     /// Does not change a phone. With --write it restarts one, and sets and clears a proxy on it, to
-    /// see whether readings on the phone follow. It records the result for this account. Until then,
-    /// an effect that is not seen counts as unknown and is never refunded.
+    /// see whether readings on the phone follow. It records the result for this account. Until
+    /// then, an effect that is not seen counts as unknown and is never refunded.
     Check {
         /// Its name in the configuration
         name: String,
@@ -73,7 +74,7 @@ impl Commands<PhoneCommand> for Operated {
     fn execute(&self, PhoneCommand::Platform(command): PhoneCommand) -> BoxFuture<'_, Result<Value, Explanation>> {
         Box::pin(async move {
             match command {
-                PlatformCommand::List => Ok(self.states().iter().map(listed).collect()),
+                PlatformCommand::List => Ok(self.states().iter().map(describe_upstream).collect()),
                 PlatformCommand::Check { name, write, proxy, yes: _ } => self.check(&name, write.zip(proxy)).await,
             }
         })
@@ -108,7 +109,7 @@ impl Upstreams for Operated {
     }
 }
 
-fn listed(state: &UpstreamState) -> Value {
+fn describe_upstream(state: &UpstreamState) -> Value {
     let UpstreamState { name, kind, reachable, age_seconds, targets, .. } = state;
     json!({"name": name, "kind": kind, "reachable": reachable, "phones": targets, "age_seconds": age_seconds})
 }

@@ -3,9 +3,9 @@
 //! To use another platform, pass an `Arc<dyn Control>` to [`service`] and run it with [`program`].
 //! The program then has every operator command, the doctor and the monitor.
 
-use crate::adapter_kit::readings::{EchoUrl, PhoneReadings, ProxyReader};
+use crate::adapter_kit::readings::{CallbackUrl, PhoneReadings, ProxyReader};
 use crate::commands::{Operated, PhoneCommand};
-use crate::configuration::{self, Platform, SIMULATOR};
+use crate::configuration::{self, PlatformConfig, SIMULATOR};
 use crate::phones::contract::Contract;
 use crate::phones::devices::Phones;
 use crate::phones::inventory::Fleet;
@@ -23,7 +23,8 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use toolwarrant::{
-    BoxFuture, Check, Clock, EchoListener, EchoPaths, Flags, KeyPrefixes, Names, Program, Random, Service, Setup,
+    BoxFuture, CallbackListener, CallbackPaths, Check, Clock, Flags, KeyPrefixes, Names, Program, Random, Service,
+    Setup,
 };
 
 /// Flags that the product has with every upstream.
@@ -58,7 +59,7 @@ pub struct ProductFlags {
 
     /// URL at which phones reach the callback listener, such as http://203.0.113.7:8081
     #[arg(long, value_name = "URL")]
-    echo_url: Option<EchoUrl>,
+    echo_url: Option<CallbackUrl>,
 }
 
 impl OwnFlags {
@@ -77,7 +78,7 @@ pub fn program<F: Flags>() -> Program<F> {
         keys: KeyPrefixes { id: "cpk_", secret: "cps_" },
         ..Names::of("cloudphone", env!("CARGO_PKG_VERSION"))
     };
-    Program::named(names, "Serves cloud phones to AI agents over the Model Context Protocol.")
+    Program::with_names(names, "Serves cloud phones to AI agents over the Model Context Protocol.")
         .demo("demo", &["device", "stream"])
         .demo("demo-read", &["device_read"])
         .try_first("list_devices", json!({"limit": 3}))
@@ -94,7 +95,7 @@ pub fn service(control: Arc<dyn Control>, own: OwnFlags, clock: Clock) -> Servic
 /// Runs the program with the platforms of its configuration, or with simulated phones if the
 /// configuration names no platform.
 #[must_use]
-pub fn configured() -> ExitCode {
+pub fn run() -> ExitCode {
     program::<ProductFlags>()
         .commands::<PhoneCommand>()
         .table(configuration::TABLE)
@@ -122,7 +123,7 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
     let Setup { flags, config, folder, clock, random } = setup;
     let named = configuration::platforms(&config)?;
     let echo = echo(&flags, &random)?;
-    let are_real = named.iter().any(|(_, platform)| !matches!(platform, Platform::Simulator));
+    let are_real = named.iter().any(|(_, platform)| !matches!(platform, PlatformConfig::Simulator));
     let own = OwnFlags { allow_private_proxy: flags.own.allow_private_proxy.or(Some(!are_real)) };
     if are_real && echo.is_none() {
         tracing::warn!(
@@ -132,14 +133,14 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
     let (listener, reached) = echo.map_or((None, None), |(listener, paths, url)| (Some(listener), Some((paths, url))));
     let mut members: Vec<(PlatformName, Arc<dyn Control>)> = Vec::new();
     let mut background: Vec<BoxFuture<'static, ()>> = Vec::new();
-    let simulates = named.is_empty() || named.iter().any(|(_, platform)| matches!(platform, Platform::Simulator));
+    let simulates = named.is_empty() || named.iter().any(|(_, platform)| matches!(platform, PlatformConfig::Simulator));
     if simulates {
         let sim = Sim::new(flags.sim_seed, flags.sim_devices, clock.clone(), &random.bytes()?);
-        let sim = sim.journaled(&folder.join(JOURNAL)).context("cannot simulate phones")?;
+        let sim = sim.with_journal(&folder.join(JOURNAL)).context("cannot simulate phones")?;
         members.push((PlatformName::parse(SIMULATOR)?, Arc::new(sim)));
     }
     for (name, platform) in named {
-        let Platform::Armcloud { account, reads_through_proxy } = platform else { continue };
+        let PlatformConfig::Armcloud { account, reads_through_proxy } = platform else { continue };
         let readings = PhoneReadings::new(reached.clone(), random.clone());
         let readings = match reads_through_proxy {
             true => readings.with_proxy_reader(ProxyReader::new(own.proxy_hosts())),
@@ -148,7 +149,7 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
         let cannot = format!("cannot use the platform {name}");
         let adapter = Armcloud::new(name.clone(), *account, readings, folder.path(), clock.clone(), &random);
         let adapter = Arc::new(adapter.context(cannot)?);
-        background.push(Box::pin(adapter.kept_fresh()));
+        background.push(Box::pin(adapter.keep_fresh()));
         members.push((name, adapter));
     }
     members.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -172,11 +173,11 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
 }
 
 /// Binds the callback listener that the flags ask for. Both flags go together.
-fn echo(flags: &ProductFlags, random: &Random) -> Result<Option<(EchoListener, EchoPaths, EchoUrl)>> {
+fn echo(flags: &ProductFlags, random: &Random) -> Result<Option<(CallbackListener, CallbackPaths, CallbackUrl)>> {
     match (flags.echo_listen, &flags.echo_url) {
         (None, None) => Ok(None),
         (Some(address), Some(url)) => {
-            let bound = EchoListener::bind(address, random.clone());
+            let bound = CallbackListener::bind(address, random.clone());
             let (listener, paths) = bound.with_context(|| format!("cannot listen on {address} for --echo-listen"))?;
             Ok(Some((listener, paths, url.clone())))
         }

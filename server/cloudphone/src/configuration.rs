@@ -20,7 +20,7 @@ use url::Url;
 pub(crate) const TABLE: ConfigTable = ConfigTable { name: "platform", judge };
 
 /// A platform that the file names.
-pub(crate) enum Platform {
+pub(crate) enum PlatformConfig {
     /// The built-in phones.
     Simulator,
     /// An account at ARMCloud, VMOS Cloud or VSPhone.
@@ -38,7 +38,7 @@ pub(crate) const SIMULATOR: &str = "phone";
 /// One platform as written in the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Written {
+struct PlatformTable {
     kind: Spanned<String>,
     base_url: Option<Spanned<String>>,
     prefix: Option<Spanned<String>>,
@@ -61,8 +61,8 @@ struct Written {
 ///
 /// # Errors
 /// All mistakes in the table.
-pub(crate) fn platforms(config: &Config) -> Result<Vec<(PlatformName, Platform)>, ConfigError> {
-    let written: BTreeMap<Spanned<String>, Written> = config.table(TABLE.name)?.unwrap_or_default();
+pub(crate) fn platforms(config: &Config) -> Result<Vec<(PlatformName, PlatformConfig)>, ConfigError> {
+    let written: BTreeMap<Spanned<String>, PlatformTable> = config.table(TABLE.name)?.unwrap_or_default();
     let mut found = config.findings();
     let mut platforms = Vec::new();
     for (key, written) in written {
@@ -79,7 +79,7 @@ pub(crate) fn platforms(config: &Config) -> Result<Vec<(PlatformName, Platform)>
                     let help = format!("call it [platform.{SIMULATOR}]: the ids of its phones begin with that name");
                     found.add(key.span(), "the platform of the simulated phones has a fixed name", Some(help));
                 }
-                Some(Platform::Simulator)
+                Some(PlatformConfig::Simulator)
             }
             "armcloud" => {
                 if key.get_ref() == SIMULATOR {
@@ -102,8 +102,13 @@ pub(crate) fn platforms(config: &Config) -> Result<Vec<(PlatformName, Platform)>
 }
 
 /// Reads one account. Returns `None` if something is missing, and reports it in `found`.
-fn armcloud(config: &Config, key: &Spanned<String>, written: Written, found: &mut Findings<'_>) -> Option<Platform> {
-    let Written {
+fn armcloud(
+    config: &Config,
+    key: &Spanned<String>,
+    written: PlatformTable,
+    found: &mut Findings<'_>,
+) -> Option<PlatformConfig> {
+    let PlatformTable {
         kind: _,
         base_url,
         prefix,
@@ -125,7 +130,7 @@ fn armcloud(config: &Config, key: &Spanned<String>, written: Written, found: &mu
         found.add(key.span(), "`base-url` is missing", Some(example));
     }
     let base_url = base_url.and_then(|url| {
-        let read = Url::parse(url.get_ref()).map_err(|error| error.to_string()).and_then(checked);
+        let read = Url::parse(url.get_ref()).map_err(|error| error.to_string()).and_then(check_url);
         read.map_err(|why| found.add(url.span(), format!("`base-url` cannot be used: {why}"), None)).ok()
     });
     let family = family(prefix.as_ref(), found);
@@ -173,7 +178,10 @@ fn armcloud(config: &Config, key: &Spanned<String>, written: Written, found: &mu
         power_seconds,
         proxy_seconds,
     };
-    Some(Platform::Armcloud { account: Box::new(account), reads_through_proxy: read_through_proxy.unwrap_or(false) })
+    Some(PlatformConfig::Armcloud {
+        account: Box::new(account),
+        reads_through_proxy: read_through_proxy.unwrap_or(false),
+    })
 }
 
 /// Returns the family of calls that a prefix stands for.
@@ -204,16 +212,16 @@ fn scheme(signing: Option<&Spanned<String>>, family: Family, found: &mut Finding
 
 /// Refuses a base URL that the HTTP client would refuse: credentials never go to another machine
 /// without TLS.
-fn checked(url: Url) -> Result<Url, String> {
+fn check_url(url: Url) -> Result<Url, String> {
     judge_base_url(&url)?;
     HttpClient::to(&url).map(|_| url).map_err(|error| error.to_string())
 }
 
 /// Returns the platforms that the configuration would give, without credentials.
 fn judge(config: &Config) -> Result<Value, ConfigError> {
-    let shown = |(name, platform): (PlatformName, Platform)| match platform {
-        Platform::Simulator => json!({"name": name.as_str(), "kind": "simulator"}),
-        Platform::Armcloud { account, .. } => {
+    let shown = |(name, platform): (PlatformName, PlatformConfig)| match platform {
+        PlatformConfig::Simulator => json!({"name": name.as_str(), "kind": "simulator"}),
+        PlatformConfig::Armcloud { account, .. } => {
             json!({"name": name.as_str(), "kind": "armcloud", "base_url": account.base_url.as_str()})
         }
     };

@@ -11,4 +11,4 @@ pub mod phones;
 pub mod platforms;
 
 pub use commands::{PhoneCommand, PlatformCommand};
-pub use composition::{OwnFlags, ProductFlags, configured, program, service};
+pub use composition::{OwnFlags, ProductFlags, program, run, service};

@@ -72,7 +72,8 @@ fn is_so_already(operation: Operation) -> bool {
 impl fmt::Display for CaseEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { operation, fault, end, done, violations } = self;
-        // A phone that was so before is a success without the act. A late act may come after an end that rests on no reading.
+        // A phone that was in the wanted state before is a success without the act. A late act can
+        // come after an end that rests on no reading.
         let is_late = *fault == Mishap::ActsLate && end == "success_unverified";
         let done = match (is_so_already(*operation), is_late) {
             (true, _) => "done or so".to_owned(),
@@ -80,8 +81,6 @@ impl fmt::Display for CaseEnd {
             _ => format!("done {done}"),
         };
         let (operation, fault) = (format!("{operation:?}"), format!("{fault:?}"));
-        // A phone that is in the wanted state beforehand is a success with or without an effect.
-        let done = if is_so_already(self.operation) { "done or so".to_owned() } else { format!("done {done}") };
         write!(f, "{operation:14} {fault:14} {end:20} {done}")?;
         violations.iter().try_for_each(|violation| write!(f, "  !! {violation}"))
     }

@@ -56,7 +56,11 @@ fn derive(told: &Transcript, last: &Exchange, tool: &str, words: &str) -> Result
         });
         let wanted = required(name) || words_of(words).any(|word| word == name);
         let value = said
-            .or_else(|| wanted.then(|| known(told, name).or_else(|| known(told, &format!("next_{name}")))).flatten())
+            .or_else(|| {
+                wanted
+                    .then(|| latest_value(told, name).or_else(|| latest_value(told, &format!("next_{name}"))))
+                    .flatten()
+            })
             .or_else(|| if last.tool == tool { last.arguments.get(name).cloned() } else { None });
         match value {
             Some(value) => drop(arguments.insert(name.clone(), value)),
@@ -70,7 +74,7 @@ fn derive(told: &Transcript, last: &Exchange, tool: &str, words: &str) -> Result
 }
 
 /// Returns the latest value of a member of an answer, or of an argument.
-pub(super) fn known(told: &Transcript, name: &str) -> Option<Value> {
+pub(super) fn latest_value(told: &Transcript, name: &str) -> Option<Value> {
     let value = |exchange: &Exchange| {
         let of = |members: &Value| members.get(name).filter(|value| !value.is_null()).cloned();
         of(exchange.answer.members()).or_else(|| of(&exchange.arguments))

@@ -4,11 +4,11 @@
 //! The server, its engine and the client share one thread. The clock moves only when all of them
 //! are idle, so every run is the same. Start at [`play`].
 
-use super::follow::{Advice, follow, known};
+use super::follow::{Advice, follow, latest_value};
 use super::transcript::{Answer, Event, Exchange, Origin, Transcript};
 use super::{Scenario, Step};
 use crate::harness::writes::power;
-use crate::harness::{Key, Server, TASKS_MAX, Tenant, outcome, read, simulated};
+use crate::harness::{Key, Server, TASKS_MAX, Tenant, outcome, read, serve_simulated};
 use cloudphone::phones::contract::CATALOGUE;
 use cloudphone::platforms::simulator::Sim;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ pub(super) async fn play(scenario: &Scenario) -> Transcript {
     let permissions = granted.fold(PermissionSet::default(), PermissionSet::and);
     let others = Tenant::with(PermissionSet(u64::MAX));
     let tenants = vec![Tenant { requests_per_minute, ..Tenant::with(permissions) }, others];
-    let (server, keys, sim) = simulated(phones, tenants).await;
+    let (server, keys, sim) = serve_simulated(phones, tenants).await;
     let (key, other) = (keys[0][0].clone(), keys[1][0].clone());
     let opened = server.rpc(&key, "initialize", json!({"protocolVersion": "2025-03-26", "capabilities": {}})).await;
     let instructions = opened["result"]["instructions"].as_str().expect("instructions").to_owned();
@@ -61,7 +61,7 @@ impl Agent {
     async fn take(&mut self, step: Step) {
         match step {
             Step::Call(tool, arguments) => {
-                let arguments = self.filled(serde_json::from_str(arguments).expect("JSON"));
+                let arguments = self.fill_in(serde_json::from_str(arguments).expect("JSON"));
                 self.scripted = Some((tool.to_owned(), arguments.clone()));
                 self.call(Origin::Scripted, tool.to_owned(), arguments).await;
             }
@@ -120,7 +120,7 @@ impl Agent {
         // The loop ends: the client gives up after a minute of system time.
         while !calling.is_finished() {
             settle().await;
-            if self.server.engine.held() > 0 {
+            if self.server.engine.poll_count() > 0 {
                 self.server.clock.advance(Duration::from_secs(1));
             }
         }
@@ -152,10 +152,10 @@ impl Agent {
     }
 
     /// Replaces each `$member` in the arguments by its value.
-    fn filled(&self, mut arguments: Value) -> Value {
+    fn fill_in(&self, mut arguments: Value) -> Value {
         for value in arguments.as_object_mut().expect("an object").values_mut() {
             if let Some(member) = value.as_str().and_then(|text| text.strip_prefix('$')) {
-                *value = known(&self.told, member).unwrap_or_else(|| panic!("no answer has a `{member}`"));
+                *value = latest_value(&self.told, member).unwrap_or_else(|| panic!("no answer has a `{member}`"));
             }
         }
         arguments

@@ -90,7 +90,7 @@ impl Transcript {
     }
 
     /// Writes the whole transcript as text, beginning with the tools.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn render(&self) -> String {
         let mut aliases = Aliases::default();
         let mut text = format!("tools: {}\n", self.names().collect::<Vec<_>>().join(", "));
         let mut number = 0;
@@ -110,7 +110,7 @@ impl Transcript {
                     let why = if *origin == Origin::Followed { " as the last answer says" } else { "" };
                     let (sent, answered) = (since_start(*sent), since_start(*answered));
                     let (arguments, value) = (aliases.of(arguments), aliases.of(value));
-                    let answer = laid_out(&value, 0);
+                    let answer = lay_out(&value, 0);
                     writeln!(text, "call {number} at {sent}{why}: {tool} {arguments}\n{kind} at {answered}: {answer}")
                 }
             };
@@ -127,11 +127,11 @@ fn since_start(at: Timestamp) -> String {
 }
 
 /// Lays out one member per line; an item of a list always takes one line.
-fn laid_out(value: &Value, depth: usize) -> String {
+fn lay_out(value: &Value, depth: usize) -> String {
     let indent = "  ".repeat(depth + 1);
     let (lines, [open, close]): (Vec<String>, _) = match value {
         Value::Object(members) if !members.is_empty() => {
-            let line = |(name, value): (&String, &Value)| format!("{indent}\"{name}\": {}", laid_out(value, depth + 1));
+            let line = |(name, value): (&String, &Value)| format!("{indent}\"{name}\": {}", lay_out(value, depth + 1));
             (members.iter().map(line).collect(), ['{', '}'])
         }
         Value::Array(items) if items.iter().any(Value::is_object) => {

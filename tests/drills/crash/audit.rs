@@ -46,11 +46,11 @@ const PROMISES: [(&str, &str); 9] = [
 
 /// The result of the comparison.
 #[derive(Default)]
-pub(super) struct Books {
+pub(super) struct AuditBooks {
     /// The number of tasks by status.
     tasks: BTreeMap<String, u64>,
-    /// The distinct tasks in the answers to clients. `lost` counts those of them that are missing in
-    /// the database.
+    /// The distinct tasks in the answers to clients. `lost` counts those of them that are missing
+    /// in the database.
     acknowledged: u64,
     pub(super) lost: u64,
     refunds: u64,
@@ -80,9 +80,9 @@ struct Task {
     finished_at: Option<i64>,
 }
 
-impl Books {
+impl AuditBooks {
     /// Compares the accounts. `pads` is given if the run has a double.
-    pub(super) fn compared(data: &Path, told: &[TaskView], pads: Option<&Pads>) -> Self {
+    pub(super) fn compare(data: &Path, told: &[TaskView], pads: Option<&Pads>) -> Self {
         let db = database(data);
         let tasks = tasks(&db);
         let mut books = Self::default();
@@ -227,7 +227,7 @@ fn tasks(db: &Connection) -> HashMap<String, Task> {
 }
 
 /// Returns the ids of all tasks.
-pub(super) fn acknowledged(data: &Path) -> HashSet<String> {
+pub(super) fn read_task_ids(data: &Path) -> HashSet<String> {
     tasks(&database(data)).into_keys().collect()
 }
 

@@ -1,7 +1,7 @@
 //! Backups taken while the program is under load and gets killed, and the state that each of them
 //! restores.
 
-use super::audit::acknowledged;
+use super::audit::read_task_ids;
 use super::load::Load;
 use super::{Options, options};
 use crate::harness::Key;
@@ -25,7 +25,7 @@ struct Backup {
 
 /// The sum over all backups.
 #[derive(Default)]
-struct Figures {
+struct BackupFigures {
     kills: u64,
     backups: u64,
     /// Backups whose program was killed before the file existed.
@@ -55,25 +55,25 @@ async fn a_backup_between_kills_restores_to_all_that_was_acknowledged_and_to_no_
 async fn backups_under_kills(kills: u64, each: u64, seed: u64) {
     let place = TempDir::new().expect("a temporary folder");
     let mut load = Load::begin(seed).await;
-    let mut figures = Figures { kills, ..Figures::default() };
+    let mut figures = BackupFigures { kills, ..BackupFigures::default() };
     for kill in 1..=kills {
         if kill % each != 0 {
-            load.killed().await;
+            load.kill().await;
             continue;
         }
         let file = place.path().join(format!("{kill}.tar"));
         let hasty = kill / each % 4 == 3;
-        let taken = load.killed_after(async |data, told| take(data, told, file, hasty).await).await;
+        let taken = load.kill_after(async |data, told| take(data, told, file, hasty).await).await;
         if taken.file.exists() {
             figures.backups += 1;
-            restored(&taken, &load.data, &mut figures).await;
+            restore_and_check(&taken, &load.data, &mut figures).await;
             fs::remove_file(&taken.file).expect("removed");
         } else {
             assert!(hasty, "the backup was not taken");
             figures.unfinished += 1;
         }
     }
-    let Figures { kills, backups, unfinished, tasks, lost, in_flight, unsound, sent_again, keys_alive } = figures;
+    let BackupFigures { kills, backups, unfinished, tasks, lost, in_flight, unsound, sent_again, keys_alive } = figures;
     for (what, figure) in [
         ("ended by kill -9", kills),
         ("backups restored", backups),
@@ -113,14 +113,14 @@ async fn take(data: &Path, told: Vec<Value>, file: PathBuf, hasty: bool) -> Back
 }
 
 /// Restores a backup, checks the folder, serves it, and checks it again.
-async fn restored(backup: &Backup, from: &Path, figures: &mut Figures) {
+async fn restore_and_check(backup: &Backup, from: &Path, figures: &mut BackupFigures) {
     let home = Arc::new(TempDir::new().expect("a temporary folder"));
     let data = home.path().join("data");
     let line = format!("restore {} --master-key {}", backup.file.display(), from.join("master.key").display());
     let said = json_of(&data, &line).await;
     figures.in_flight += said["ended_as_timeout"].as_u64().expect("a number");
     figures.unsound += u64::from(operate(&data, "doctor").await.0 != 0);
-    let known = acknowledged(&data);
+    let known = read_task_ids(&data);
     figures.tasks += backup.told.len() as u64;
     figures.lost += backup.told.iter().filter(|id| !known.contains(*id)).count() as u64;
 

@@ -51,7 +51,7 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Makes a plan with simulated phones only.
-    fn simulated(seed: u64) -> Self {
+    fn simulate(seed: u64) -> Self {
         let flags = ["--sim-devices", "1000000"].map(str::to_owned).to_vec();
         Self { seed, flags, life: 50..350, wish: Box::new(move |number| Wish::new(seed, number)) }
     }
@@ -62,7 +62,7 @@ impl Wish {
     /// repeats the wish before it, which runs at the same time; another one in eight asks for
     /// something different on the same device.
     pub(super) fn new(seed: u64, number: u64) -> Self {
-        let (device, repeated) = Self::shared(number);
+        let (device, repeated) = Self::share(number);
         let device = format!("phone-{:07}", device + 1);
         let mut random = SplitMix(seed ^ repeated << 32);
         let (tool, mut arguments) = match random.below(5) {
@@ -77,12 +77,12 @@ impl Wish {
         };
         let key = (random.below(4) > 0).then(|| format!("wish-{repeated}"));
         arguments["device_id"] = json!(device);
-        Self::keyed(tool, device, key, arguments)
+        Self::with_key(tool, device, key, arguments)
     }
 
     /// Returns the device of a wish, and its identity: each is the number of the first wish that
     /// shares it.
-    pub(super) fn shared(number: u64) -> (u64, u64) {
+    pub(super) fn share(number: u64) -> (u64, u64) {
         match number % 8 {
             3 => (number - 1, number),
             7 => (number - 1, number - 1),
@@ -91,7 +91,7 @@ impl Wish {
     }
 
     /// Makes a wish, with or without an idempotency key.
-    pub(super) fn keyed(tool: &'static str, device: String, key: Option<String>, mut arguments: Value) -> Self {
+    pub(super) fn with_key(tool: &'static str, device: String, key: Option<String>, mut arguments: Value) -> Self {
         if let Some(key) = &key {
             arguments["idempotency_key"] = json!(key);
         }
@@ -99,7 +99,7 @@ impl Wish {
     }
 
     /// Signs the same wish for `/v1`, with the present time.
-    fn signed(&self, key: &Key) -> Signed {
+    fn sign(&self, key: &Key) -> Signed {
         let (method, leaf) = match self.tool {
             "clear_proxy" => ("DELETE", "proxy"),
             "set_power" => ("POST", "power"),
@@ -110,7 +110,7 @@ impl Wish {
         let mut arguments = self.arguments.clone();
         let members = arguments.as_object_mut().expect("an object");
         members.retain(|name, _| name != "device_id" && name != "idempotency_key");
-        let request = request.keyed(self.key.as_deref().unwrap_or_default());
+        let request = request.with_key(self.key.as_deref().unwrap_or_default());
         if method == "DELETE" { request } else { request.body(arguments) }
     }
 }
@@ -154,7 +154,7 @@ impl Shared {
                     let again = signed.is_some();
                     let request = signed.get_or_insert_with(|| {
                         signatures += 1;
-                        wish.signed(&self.key)
+                        wish.sign(&self.key)
                     });
                     match request.try_send(at).await {
                         Ok(answer) if again && answer.status == 401 => {
@@ -214,7 +214,7 @@ impl Load {
     /// Makes an application with a budget that does not limit it, and starts clients that wish
     /// without pause.
     pub(super) async fn begin(seed: u64) -> Self {
-        let load = Self::of(Plan::simulated(seed)).await;
+        let load = Self::of(Plan::simulate(seed)).await;
         load.shared.more.add_permits(Semaphore::MAX_PERMITS);
         load
     }
@@ -246,16 +246,16 @@ impl Load {
     }
 
     /// Returns the number of signed requests that the server accepted a second time.
-    pub(super) fn taken_twice(&self) -> u64 {
+    pub(super) fn count_taken_twice(&self) -> u64 {
         self.shared.taken_twice.load(Relaxed)
     }
 
-    pub(super) fn acknowledged(&self) -> u64 {
+    pub(super) fn count_acknowledged(&self) -> u64 {
         self.shared.acknowledged.load(Relaxed)
     }
 
     /// Returns the answers so far, in no particular order.
-    pub(super) fn told(&self) -> Vec<TaskView> {
+    pub(super) fn views(&self) -> Vec<TaskView> {
         self.shared.told.lock().expect("no panic").clone()
     }
 
@@ -275,7 +275,7 @@ impl Load {
         self.shared.more.close();
     }
 
-    pub(super) fn unanswered(&self) -> u64 {
+    pub(super) fn count_unanswered(&self) -> u64 {
         self.shared.unanswered.load(Relaxed)
     }
 
@@ -299,7 +299,7 @@ impl Load {
 
     /// Starts the program and kills it a moment later, whatever it is doing by then. One time in
     /// four that may be before it has started.
-    pub(super) async fn killed(&mut self) {
+    pub(super) async fn kill(&mut self) {
         let (begun, life, early) = (Instant::now(), self.life(), self.lives.below(4) == 0);
         let mut program = self.spawn();
         let living = async {
@@ -317,11 +317,11 @@ impl Load {
 
     /// Starts the program, runs `meanwhile` with its data folder and the answers so far, and kills
     /// it.
-    pub(super) async fn killed_after<T>(&mut self, meanwhile: impl AsyncFnOnce(&Path, Vec<Value>) -> T) -> T {
+    pub(super) async fn kill_after<T>(&mut self, meanwhile: impl AsyncFnOnce(&Path, Vec<Value>) -> T) -> T {
         let (mut program, begun) = (self.spawn(), Instant::now());
         self.ready(&mut program, begun).await;
         sleep(self.life()).await;
-        let told = self.told().into_iter().filter_map(|(_, answer)| answer.ok()).collect();
+        let told = self.views().into_iter().filter_map(|(_, answer)| answer.ok()).collect();
         let done = meanwhile(&self.data, told).await;
         self.shared.address.send_replace(None);
         program.kill().await.expect("it ran");
@@ -329,15 +329,15 @@ impl Load {
     }
 
     /// Starts the program, and asks it to stop a moment later. Returns the time that the stop took.
-    pub(super) async fn stopped(&mut self) -> Duration {
+    pub(super) async fn stop(&mut self) -> Duration {
         let (mut program, begun) = (self.spawn(), Instant::now());
         self.ready(&mut program, begun).await;
         sleep(self.life()).await;
         self.shared.address.send_replace(None);
-        self.stop(&mut program).await
+        self.stop_program(&mut program).await
     }
 
-    async fn stop(&self, program: &mut Process) -> Duration {
+    async fn stop_program(&self, program: &mut Process) -> Duration {
         let begun = Instant::now();
         let (status, _) = timeout(HANGS, program.stop()).await.expect("it ends by itself").expect("it ran");
         assert!(status.success(), "{status}: {}", self.log());
@@ -353,7 +353,7 @@ impl Load {
         while let Some(client) = self.clients.join_next().await {
             client.expect("no client panics");
         }
-        let told = self.told();
+        let told = self.views();
         for _ in 0..ENDS {
             if phases(&self.data).is_empty() {
                 break;
@@ -368,7 +368,7 @@ impl Load {
                 self.unended += u64::from(!ended);
             }
         }
-        self.stop(&mut program).await;
+        self.stop_program(&mut program).await;
         (told, self)
     }
 

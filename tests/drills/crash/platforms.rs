@@ -3,7 +3,7 @@
 //! account were proven; those of the other were not, so that nothing is refunded there.
 
 use super::load::{Load, Plan, Wish};
-use super::{Options, PASSWORD, audited, options};
+use super::{Options, PASSWORD, audit, options};
 use crate::harness::double::{Double, table};
 use crate::harness::program::json_of;
 use serde_json::{Map, Value, json};
@@ -38,20 +38,20 @@ async fn no_kill_and_no_reset_on_two_platforms_loses_or_repeats_anything() {
     let pads = Pads::start(writes).await;
     let spoilt = pads.spoil(seed).await;
     let mut load = Load::of(pads.plan(seed)).await;
-    load.killed_after(async |data, _| pads.prove(data).await).await;
+    load.kill_after(async |data, _| pads.prove(data).await).await;
     load.allow_every(PAUSE);
     let mut kills = 1;
-    while load.acknowledged() < writes {
-        load.killed().await;
+    while load.count_acknowledged() < writes {
+        load.kill().await;
         kills += 1;
     }
     load.satisfy();
     for _ in 0..LIVES_AFTER {
-        load.killed().await;
+        load.kill().await;
         kills += 1;
     }
     let figures = [("ended by kill -9", kills), ("pads whose platform misbehaves", spoilt)];
-    audited(load, &figures, Some(&pads)).await;
+    audit(load, &figures, Some(&pads)).await;
 }
 
 impl Pads {
@@ -99,7 +99,7 @@ impl Pads {
     async fn spoil(&self, seed: u64) -> u64 {
         let mut spoilt = 0;
         // The first wish of a pad decides which endpoint gets the fault.
-        for number in (0..2 * self.codes.len() as u64).filter(|number| Wish::shared(*number).0 == *number) {
+        for number in (0..2 * self.codes.len() as u64).filter(|number| Wish::share(*number).0 == *number) {
             let Some(pad) = pad(number).filter(|pad| *pad < self.codes.len()) else { continue };
             let faults = faults(seed, number, wish(&self.codes, seed, number).tool);
             if !faults.is_empty() {
@@ -124,7 +124,7 @@ impl Pads {
 
 /// Returns the index of the pad that a wish is on. Index 0 is [the operator's](Pads::operators).
 fn pad(number: u64) -> Option<usize> {
-    let (device, _) = Wish::shared(number);
+    let (device, _) = Wish::share(number);
     let place = device / 16 * 8 + device % 8 + 1;
     (device / 8 % 2 == 1).then(|| usize::try_from(place).expect("fewer"))
 }
@@ -135,7 +135,7 @@ fn wish(codes: &[String], seed: u64, number: u64) -> Wish {
     let pad = pad(number).expect("a pad");
     let account = if pad / 8 % 8 == 7 { "blind" } else { "pads" };
     let device = format!("{account}-{}", codes[pad].to_lowercase());
-    let (_, repeated) = Wish::shared(number);
+    let (_, repeated) = Wish::share(number);
     let mut random = SplitMix(seed ^ repeated << 32);
     let (tool, mut arguments) = match random.below(8) {
         0 => ("clear_proxy", json!({})),
@@ -153,7 +153,7 @@ fn wish(codes: &[String], seed: u64, number: u64) -> Wish {
     };
     arguments["device_id"] = json!(device);
     let key = (random.below(4) > 0).then(|| format!("wish-{repeated}"));
-    Wish::keyed(tool, device, key, arguments)
+    Wish::with_key(tool, device, key, arguments)
 }
 
 /// Returns the faults on the pad of a wish: in the exchange of the write, in its effect, in both,

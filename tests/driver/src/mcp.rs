@@ -33,7 +33,7 @@ impl KeyPair {
 
     /// Returns a request that calls a tool.
     #[must_use]
-    pub fn calling(&self, tool: &str, arguments: &Value, headers: &str) -> String {
+    pub fn call_request(&self, tool: &str, arguments: &Value, headers: &str) -> String {
         self.request(&message("tools/call", &json!({"name": tool, "arguments": arguments})), headers)
     }
 }

@@ -2,7 +2,7 @@
 //! and a monitor. A write that would be gone after a restart is never acknowledged.
 
 use crate::harness::program::{Program, WATCHED, binary, get, operate, start, until};
-use crate::harness::writes::{reached, restart};
+use crate::harness::writes::{restart, wait_for_phases};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs::{self, Permissions};
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 /// Sends a write. Returns the status of its task, or the code and retryability of its refusal.
-async fn written(program: &Program, phone: u32) -> Value {
+async fn write(program: &Program, phone: u32) -> Value {
     let (tool, arguments) = restart(phone);
     match program.call(tool, arguments).await {
         Ok(task) => task["status"].clone(),
@@ -22,9 +22,9 @@ async fn written(program: &Program, phone: u32) -> Value {
 }
 
 /// Returns all views of the program: client, operator and monitor.
-async fn seen(program: &Program, phone: u32, task: &Value) -> String {
+async fn observe(program: &Program, phone: u32, task: &Value) -> String {
     let mut out = String::new();
-    writeln!(out, "write: {}", written(program, phone).await).expect("text");
+    writeln!(out, "write: {}", write(program, phone).await).expect("text");
     let read = program.call("get_task", json!({"task_id": task["task_id"], "wait_seconds": 0})).await;
     writeln!(out, "task read: {}", read.expect("a task")["status"]).expect("text");
     writeln!(out, "readyz: {}", get(&format!("{}/readyz", program.monitor())).await.2.trim_end()).expect("text");
@@ -40,9 +40,9 @@ async fn seen(program: &Program, phone: u32, task: &Value) -> String {
 }
 
 /// A change of the folder, and the way back.
-type Fault = (&'static str, fn(&Path), fn(&Path));
+type SwapFault = (&'static str, fn(&Path), fn(&Path));
 
-const FAULTS: &[Fault] = &[
+const FAULTS: &[SwapFault] = &[
     ("lock removed", |data| fs::remove_file(data.join("lock")).expect("removed"), |_| {}),
     (
         "database removed",
@@ -81,10 +81,10 @@ async fn nothing_is_acknowledged_or_sent_that_would_be_gone_after_a_restart() {
         let mut program = Program::start(WATCHED).await;
         let (tool, arguments) = restart(5);
         let task = program.call(tool, arguments).await.expect("accepted");
-        reached(&program.data, &[(5, "polling")]).await;
+        wait_for_phases(&program.data, &[(5, "polling")]).await;
         let data = program.data.clone();
         fault(&data);
-        let text = seen(&program, 1, &task).await.replace(&data.display().to_string(), "DATA");
+        let text = observe(&program, 1, &task).await.replace(&data.display().to_string(), "DATA");
         writeln!(out, "# {name}\n\n{text}").expect("text");
         if *name == "database removed" {
             let file = data.with_file_name("saved.tar");
@@ -97,7 +97,7 @@ async fn nothing_is_acknowledged_or_sent_that_would_be_gone_after_a_restart() {
         }
         undo(&data);
         until(&format!("{}/readyz", program.monitor()), 200).await;
-        assert_eq!(written(&program, 18).await, "dispatched", "{name}");
+        assert_eq!(write(&program, 18).await, "dispatched", "{name}");
         // The write that was in flight goes on, and a refused write was never sent.
         let told = program.task(&task["task_id"]).await;
         assert_eq!(told["status"], "success", "{name}: {told}");
@@ -122,13 +122,13 @@ async fn a_folder_that_is_made_in_place_of_a_moved_one_is_another_servers() {
     fs::create_dir(&data).expect("a folder");
     let second = Program::start_at(home, &[]).await;
     assert_eq!(second.keys.len(), 2, "it is another folder");
-    assert_eq!(written(&first, 1).await, json!(["overloaded", true]));
-    assert_eq!(written(&second, 1).await, "dispatched");
+    assert_eq!(write(&first, 1).await, json!(["overloaded", true]));
+    assert_eq!(write(&second, 1).await, "dispatched");
     first.stop().await;
     let (code, said) = operate(&data, "app list").await;
     assert_eq!(code, 0, "the socket of the second is not the first one's to remove: {said}");
     assert!(data.join("admin.sock").exists());
-    assert_eq!(written(&second, 13).await, "dispatched");
+    assert_eq!(write(&second, 13).await, "dispatched");
 }
 
 #[tokio::test]
@@ -146,10 +146,10 @@ async fn a_folder_that_cannot_be_written_to_is_reported_at_the_start_and_a_runni
         chown(&data, Some(65534), Some(65534)).expect("another owner");
     }
     fs::set_permissions(&data, Permissions::from_mode(0o700)).expect("a mode");
-    let mut program = Program::started(home.clone(), start(&home).through(through).flags(WATCHED)).await;
+    let mut program = Program::start_as(home.clone(), start(&home).through(through).flags(WATCHED)).await;
     let read_only = |is: bool| fs::set_permissions(&data, Permissions::from_mode(if is { 0o500 } else { 0o700 }));
     read_only(true).expect("a mode");
-    assert_eq!(written(&program, 1).await, "dispatched", "what is open can be written to");
+    assert_eq!(write(&program, 1).await, "dispatched", "what is open can be written to");
     until(&format!("{}/readyz", program.monitor()), 200).await;
     program.kill().await;
     let refused = async |folder: &Path| {

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-use toolwarrant::{BoxFuture, Clock, EchoListener, EchoPaths, Random, Secret};
+use toolwarrant::{BoxFuture, CallbackListener, CallbackPaths, Clock, Random, Secret};
 
 /// The number of pads in the double, which exceeds the number of cases.
 const PADS: u32 = 1_024;
@@ -34,7 +34,7 @@ struct Account {
     /// True if the readings of this account were proven to follow the truth.
     shown: bool,
     adapter: OnceLock<Arc<Armcloud>>,
-    echo: (EchoPaths, String),
+    echo: (CallbackPaths, String),
     ordinary: AtomicUsize,
     timing: AtomicUsize,
     background: Mutex<JoinSet<()>>,
@@ -45,7 +45,7 @@ impl Account {
     async fn new(shown: bool) -> Arc<Self> {
         let platform = Platform::start(PADS, &TIMES).await;
         let (listener, paths) =
-            EchoListener::bind("127.0.0.1:0".parse().expect("an address"), Random::System).expect("a port");
+            CallbackListener::bind("127.0.0.1:0".parse().expect("an address"), Random::System).expect("a port");
         let url = format!("http://{}", listener.address().expect("an address"));
         let mut background = JoinSet::new();
         background.spawn(listener.serve(std::future::pending()));
@@ -137,7 +137,7 @@ impl Double for Account {
             let name = PlatformName::parse("pads").expect("a name");
             let adapter = Armcloud::new(name, account, readings, self.folder.path(), clock.clone(), &Random::System);
             let adapter = Arc::new(adapter.expect("an account"));
-            self.background.lock().expect("no panic").spawn(adapter.kept_fresh());
+            self.background.lock().expect("no panic").spawn(adapter.keep_fresh());
             adapter
         });
         made.clone()

@@ -49,7 +49,7 @@ impl Double for Simulated {
             let mut taken = self.taken.lock().expect("no panic");
             let nth = taken.entry(format!("{part:?}")).or_default();
             *nth += 1;
-            self.sim().playing(part).nth(*nth - 1)
+            self.sim().phones_of(part).nth(*nth - 1)
         });
         Box::pin(async { phone })
     }

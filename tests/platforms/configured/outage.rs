@@ -1,7 +1,7 @@
 //! A platform that is down or refuses the credentials: its effect on other platforms, its cost, and
 //! the reports about it.
 
-use super::{FAST, Site, id, listed, until};
+use super::{FAST, Site, id, list_all, until};
 use crate::harness::Key;
 use crate::harness::double::Double;
 use crate::harness::program::{Program, WATCHED, get, key_of};
@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 /// Reads phones until enough calls have failed that the server pauses its calls to the platform.
 async fn wait_for_breaker(program: &Program, platform: &str) {
     until(async || {
-        let of_it = listed(program).await.into_iter().filter(|phone| phone["device_id"].to_string().contains(platform));
+        let of_it =
+            list_all(program).await.into_iter().filter(|phone| phone["device_id"].to_string().contains(platform));
         let phones: Vec<Value> = of_it.collect();
         for phone in &phones {
             program.call("get_device", json!({"device_id": phone["device_id"]})).await.expect("it is known");
@@ -23,11 +24,11 @@ async fn wait_for_breaker(program: &Program, platform: &str) {
 /// Returns the states of the phones, with their ids.
 async fn states(program: &Program) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().expect("text").to_owned();
-    listed(program).await.iter().map(|phone| (text(&phone["device_id"]), text(&phone["state"]))).collect()
+    list_all(program).await.iter().map(|phone| (text(&phone["device_id"]), text(&phone["state"]))).collect()
 }
 
 /// Creates a key of an application that sees one phone.
-async fn seeing(site: &Site, name: &str, phone: &str) -> Key {
+async fn key_seeing(site: &Site, name: &str, phone: &str) -> Key {
     let (code, said) = site.operate(&format!("app create {name} --permission device_read")).await;
     assert_eq!(code, 0, "{said}");
     let (code, said) = site.operate(&format!("device assign {name} {phone}")).await;
@@ -43,8 +44,8 @@ async fn a_platform_that_is_down_takes_nothing_from_another_and_is_named() {
     let mut program = site.start(4, WATCHED).await;
     let known = states(&program).await;
     let (dens, labs) = (id("den", &den.codes().await[0]), id("lab", &lab.codes().await[0]));
-    let some = seeing(&site, "some", &dens).await;
-    let none = seeing(&site, "none", &labs).await;
+    let some = key_seeing(&site, "some", &dens).await;
+    let none = key_seeing(&site, "none", &labs).await;
 
     den.switch(None, &json!({"refuse_connections": true})).await;
     wait_for_breaker(&program, "den-").await;

@@ -1,7 +1,7 @@
 //! Writes whose platform is removed from the configuration, and a phone whose pad the platform
 //! replaces.
 
-use super::{FAST, Site, end, id, listed, until};
+use super::{FAST, Site, end, id, list_all, until};
 use crate::harness::double::Double;
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ async fn a_phone_keeps_its_id_when_its_pad_is_replaced_and_writes_go_to_the_new_
     let double = Double::start(2, FAST).await;
     site.configure(&site.table("lab", &double));
     let program = site.start(2, &[]).await;
-    let before = listed(&program).await;
+    let before = list_all(&program).await;
     let codes = double.codes().await;
     let phone = id("lab", &codes[0]);
     let new = double.replace(&codes[0]).await;
@@ -64,5 +64,5 @@ async fn a_phone_keeps_its_id_when_its_pad_is_replaced_and_writes_go_to_the_new_
     assert_eq!(task["status"], "success", "{task}");
     assert_eq!((restarts(&double, &codes[0]).await, restarts(&double, &new).await), (0, 1));
     let ids = |phones: &[Value]| phones.iter().map(|phone| phone["device_id"].clone()).collect::<Vec<_>>();
-    assert_eq!(ids(&listed(&program).await), ids(&before));
+    assert_eq!(ids(&list_all(&program).await), ids(&before));
 }

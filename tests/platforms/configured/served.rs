@@ -1,6 +1,6 @@
 //! A working platform: its phones, its check, and its evidence before and after the check.
 
-use super::{FAST, Site, assert_nowhere, echo, end, id, listed, taken, until};
+use super::{FAST, Site, assert_nowhere, count_requests, echo, end, id, list_all, until};
 use crate::harness::double::{Double, KEYS, table};
 use crate::harness::program::{start, steady};
 use driver::Process;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// Returns the output of a command without the parts that differ from run to run: start markers of
 /// phones, ages, and log lines.
-fn said(text: &str, site: &Site) -> String {
+fn normalize(text: &str, site: &Site) -> String {
     let is_start = |word: &str| {
         let start = word.trim_end_matches(';').split_once('@').and_then(|(start, _)| start.split_once(':'));
         start.is_some_and(|(boot, ticks)| boot.len() == 8 && !ticks.is_empty() && ticks.parse::<u64>().is_ok())
@@ -31,7 +31,7 @@ fn said(text: &str, site: &Site) -> String {
 }
 
 /// Returns a task without the parts that differ from run to run.
-fn told(mut task: Value) -> String {
+fn normalize_task(mut task: Value) -> String {
     for member in ["task_id", "created_at", "deadline_at", "finished_at"] {
         task.as_object_mut().and_then(|members| members.shift_remove(member)).expect(member);
     }
@@ -54,7 +54,7 @@ async fn ten_lines_of_configuration_serve_a_platform_beside_the_simulator() {
     );
     site.configure(&(echo() + &platform));
     let mut program = site.start(5, &[]).await;
-    insta::assert_snapshot!("list", format!("{:#}", json!(listed(&program).await)));
+    insta::assert_snapshot!("list", format!("{:#}", json!(list_all(&program).await)));
 
     let codes = double.codes().await;
     let restart = json!({"device_id": id("lab", &codes[0]), "action": "restart"});
@@ -66,12 +66,12 @@ async fn ten_lines_of_configuration_serve_a_platform_beside_the_simulator() {
     let waits = program.call("set_proxy", secret).await.expect("accepted");
     let (restarted, proxied) = tokio::join!(end(&program, "set_power", restart), end(&program, "set_proxy", proxy));
     assert_eq!(restarted["status"], "success", "{restarted}");
-    insta::assert_snapshot!("proxied", told(proxied));
+    insta::assert_snapshot!("proxied", normalize_task(proxied));
 
     let mut transcript = String::new();
     for line in ["platform list", "platform check lab", "platform check phone", "platform check nowhere"] {
         let (code, text) = site.operate(line).await;
-        let text = said(&text, &site);
+        let text = normalize(&text, &site);
         transcript += &format!("$ cloudphone {line}\n{text}\nexit {code}\n\n");
     }
     insta::assert_snapshot!("commands", transcript);
@@ -102,18 +102,18 @@ async fn a_missing_effect_is_refunded_once_a_check_has_shown_that_readings_follo
     let task = program.call("set_power", swallowed).await.expect("accepted");
     let name = task["task_id"].as_str().expect("text");
     // The readings show the same start again and again, long after it should have changed.
-    until(async || taken(&double, "restart").await == 1).await;
-    let commands = taken(&double, "asyncCmd").await;
-    until(async || taken(&double, "asyncCmd").await >= commands + 4).await;
+    until(async || count_requests(&double, "restart").await == 1).await;
+    let commands = count_requests(&double, "asyncCmd").await;
+    until(async || count_requests(&double, "asyncCmd").await >= commands + 4).await;
     let before = program.call("get_task", json!({"task_id": name, "wait_seconds": 0})).await.expect("a task");
     assert_eq!((&before["status"], site.ledger().get("refund")), (&json!("dispatched"), None), "{before}");
 
     let line = format!("platform check lab --write {} --proxy http://192.0.2.7:3128", id("lab", &codes[0]));
     let (code, asked) = site.operate(&line).await;
     assert!(code == 1 && asked.contains("there is no terminal to answer on") && asked.contains("--yes"), "{asked}");
-    assert_eq!(taken(&double, "restart").await, 1, "nothing is sent without a yes");
+    assert_eq!(count_requests(&double, "restart").await, 1, "nothing is sent without a yes");
     let (code, text) = site.operate(&format!("{line} --yes")).await;
-    insta::assert_snapshot!(format!("exit {code}\n{}", said(&text, &site)));
+    insta::assert_snapshot!(format!("exit {code}\n{}", normalize(&text, &site)));
 
     let after = program.task(&task["task_id"]).await;
     assert_eq!((&after["status"], site.ledger().get("refund")), (&json!("failed_silent"), Some(&1)), "{after}");
@@ -142,7 +142,7 @@ async fn a_check_explains_each_step_that_fails() {
         site.configure(config);
         double.switch(None, switches).await;
         let (code, text) = site.operate("platform check lab").await;
-        transcript += &format!("{name}: exit {code}\n{}\n\n", said(&text, &site));
+        transcript += &format!("{name}: exit {code}\n{}\n\n", normalize(&text, &site));
     }
     insta::assert_snapshot!(transcript);
 }

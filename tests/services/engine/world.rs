@@ -18,8 +18,8 @@ use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
 use toolwarrant_tasks::machine::{Facts, Sent};
 use toolwarrant_tasks::store::{
-    self, Advance, Advanced, DuplicateOf, Identity, LedgerRow, Mark, NewTask, OpenTask, Record, TaskFilter, TaskStore,
-    TimelineEvent,
+    self, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record, TaskFilter,
+    TaskStore, TimelineEvent,
 };
 use toolwarrant_tasks::task::Verdict::Unreadable as Unread;
 use toolwarrant_tasks::task::{Reading, Status, TaskId, Verdict};
@@ -147,7 +147,7 @@ impl TaskStore for Flaky {
         self.memory.purge(before, limit)
     }
 
-    fn mark(&self, marks: Vec<Mark>) -> Stored<'_, ()> {
+    fn mark(&self, marks: Vec<DeduplicationKey>) -> Stored<'_, ()> {
         self.memory.mark(marks)
     }
 

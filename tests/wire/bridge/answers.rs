@@ -1,7 +1,7 @@
 //! The answers of the bridge to its client if the server answers wrongly or not at all.
 
 use super::fake::{Fake, Request};
-use super::{any_key, call, done, request};
+use super::{any_key, call, empty_result, request};
 use crate::harness::bridge::Bridge;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -45,8 +45,8 @@ async fn an_invalid_answer_becomes_an_error_that_says_what_to_do() {
         ("nothing in it", Says::Json(200, Value::Null)),
         ("accepted like a notification", Says::Json(202, Value::Null)),
         ("no response", Says::Json(200, json!({"hello": "world"}))),
-        ("an answer to another request", Says::Json(200, done(&json!(7)))),
-        ("an answer to a text of the same look", Says::Json(200, done(&json!("1")))),
+        ("an answer to another request", Says::Json(200, empty_result(&json!(7)))),
+        ("an answer to a text of the same look", Says::Json(200, empty_result(&json!("1")))),
         ("neither result nor error", Says::Json(200, json!({"jsonrpc": "2.0", "id": 1}))),
         ("more than is taken", raw(&format!("HTTP/1.1 200 X\r\n\r\n{}", " ".repeat(5 << 20)))),
         ("less than was promised", raw("HTTP/1.1 200 X\r\ncontent-length: 99\r\n\r\n{")),
@@ -61,7 +61,7 @@ async fn an_invalid_answer_becomes_an_error_that_says_what_to_do() {
     ];
     let mut fake = Fake::listen().await;
     let mut bridge = Bridge::with_key(&fake.url, &any_key());
-    bridge.told();
+    bridge.take_stderr();
     let mut out = String::new();
     for (case, says) in &cases {
         bridge.send(call(1, "set_power", json!({}))).await;
@@ -71,14 +71,14 @@ async fn an_invalid_answer_becomes_an_error_that_says_what_to_do() {
         let error = &answer["error"];
         assert_eq!(error["message"], error["data"]["message"], "{case}");
         writeln!(out, "{case}\n  {} {}", error["code"], error["data"]).expect("text");
-        for line in bridge.told().lines() {
+        for line in bridge.take_stderr().lines() {
             writeln!(out, "  ! {line}").expect("text");
         }
     }
     // The bridge works as before.
     bridge.send(request(1, "ping", json!({}))).await;
-    fake.next().await.answer(200, done(&json!(1))).await;
-    assert_eq!(bridge.next().await, done(&json!(1)));
+    fake.next().await.answer(200, empty_result(&json!(1))).await;
+    assert_eq!(bridge.next().await, empty_result(&json!(1)));
     insta::assert_snapshot!(out.replace(&fake.url, "URL"));
 }
 
@@ -117,11 +117,11 @@ async fn a_read_is_repeated_once_where_its_connection_ends_and_a_write_never() {
         if times == 2 {
             bridge.send(&line).await;
             drop(fake.next().await);
-            fake.next().await.answer(200, done(&json!("x"))).await;
-            assert_eq!(bridge.next().await, done(&json!("x")), "{line}");
+            fake.next().await.answer(200, empty_result(&json!("x"))).await;
+            assert_eq!(bridge.next().await, empty_result(&json!("x")), "{line}");
         }
     }
-    assert_eq!(fake.waiting(), 0);
+    assert_eq!(fake.waiting_count(), 0);
 }
 
 #[tokio::test]
@@ -180,7 +180,7 @@ async fn a_message_that_no_server_accepts_is_refused_under_its_id() {
     assert_eq!((&batch[0]["id"], &batch[1]["id"]), (&json!(1), &json!(2)));
     let beyond = bridge.ask(call(1, "writer", json!({"text": "x".repeat(9 << 20)}))).await;
     assert_eq!((&beyond["id"], &beyond["error"]["data"]["code"]), (&Value::Null, &json!("body_too_large")));
-    assert_eq!(fake.waiting(), 0);
+    assert_eq!(fake.waiting_count(), 0);
 }
 
 #[tokio::test]

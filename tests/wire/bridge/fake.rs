@@ -46,7 +46,7 @@ impl Fake {
     }
 
     /// Returns the number of requests that arrived and were not taken yet.
-    pub(super) fn waiting(&self) -> usize {
+    pub(super) fn waiting_count(&self) -> usize {
         self.requests.len()
     }
 }
@@ -94,7 +94,7 @@ impl Request {
     }
 
     /// Waits until the client has closed the connection.
-    pub(super) async fn dropped(mut self) {
+    pub(super) async fn wait_for_close(mut self) {
         let mut rest = [0; 16];
         let read = tokio::time::timeout(std::time::Duration::from_secs(60), self.stream.read(&mut rest));
         assert!(matches!(read.await.expect("an end"), Ok(0) | Err(_)), "it went on sending");

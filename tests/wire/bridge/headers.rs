@@ -1,17 +1,17 @@
 //! The headers that the bridge sends: the key, the revision, the method and the name.
 
 use super::fake::{Fake, header};
-use super::{any_key, call, done, request};
+use super::{any_key, call, empty_result, request};
 use crate::harness::bridge::Bridge;
 use serde_json::{Value, json};
 
 const REVISION: &str = "mcp-protocol-version";
 
-async fn answered(fake: &mut Fake, bridge: &mut Bridge, line: &str, answer: Value) -> String {
+async fn send_and_answer(fake: &mut Fake, bridge: &mut Bridge, line: &str, answer: Value) -> String {
     bridge.send(line).await;
     let request = fake.next().await;
     let head = request.head.clone();
-    let answer = if answer.is_null() { done(&request.body["id"]) } else { answer };
+    let answer = if answer.is_null() { empty_result(&request.body["id"]) } else { answer };
     request.answer(200, answer.clone()).await;
     assert_eq!(bridge.next().await, answer);
     head
@@ -41,24 +41,24 @@ async fn the_revision_is_the_one_that_was_agreed_on_or_that_of_the_message() {
     let mut fake = Fake::listen().await;
     let mut bridge = Bridge::with_key(&fake.url, &any_key());
     let ping = request(1, "ping", json!({}));
-    let head = answered(&mut fake, &mut bridge, &ping, Value::Null).await;
+    let head = send_and_answer(&mut fake, &mut bridge, &ping, Value::Null).await;
     assert_eq!(header(&head, REVISION), None, "nothing is agreed on");
 
     for agreed in ["2025-03-26", "2025-11-25"] {
         let offer = request(2, "initialize", json!({"protocolVersion": "2025-11-25"}));
         let answer = json!({"jsonrpc": "2.0", "id": 2, "result": {"protocolVersion": agreed}});
-        let head = answered(&mut fake, &mut bridge, &offer, answer).await;
+        let head = send_and_answer(&mut fake, &mut bridge, &offer, answer).await;
         assert_eq!(header(&head, REVISION), None, "it is about to be agreed on");
-        let head = answered(&mut fake, &mut bridge, &ping, Value::Null).await;
+        let head = send_and_answer(&mut fake, &mut bridge, &ping, Value::Null).await;
         assert_eq!(header(&head, REVISION), Some(agreed));
     }
     // A message that names its own revision needs no handshake, and does not establish a revision
     // for others.
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28"});
     let discover = request(3, "server/discover", json!({"_meta": meta}));
-    let head = answered(&mut fake, &mut bridge, &discover, Value::Null).await;
+    let head = send_and_answer(&mut fake, &mut bridge, &discover, Value::Null).await;
     assert_eq!((header(&head, REVISION), header(&head, "mcp-method")), (Some("2026-07-28"), Some("server/discover")));
-    let head = answered(&mut fake, &mut bridge, &ping, Value::Null).await;
+    let head = send_and_answer(&mut fake, &mut bridge, &ping, Value::Null).await;
     assert_eq!(header(&head, REVISION), Some("2025-11-25"));
 }
 
@@ -89,8 +89,8 @@ async fn method_and_name_stand_in_headers_as_the_protocol_encodes_them() {
         (format!("[{}]", request(1, "ping", json!({}))), None, None),
     ];
     for (line, method, name) in cases {
-        let answer = if line.starts_with('[') { json!([done(&json!(1))]) } else { Value::Null };
-        let head = answered(&mut fake, &mut bridge, &line, answer).await;
+        let answer = if line.starts_with('[') { json!([empty_result(&json!(1))]) } else { Value::Null };
+        let head = send_and_answer(&mut fake, &mut bridge, &line, answer).await;
         assert_eq!((header(&head, "mcp-method"), header(&head, "mcp-name")), (method, name), "{line}");
     }
 }

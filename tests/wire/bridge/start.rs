@@ -2,7 +2,7 @@
 //! a wrong start.
 
 use super::fake::Fake;
-use super::{any_key, done, request};
+use super::{any_key, empty_result, request};
 use crate::harness::bridge::{Bridge, Start};
 use crate::harness::program::{Program, binary};
 use crate::harness::write;
@@ -117,8 +117,8 @@ async fn proxies_get_no_plain_request_and_of_encrypted_ones_the_host_alone() {
     let mut bridge =
         Bridge::start(Start { url: &fake.url, flags: &[], environment: &environment, secret: &key.secret });
     bridge.send(request(1, "ping", json!({}))).await;
-    fake.next().await.answer(200, done(&json!(1))).await;
-    assert_eq!(bridge.next().await, done(&json!(1)));
+    fake.next().await.answer(200, empty_result(&json!(1))).await;
+    assert_eq!(bridge.next().await, empty_result(&json!(1)));
 
     // For https, the bridge asks the proxy for a tunnel.
     let url = "https://server.example/mcp";
@@ -136,7 +136,7 @@ async fn proxies_get_no_plain_request_and_of_encrypted_ones_the_host_alone() {
     drop(stream);
     let answer = bridge.next().await;
     assert_eq!(answer["error"]["data"]["code"], "unreachable", "{answer}");
-    assert!(!answer.to_string().contains("pass") && !bridge.told().contains("user:pass"), "{answer}");
+    assert!(!answer.to_string().contains("pass") && !bridge.take_stderr().contains("user:pass"), "{answer}");
 }
 
 #[tokio::test]
@@ -167,7 +167,7 @@ async fn a_server_is_trusted_if_the_system_trusts_the_issuer_of_its_certificate(
                     break;
                 }
             }
-            let body = done(&json!(1)).to_string();
+            let body = empty_result(&json!(1)).to_string();
             let head = format!("HTTP/1.1 200 X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
             let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
             let _ = stream.shutdown().await;

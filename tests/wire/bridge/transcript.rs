@@ -12,13 +12,13 @@ use std::path::Path;
 use tempfile::TempDir;
 
 /// A record of all lines, without the parts that differ from run to run.
-struct Transcript {
+struct BridgeTranscript {
     text: String,
     /// The texts to replace, each with its replacement.
     names: Vec<(String, &'static str)>,
 }
 
-impl Transcript {
+impl BridgeTranscript {
     fn note(&mut self, what: &str) {
         writeln!(self.text, "# {what}").expect("text");
     }
@@ -32,7 +32,7 @@ impl Transcript {
         if let Some(instructions) = answer.pointer_mut("/result/instructions") {
             *instructions = json!("..");
         }
-        self.told(bridge);
+        self.record_stderr(bridge);
         writeln!(self.text, "-> {line}\n<- {answer}").expect("text");
     }
 
@@ -42,8 +42,8 @@ impl Transcript {
         writeln!(self.text, "-> {line}").expect("text");
     }
 
-    fn told(&mut self, bridge: &mut Bridge) {
-        for line in bridge.told().lines() {
+    fn record_stderr(&mut self, bridge: &mut Bridge) {
+        for line in bridge.take_stderr().lines() {
             writeln!(self.text, " ! {line}").expect("text");
         }
     }
@@ -66,7 +66,7 @@ fn page(id: u32) -> String {
 }
 
 /// Revokes, replaces and rotates the key, then stores it in a file that others can read.
-async fn through_keys(log: &mut Transcript, bridge: &mut Bridge, (data, file): (&Path, &Path), key: &str) {
+async fn through_keys(log: &mut BridgeTranscript, bridge: &mut Bridge, (data, file): (&Path, &Path), key: &str) {
     log.note("the key is revoked");
     operate(data, &format!("key revoke {key}")).await;
     log.ask(bridge, page(9)).await;
@@ -106,7 +106,7 @@ async fn a_bridge_outlives_all_that_happens_to_its_server_and_its_key() {
         assert_eq!(operate(&data, line).await.0, 0, "{line}");
     }
     let key = new_key(&data, &file).await;
-    let mut log = Transcript { text: String::new(), names: Vec::new() };
+    let mut log = BridgeTranscript { text: String::new(), names: Vec::new() };
     log.names.push((key.clone(), "KEY_1"));
     log.names.push((door.address.to_string(), "SERVER"));
     log.names.push((program.home.path().display().to_string(), "HOME"));
@@ -157,7 +157,7 @@ async fn a_bridge_outlives_all_that_happens_to_its_server_and_its_key() {
     log.note("the client leaves");
     let (rest, exit) = bridge.end().await;
     assert!(rest.is_empty() && exit.success());
-    log.told(&mut bridge);
+    log.record_stderr(&mut bridge);
     program.stop().await;
     insta::assert_snapshot!(log.steady());
 }

@@ -3,7 +3,7 @@
 use cloudphone::phones::contract::{
     Command, DeviceId, DeviceSpec, Port, Proxy, ProxyScheme, SessionMode, SessionToken, SetProxyArgs,
 };
-use cloudphone::phones::port::{Control, Exits, See, Seen, Session, SessionError, Unreachable, Upstream};
+use cloudphone::phones::port::{Control, DeviceSnapshot, Exits, See, Session, SessionError, Unreachable, Upstream};
 use cloudphone::platforms::simulator::Sim;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -22,7 +22,7 @@ impl Hostile {
         read.map_err(|_| Unreachable(self.text.as_str().into()))
     }
 
-    fn named(&self, phone: &Seen) -> Arc<Seen> {
+    fn rename(&self, phone: &DeviceSnapshot) -> Arc<DeviceSnapshot> {
         let mut phone = phone.snapshot.clone();
         let text = || self.text.as_str().into();
         phone.name = text();
@@ -40,7 +40,7 @@ impl Hostile {
         format!("{}{name}", self.text)
     }
 
-    fn said(&self, sent: Sent) -> Sent {
+    fn spoil(&self, sent: Sent) -> Sent {
         let text = || self.text.as_str().into();
         match sent {
             Sent::Ok => Sent::Ok,
@@ -55,12 +55,12 @@ impl Hostile {
 impl Upstream for Hostile {
     fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
         let page =
-            self.sim.page(after, limit, &mut |phones| phones.iter().for_each(|phone| see(&[&self.named(phone)])));
+            self.sim.page(after, limit, &mut |phones| phones.iter().for_each(|phone| see(&[&self.rename(phone)])));
         self.unreachable(page)
     }
 
     fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable> {
-        let read = self.sim.read(ids, &mut |phones| phones.iter().for_each(|phone| see(&[&self.named(phone)])));
+        let read = self.sim.read(ids, &mut |phones| phones.iter().for_each(|phone| see(&[&self.rename(phone)])));
         self.unreachable(read)
     }
 
@@ -89,7 +89,7 @@ impl Control for Hostile {
     }
 
     fn send<'a>(&'a self, request: TaskId, command: &'a Command, not_after: Timestamp) -> BoxFuture<'a, Sent> {
-        Box::pin(async move { self.said(self.sim.send(request, command, not_after).await) })
+        Box::pin(async move { self.spoil(self.sim.send(request, command, not_after).await) })
     }
 
     fn look_up<'a>(
@@ -102,7 +102,7 @@ impl Control for Hostile {
             let own = operation.and_then(|name| name.strip_prefix(&*self.text));
             self.looked_up.fetch_add(usize::from(own.is_some()), Relaxed);
             let known = self.unreachable(self.sim.look_up(id, request, own).await)?;
-            Ok(known.map(|sent| self.said(sent)))
+            Ok(known.map(|sent| self.spoil(sent)))
         })
     }
 

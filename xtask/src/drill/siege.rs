@@ -72,7 +72,7 @@ pub(crate) fn run(root: &Path, siege: &Siege) -> Result<()> {
 const HEADS: &str = "   p50 ms    p99 ms  failed  stalled  refused  peak MiB";
 
 /// The results of a siege.
-struct Seen {
+struct SiegeOutcome {
     /// Milliseconds for each request of the client that was answered, in ascending order.
     took: Vec<f64>,
     /// The failure of each other request.
@@ -88,7 +88,7 @@ struct Seen {
     panicked: bool,
 }
 
-impl Seen {
+impl SiegeOutcome {
     fn row(&self) -> String {
         let Self { took, failed, stalled, refused, peak, told: _, panicked: _ } = self;
         let (half, most, peak) = (quantile(took, 0.5), quantile(took, 0.99), peak / 1024);
@@ -105,7 +105,13 @@ impl Seen {
 }
 
 /// Runs one siege against its own program.
-async fn besiege(program: &Path, home: &Path, lower: &str, stall: Option<Stall>, siege: &Siege) -> Result<Seen> {
+async fn besiege(
+    program: &Path,
+    home: &Path,
+    lower: &str,
+    stall: Option<Stall>,
+    siege: &Siege,
+) -> Result<SiegeOutcome> {
     let _ = fs::remove_dir_all(home);
     fs::create_dir_all(home)?;
     let start = Start::new(program, home).after(lower).flags(&WATCHED).flags(&["--sim-devices", "1000"]);
@@ -136,7 +142,7 @@ async fn besiege(program: &Path, home: &Path, lower: &str, stall: Option<Stall>,
     let (stalled, told) = camp.map_or((0, Vec::new()), Camp::strike);
     let peak = running.memory("VmHWM")?;
     let log = running.log()?;
-    Ok(Seen { took, failed, stalled, refused, peak, told, panicked: log.contains("panicked") })
+    Ok(SiegeOutcome { took, failed, stalled, refused, peak, told, panicked: log.contains("panicked") })
 }
 
 /// Raises the limit on open files of this process as far as possible, and returns it.

@@ -146,7 +146,7 @@ mod tests {
     use super::{Findings, never_left_out, table};
     use serde_json::json;
 
-    fn found(row: usize, pin: Option<&str>, lines: &[&str]) -> Findings {
+    fn findings_of(row: usize, pin: Option<&str>, lines: &[&str]) -> Findings {
         let mut findings = Findings { row, pin: pin.map(str::to_owned), ..Findings::of("Client 1".to_owned()) };
         for line in lines {
             findings.read(line);
@@ -157,13 +157,13 @@ mod tests {
     #[test]
     fn a_cell_shows_ok_or_the_failure_or_that_the_client_does_not_speak_the_revision() {
         let ok = r#"{"check": "tools/list", "failure": null}"#;
-        let mut short = found(0, Some("2025-06-18"), &[ok]);
+        let mut short = findings_of(0, Some("2025-06-18"), &[ok]);
         short.complete(&["tools/list".to_owned(), "handshake".to_owned()]);
         let cells = [
-            found(0, None, &[r#"{"client": "Client 1.2"}"#, r#"{"revision": "2025-03-26"}"#, ok]),
-            found(0, Some("2025-03-26"), &[r#"{"unspoken": "it is young"}"#]),
+            findings_of(0, None, &[r#"{"client": "Client 1.2"}"#, r#"{"revision": "2025-03-26"}"#, ok]),
+            findings_of(0, Some("2025-03-26"), &[r#"{"unspoken": "it is young"}"#]),
             short,
-            found(1, None, &[r#"{"check": "a", "failure": "b"}"#, r#"{"check": "c", "failure": "d"}"#, ok]),
+            findings_of(1, None, &[r#"{"check": "a", "failure": "b"}"#, r#"{"check": "c", "failure": "d"}"#, ok]),
         ];
         let lines = [
             "            as it comes           2025-03-26  2025-06-18",
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn an_exception_that_no_suite_used_is_reported() {
-        let cells = [found(0, None, &[r#"{"left_out": "prompts-list", "why": "it has none"}"#])];
+        let cells = [findings_of(0, None, &[r#"{"left_out": "prompts-list", "why": "it has none"}"#])];
         let named = json!([{"why": "it has none", "names": ["prompts-list", "tools-list"]}]);
         let said = never_left_out(&cells, &named);
         assert_eq!(said, ["`tools-list` is listed as left out, but no suite left it out"]);

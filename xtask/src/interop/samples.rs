@@ -1,4 +1,5 @@
-//! Takes the samples out of docs/clients.md, and runs them with the address and the key of a server.
+//! The samples of docs/clients.md: extracted from the page, and run unchanged except for the
+//! address and the key of a server.
 //!
 //! A sample is for the latest major version of its package. A comment that begins with
 //! `version 1: ` contains the replacement of the line above it for that version.
@@ -15,7 +16,7 @@ const PAGE: &str = "docs/clients.md";
 /// The final state of the sample's write, which it prints.
 const ENDS_AS: &str = "success";
 
-/// A language that the page has a sample in.
+/// A language in which docs/clients.md has a sample.
 pub(super) struct Language {
     name: &'static str,
     fence: &'static str,
@@ -61,7 +62,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Takes the sample out of the page. `first` asks for that of major version 1.
+    /// Extracts the sample from docs/clients.md. `first` selects the variant for major version 1.
     pub(super) fn read(root: &Path, language: &'static Language, folder: &Path, first: bool) -> Result<Self> {
         let page = fs::read_to_string(root.join(PAGE)).context(PAGE)?;
         let Language { name, fence, ending, comment, .. } = language;
@@ -115,6 +116,6 @@ fn run(interpreter: &Path, file: &Path, text: &str, server: &Instance) -> Result
 
 /// Replaces a part that must be present.
 fn swap(text: &str, from: &str, to: &str) -> Result<String> {
-    ensure!(text.contains(from), "the sample of {PAGE} does not say {from:?}:\n{text}");
+    ensure!(text.contains(from), "the sample of {PAGE} does not contain {from:?}:\n{text}");
     Ok(text.replacen(from, to, 1))
 }

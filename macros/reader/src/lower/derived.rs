@@ -29,11 +29,11 @@ pub(super) fn ours(name: &str, doc: &str) -> Field {
 }
 
 /// Makes a field whose doc clients get, because its name is not enough.
-pub(super) fn told(name: &str, doc: &str, ty: Type) -> Field {
+pub(super) fn field_with_doc(name: &str, doc: &str, ty: Type) -> Field {
     Field { told: true, ..plain(name, doc, ty) }
 }
 
 /// Makes a named type.
-pub(super) fn named(name: &str, doc: &str, kind: Kind) -> Arc<NamedType> {
+pub(super) fn make_type(name: &str, doc: &str, kind: Kind) -> Arc<NamedType> {
     Arc::new(NamedType { name: name.to_owned(), doc: doc.to_owned(), kind })
 }

@@ -1,7 +1,7 @@
 //! Lowers errors: first those that the framework answers with, in the contract's words, then the
 //! contract's own errors.
 
-use super::require::{at, lacking, require_name, require_text};
+use super::require::{at, list_missing, require_name, require_text};
 use super::tools;
 use super::types::{self, Types};
 use super::words::{Words, first};
@@ -15,7 +15,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// An error as it is in the file: its code and its keys.
-type Written<'a> = (&'a At<String>, &'a raw::Error);
+type RawError<'a> = (&'a At<String>, &'a raw::Error);
 
 /// The JSON-RPC code of errors that are not errors of the protocol.
 const SERVER_ERROR: i32 = -32000;
@@ -23,8 +23,8 @@ const SERVER_ERROR: i32 = -32000;
 /// Returns one error for each role, in the order of roles, and then the contract's own errors.
 pub(super) fn lower(files: &Files, types: &Types, words: &Words, report: &mut Report) -> Vec<Arc<ErrorCode>> {
     let own = &files.errors.error;
-    let mut played: HashMap<&str, Written<'_>> = HashMap::new();
-    let mut others: Vec<(Written<'_>, bool)> = Vec::new();
+    let mut played: HashMap<&str, RawError<'_>> = HashMap::new();
+    let mut others: Vec<(RawError<'_>, bool)> = Vec::new();
     for (code, error) in own.iter() {
         check(code, error, files, report);
         let by_code = || files.defaults.error.get(code)?.role.as_ref();
@@ -45,10 +45,10 @@ pub(super) fn lower(files: &Files, types: &Types, words: &Words, report: &mut Re
             },
         }
     }
-    let mut lowering = Lowering { types, words, report };
+    let mut lowering = ErrorLowering { types, words, report };
     let mut lowered: Vec<Arc<ErrorCode>> = Vec::new();
     for role in ROLES {
-        let plays = |(_, error): &Written<'_>| error.role.as_ref().is_some_and(|known| known.as_str() == role);
+        let plays = |(_, error): &RawError<'_>| error.role.as_ref().is_some_and(|known| known.as_str() == role);
         let default = files.defaults.error.iter().find(plays);
         let written = played.get(role).copied();
         if let (None, Some((code, _))) = (written, default)
@@ -84,20 +84,20 @@ fn check(code: &At<String>, error: &raw::Error, files: &Files, report: &mut Repo
     }
 }
 
-struct Lowering<'a> {
+struct ErrorLowering<'a> {
     types: &'a Types,
     words: &'a Words,
     report: &'a mut Report,
 }
 
-impl Lowering<'_> {
+impl ErrorLowering<'_> {
     /// Makes an error. Each key comes from `own` or, if it is missing there, from `default`. A key
     /// that is in neither is reported only if the error is `whole`; otherwise another problem is
     /// the cause.
     fn error(
         &mut self,
-        own: Option<Written<'_>>,
-        default: Option<Written<'_>>,
+        own: Option<RawError<'_>>,
+        default: Option<RawError<'_>>,
         role: Option<&str>,
         whole: bool,
     ) -> Option<Arc<ErrorCode>> {
@@ -114,7 +114,7 @@ impl Lowering<'_> {
             ("meaning", meaning.is_none()),
             ("remedy", remedy.is_none()),
         ];
-        let lacks = lacking(&lacks);
+        let lacks = list_missing(&lacks);
         if whole && !lacks.is_empty() {
             let message = format!("the error `{}` lacks {lacks}", **code);
             let help =
@@ -158,7 +158,7 @@ impl Lowering<'_> {
     fn fields(&mut self, own: Option<&raw::Error>, default: Option<&raw::Error>) -> Vec<Field> {
         let mut lower = |file, error: Option<&raw::Error>| {
             let written: Option<&Named<raw::Field>> = error.and_then(|error| error.fields.as_ref());
-            self.types.fields(file, written, types::Place::Result, self.report)
+            self.types.fields(file, written, types::FieldPlace::Result, self.report)
         };
         let (mut described, mut fields) = (lower(ERRORS, own), lower(DEFAULTS, default));
         let kind = |Field { ty, nullable, secret, untrusted, ours, .. }: &Field| {

@@ -43,9 +43,9 @@ pub(crate) fn check(files: &Files, report: &mut Report) {
         }
     }
     let carried = errors.error.iter().flat_map(|(_, error)| error.fields.iter().flat_map(Named::keys));
-    taken_words(SERVICE, service.resource.keys(), &PARAMETERS, "what every handler is given", report);
-    taken_words(SERVICE, service.resource.keys(), &COMMANDS, "a command of every service", report);
-    taken_words(ERRORS, carried, &CARRIED, "what every error carries", report);
+    check_taken_words(SERVICE, service.resource.keys(), &PARAMETERS, "what every handler is given", report);
+    check_taken_words(SERVICE, service.resource.keys(), &COMMANDS, "a command of every service", report);
+    check_taken_words(ERRORS, carried, &CARRIED, "what every error carries", report);
 }
 
 /// Returns the Rust names that other modules import from a contract. For entries that could not be
@@ -80,7 +80,7 @@ pub(crate) fn rust_names(files: &Files, sources: &[Source]) -> Vec<String> {
     names
 }
 
-fn taken_words<'a>(
+fn check_taken_words<'a>(
     file: usize,
     names: impl Iterator<Item = &'a At<String>>,
     words: &[&str],

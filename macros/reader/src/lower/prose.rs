@@ -6,20 +6,20 @@ mod written;
 use super::require::{at, tools_of};
 use super::words::Words;
 use crate::describe::{description, lines};
-use crate::documents::{ListForm, listed_item};
+use crate::documents::{ListForm, list_item};
 use crate::model::{Contract, ReadersSpec, ToolSpec};
 use crate::raw::{self, At, Files, Named};
 use crate::report::{Place, Report};
 use crate::rules::{FALLBACK, Rule};
-use crate::sentences::{instructions, instructions_text, joined, names_tool, sentences, words};
+use crate::sentences::{instructions, instructions_text, join, names_tool, sentences, words};
 use crate::source::{ERRORS, SERVICE};
 use std::collections::HashSet;
 use std::ops::Range;
 use toolwarrant_limits::deceives;
-use written::{Written, own_texts, vocabulary, written};
+use written::{ContractText, collect_texts, own_texts, vocabulary};
 
 pub(super) fn check(contract: &Contract, files: &Files, words: &Words, report: &mut Report) {
-    let written = written(contract, files);
+    let written = collect_texts(contract, files);
     for text in &written {
         plain(text, report);
         placeholders(text, words, report);
@@ -111,7 +111,7 @@ fn whole(contract: &Contract, files: &Files, report: &mut Report) {
     let with_outputs = (ListForm::WithOutputs, Rule::ListWithOutputsTooLong, what, "list_with_outputs", with_outputs);
     let shown = contract.service.served.iter().any(|revision| *revision != FALLBACK).then_some(with_outputs);
     for (form, rule, what, key, limit) in [plain].into_iter().chain(shown) {
-        let size = |tool| listed_item(contract, tool, form).chars().count();
+        let size = |tool| list_item(contract, tool, form).chars().count();
         let sizes: Vec<_> = contract.tools().map(|tool| (&tool.name, size(tool))).collect();
         let length = sizes.iter().map(|(_, size)| size + 1).sum::<usize>() + "{\"tools\":[]}".len() - 1;
         let shares = sizes.iter().map(|(name, size)| format!("{name} {size}")).collect::<Vec<_>>().join(", ");
@@ -121,7 +121,7 @@ fn whole(contract: &Contract, files: &Files, report: &mut Report) {
     let length = instructions_text(contract).chars().count();
     let (what, limit) = ("the text of all instructions", contract.readers.instructions);
     bound(Rule::InstructionsTooLong, what, length, limit, doc.clone(), None);
-    let lead = instructions(contract).first().map_or(0, |paragraph| joined(paragraph).chars().count());
+    let lead = instructions(contract).first().map_or(0, |paragraph| join(paragraph).chars().count());
     let help = "it is made of `doc` and, under `[phrase]`, `capability`, `writes` and `refused`".to_owned();
     let (what, limit) = ("the first paragraph of the instructions", contract.readers.lead);
     bound(Rule::InstructionsLead, what, lead, limit, doc, Some(help));
@@ -175,7 +175,7 @@ fn next_steps(contract: &Contract, files: &Files, report: &mut Report) {
     }
 }
 
-fn plain(Written { place, text, .. }: &Written<'_>, report: &mut Report) {
+fn plain(ContractText { place, text, .. }: &ContractText<'_>, report: &mut Report) {
     let odd = text.chars().find(|c| deceives(*c));
     let tag = text.match_indices('<').any(|(at, _)| {
         let rest = text[at + 1..].trim_start_matches('/');
@@ -190,9 +190,9 @@ fn plain(Written { place, text, .. }: &Written<'_>, report: &mut Report) {
     report.add(Rule::PlainText, place.clone(), message, None);
 }
 
-fn placeholders(Written { place, text, placeholders }: &Written<'_>, words: &Words, report: &mut Report) {
+fn placeholders(ContractText { place, text, placeholders }: &ContractText<'_>, words: &Words, report: &mut Report) {
     let own = placeholders.iter().flatten().copied();
-    let known: Vec<&str> = words.known().filter(|_| placeholders.is_some()).chain(own).collect();
+    let known: Vec<&str> = words.placeholders().filter(|_| placeholders.is_some()).chain(own).collect();
     for name in slots(text).filter(|name| !known.contains(name)) {
         report.unknown(Rule::UnknownPlaceholder, place.clone(), "placeholder", name, known.iter().copied());
     }
@@ -209,7 +209,7 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-fn unknown_words(Written { place, text, .. }: &Written<'_>, vocabulary: &HashSet<&str>, report: &mut Report) {
+fn unknown_words(ContractText { place, text, .. }: &ContractText<'_>, vocabulary: &HashSet<&str>, report: &mut Report) {
     let known = |word: &str| vocabulary.contains(word) || word.bytes().all(|b| b.is_ascii_digit());
     if text.matches('`').count() % 2 == 1 {
         report.add(Rule::UnknownWord, place.clone(), "a backtick is not closed", None);

@@ -50,7 +50,7 @@ pub(super) fn tools_of(files: &Files) -> impl Iterator<Item = (usize, &At<raw::T
 }
 
 /// Lists the keys that are missing.
-pub(super) fn lacking(keys: &[(&str, bool)]) -> String {
+pub(super) fn list_missing(keys: &[(&str, bool)]) -> String {
     let lacking = keys.iter().filter(|(_, lacks)| *lacks).map(|(key, _)| format!("`{key}`"));
     lacking.collect::<Vec<_>>().join(", ")
 }

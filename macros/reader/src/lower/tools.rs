@@ -8,11 +8,11 @@ mod reading;
 mod tasks;
 
 pub(crate) use lowering::Scope;
-pub(crate) use reading::derived_types;
+pub(crate) use reading::types_of_derived_arguments;
 
 use super::derived::FIELDS;
 use super::require::{require_distinct, require_name, require_text};
-use super::types::Place;
+use super::types::FieldPlace;
 use crate::model::{Domain, EffectSpec, ErrorCode, Example, Field, Kind, NamedType, TargetSpec, ToolSpec, Type};
 use crate::raw::{self, At, EffectName, Files, Named};
 use crate::report::{Report, Source};
@@ -106,12 +106,12 @@ impl Lowering<'_> {
             self.add(Rule::TooLong, name, message, Some("shorten it".to_owned()));
         }
         let [title, summary, use_when] = [("title", title), ("summary", summary), ("use_when", use_when)]
-            .map(|(key, text)| self.required_text(raw, key, text.as_ref()));
+            .map(|(key, text)| self.require_text(raw, key, text.as_ref()));
         let mut say = |text| self.scope.words.say(self.file, text, self.report);
         let [not_when, returns] = [not_when, returns].map(|text| say(text.as_ref()));
         let notes = notes.iter().flatten().map(|note| say(Some(note))).collect();
         let mut arguments = Arguments {
-            lowered: self.scope.types.fields(self.file, args.as_ref(), Place::Argument, self.report),
+            lowered: self.scope.types.fields(self.file, args.as_ref(), FieldPlace::Argument, self.report),
             names: args.iter().flat_map(Named::iter).map(|(name, _)| name.as_str()).collect(),
         };
         let (unread, known) = (&self.scope.files.service.permission.unread, &self.scope.permissions);
@@ -158,7 +158,7 @@ impl Lowering<'_> {
     }
 
     /// Returns a text that every tool must have.
-    fn required_text(&mut self, tool: &At<raw::Tool>, key: &str, text: Option<&At<String>>) -> Option<String> {
+    fn require_text(&mut self, tool: &At<raw::Tool>, key: &str, text: Option<&At<String>>) -> Option<String> {
         if text.is_none() {
             self.add(Rule::Shape, tool, format!("missing key `{key}`"), Some(format!("add `{key} = ...`")));
         }
@@ -252,7 +252,7 @@ impl Lowering<'_> {
                 None
             }
             (Some(EffectSpec::Task(_)), None, Some(Some(target))) => {
-                Some(tasks::accepted(target, self.scope.words.read_tool()))
+                Some(tasks::task_result_type(target, self.scope.words.read_tool()))
             }
             (_, Some(result), _) => self.object(result),
             (Some(_), None, Some(_)) => {
@@ -265,7 +265,7 @@ impl Lowering<'_> {
     }
 
     fn object(&mut self, name: &At<String>) -> Option<Arc<NamedType>> {
-        let found = self.scope.types.named(self.file, name, self.report)?;
+        let found = self.scope.types.find_named(self.file, name, self.report)?;
         if !matches!(found.kind, Kind::Object(_)) {
             let help = Some("a result is a type of `kind = \"object\"`".to_owned());
             self.add(Rule::Field, name, format!("`{}` is no object", **name), help);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// The place of a field, which decides the flags that it may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum FieldPlace {
     Argument,
     Result,
 }
@@ -78,13 +78,13 @@ impl Types {
         open.pop();
         require_text(TYPES, &ty.doc, report);
         match kind(ty, self, report) {
-            Some(kind) => self.done.push(derived::named(name, &ty.doc, kind)),
+            Some(kind) => self.done.push(derived::make_type(name, &ty.doc, kind)),
             None => self.broken.push(name.to_owned()),
         }
     }
 
     /// Finds the type that a name outside types.toml refers to.
-    pub(crate) fn named(&self, file: usize, name: &At<String>, report: &mut Report) -> Option<Arc<NamedType>> {
+    pub(crate) fn find_named(&self, file: usize, name: &At<String>, report: &mut Report) -> Option<Arc<NamedType>> {
         let found = self.find(name);
         if found.is_none() && !self.is_noted(name) {
             let known = self.done.iter().map(|ty| ty.name.as_str());
@@ -98,7 +98,7 @@ impl Types {
         &self,
         file: usize,
         raw: Option<&Named<raw::Field>>,
-        place: Place,
+        place: FieldPlace,
         report: &mut Report,
     ) -> Vec<Field> {
         let raw = raw.into_iter().flat_map(Named::iter);
@@ -122,14 +122,14 @@ impl Types {
         file: usize,
         name: &At<String>,
         raw::Field { r#type, doc, optional, nullable, secret, untrusted, ours, told, default }: &raw::Field,
-        place: Place,
+        place: FieldPlace,
         report: &mut Report,
     ) -> Option<Field> {
         require_name(file, name, report);
         require_text(file, doc, report);
         let ty = self.ty(file, r#type, report)?;
         let is = |flag: &Option<At<bool>>| flag.as_ref().is_some_and(|flag| **flag);
-        let argument = place == Place::Argument;
+        let argument = place == FieldPlace::Argument;
         let text = matches!(ty.element(), Type::String);
         let misplaced = [
             (is(optional) && !argument, optional, "`optional` is for arguments; a result's field may be `nullable`"),
@@ -255,8 +255,8 @@ fn of_resources(resources: &Named<raw::Resource>) -> Vec<Arc<NamedType>> {
         let [operation, offer] =
             [format!("An operation that a {name} may offer."), format!("What a {name} offers at present.")];
         [
-            derived::named(&format!("{prefix}Capability"), &operation, Kind::Enum(members)),
-            derived::named(&format!("{prefix}Capabilities"), &offer, Kind::Object(flags)),
+            derived::make_type(&format!("{prefix}Capability"), &operation, Kind::Enum(members)),
+            derived::make_type(&format!("{prefix}Capabilities"), &offer, Kind::Object(flags)),
         ]
     };
     resources.iter().flat_map(both).collect()
@@ -355,7 +355,7 @@ fn object(
 ) -> Option<Vec<Field>> {
     let (mut all, mut whole) = (Vec::new(), true);
     if let Some(include) = include {
-        match types.named(TYPES, include, report).as_deref() {
+        match types.find_named(TYPES, include, report).as_deref() {
             Some(NamedType { kind: Kind::Object(fields), .. }) => all.extend(fields.iter().cloned()),
             Some(_) => report.add(Rule::Bounds, at(TYPES, include.span()), "only an object can be included", None),
             None => whole = false,
@@ -367,7 +367,7 @@ fn object(
             report.add(Rule::DuplicateName, at(TYPES, name.span()), message, None);
         }
     }
-    let own = types.fields(TYPES, fields, Place::Result, report);
+    let own = types.fields(TYPES, fields, FieldPlace::Result, report);
     whole &= own.len() == fields.map_or(0, |fields| fields.iter().count());
     all.extend(own);
     whole.then_some(all)

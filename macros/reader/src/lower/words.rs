@@ -45,7 +45,7 @@ impl Words {
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into();
-        values.extend(files.service.number.iter().map(|(name, number)| (name.to_string(), grouped(**number))));
+        values.extend(files.service.number.iter().map(|(name, number)| (name.to_string(), group_digits(**number))));
         let resource = &files.service.resource;
         let mut words = Self {
             resource: noun(resource.names()),
@@ -70,7 +70,7 @@ impl Words {
     }
 
     /// Returns the names of the placeholders that every text can have.
-    pub(crate) fn known(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn placeholders(&self) -> impl Iterator<Item = &str> {
         self.values.iter().map(|(name, _)| name.as_str()).chain(["resource"])
     }
 
@@ -110,7 +110,7 @@ fn look_tools(files: &Files) -> String {
 }
 
 /// Writes a number with a comma before each three digits.
-fn grouped(number: u32) -> String {
+fn group_digits(number: u32) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (n, digit) in digits.chars().enumerate() {

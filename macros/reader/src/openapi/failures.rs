@@ -23,17 +23,24 @@ impl Writing<'_> {
         let body = tool.http.as_ref().is_some_and(Http::has_body).then_some(OF_A_BODY);
         let roles = OF_EVERY_REQUEST.into_iter().chain(OF_A_CALL).chain(body);
         let (contract, components) = (self.contract, &mut self.components);
-        by_status(contract, components, tool.errors.iter().map(|error| &**error).chain(played(contract, roles)))
+        by_status(
+            contract,
+            components,
+            tool.errors.iter().map(|error| &**error).chain(errors_in_roles(contract, roles)),
+        )
     }
 
     /// Returns every failure that a request for the document can end with, by status.
     pub(super) fn failures_of_the_document(&mut self) -> Map<String, Value> {
         let (contract, components) = (self.contract, &mut self.components);
-        by_status(contract, components, played(contract, OF_EVERY_REQUEST))
+        by_status(contract, components, errors_in_roles(contract, OF_EVERY_REQUEST))
     }
 }
 
-fn played(contract: &Contract, roles: impl IntoIterator<Item = &'static str>) -> impl Iterator<Item = &ErrorCode> {
+fn errors_in_roles(
+    contract: &Contract,
+    roles: impl IntoIterator<Item = &'static str>,
+) -> impl Iterator<Item = &ErrorCode> {
     roles.into_iter().filter_map(|role| contract.role(role).map(|error| &**error))
 }
 

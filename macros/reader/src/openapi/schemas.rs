@@ -61,7 +61,7 @@ impl<'a> Components<'a> {
     }
 
     /// Refers to a named type.
-    pub(super) fn named(&mut self, ty: &NamedType) -> Value {
+    pub(super) fn reference(&mut self, ty: &NamedType) -> Value {
         let mut schema = match &ty.kind {
             Kind::Object(fields) => self.object(fields),
             Kind::String(_) | Kind::Integer { .. } | Kind::Enum(_) => type_schema(ty),
@@ -92,7 +92,7 @@ impl<'a> Components<'a> {
         let mut schema = type_schema(&NamedType { name: String::new(), doc: String::new(), kind: whole });
         for field in fields {
             let property = &mut schema["properties"][&field.name];
-            let mut typed = self.typed(&field.ty, property.take());
+            let mut typed = self.reference_types(&field.ty, property.take());
             if field.nullable && typed.get("$ref").is_some() {
                 typed = json!({"anyOf": [typed, {"type": "null"}]});
             }
@@ -103,12 +103,12 @@ impl<'a> Components<'a> {
     }
 
     /// Puts references in place of the named types in the schema of a value of type `ty`.
-    pub(super) fn typed(&mut self, ty: &Type, mut schema: Value) -> Value {
+    pub(super) fn reference_types(&mut self, ty: &Type, mut schema: Value) -> Value {
         match ty {
-            Type::Named(named) => self.named(named),
+            Type::Named(named) => self.reference(named),
             Type::List(inner) => {
                 let items = schema["items"].take();
-                schema["items"] = self.typed(inner, items);
+                schema["items"] = self.reference_types(inner, items);
                 schema
             }
             Type::String | Type::Integer | Type::Boolean | Type::Timestamp | Type::Url => schema,

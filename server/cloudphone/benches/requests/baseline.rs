@@ -6,7 +6,7 @@
 
 use crate::cores;
 use crate::server::Server;
-use crate::wire::Reply;
+use crate::wire::WireReply;
 use anyhow::Result;
 use axum::Router;
 use axum::body::Body;
@@ -20,12 +20,12 @@ use std::io::{Read, stdin};
 use std::process::Command;
 
 /// Starts a baseline that answers with the body of that reply, on the core of the servers.
-pub(crate) fn start(reply: &Reply) -> Result<Server> {
-    Server::start(serving(cores::serving(std::env::current_exe()?)), reply.body()?)
+pub(crate) fn start(reply: &WireReply) -> Result<Server> {
+    Server::start(as_baseline(cores::command_for_server(std::env::current_exe()?)), reply.body()?)
 }
 
 /// Adds to a command that runs this program the argument that makes it a baseline.
-pub(crate) fn serving(mut command: Command) -> Command {
+pub(crate) fn as_baseline(mut command: Command) -> Command {
     command.arg("baseline");
     command
 }

@@ -26,7 +26,7 @@ impl Profile {
         let (mut names, mut did) = (HashMap::<&str, &str>::new(), HashMap::<&str, Did>::new());
         let (mut function, mut callee, mut of_callee) = ("", "", false);
         for line in dump.lines() {
-            let mut named = |text| named(&mut names, text);
+            let mut named = |text| intern_name(&mut names, text);
             if let Some(text) = line.strip_prefix("fn=") {
                 function = named(text);
             } else if let Some(text) = line.strip_prefix("cfn=") {
@@ -93,7 +93,7 @@ impl Profile {
 }
 
 /// Stores the name in `(12) name`, and returns its number.
-fn named<'a>(names: &mut HashMap<&'a str, &'a str>, text: &'a str) -> &'a str {
+fn intern_name<'a>(names: &mut HashMap<&'a str, &'a str>, text: &'a str) -> &'a str {
     match text.split_once(' ') {
         Some((number, name)) => {
             names.insert(number, name);

@@ -28,7 +28,7 @@ pub(crate) fn keep_for_the_load() {
 }
 
 /// Returns a command that runs a program on the core of the servers.
-pub(crate) fn serving(program: impl AsRef<OsStr>) -> Command {
+pub(crate) fn command_for_server(program: impl AsRef<OsStr>) -> Command {
     if !*BINDS {
         return Command::new(program);
     }

@@ -40,10 +40,11 @@ const HOLD_SECONDS: u64 = 50;
 pub(crate) const HOLDING_DEVICES: u32 = 20_000;
 
 /// A question: its name, its requests for a size, and the highest ratio of its cost.
-type Kind = (&'static str, for<'a> fn(&'a Key, u32) -> Requests<'a>, f64);
+type GrowthKind = (&'static str, for<'a> fn(&'a Key, u32) -> Requests<'a>, f64);
 
-const SAME: [Kind; 2] = [("get_device", same_device, GATE), ("list_devices", first_page, GATE)];
-const DRAWN: [Kind; 2] = [("get_device, drawn", drawn_device, GATE), ("list_devices, drawn", drawn_page, UNCACHED)];
+const SAME: [GrowthKind; 2] = [("get_device", same_device, GATE), ("list_devices", first_page, GATE)];
+const DRAWN: [GrowthKind; 2] =
+    [("get_device, drawn", random_device, GATE), ("list_devices, drawn", random_page, UNCACHED)];
 
 pub(crate) fn run() -> Result<Missed> {
     println!("of            size     question             CPU µs/req  ratio  at most");
@@ -76,7 +77,7 @@ fn servers(home: &TempDir, of: &str, sizes: [(u32, Who, u32); 3]) -> Result<Vec<
 }
 
 /// Asks all programs in turn, and prints the cost per size.
-fn grow(of: &str, servers: &[(u32, Server, Vec<Key>)], kinds: &[Kind]) -> Result<Missed> {
+fn grow(of: &str, servers: &[(u32, Server, Vec<Key>)], kinds: &[GrowthKind]) -> Result<Missed> {
     let mut missed = Missed::new();
     for (name, kind, most) in kinds {
         let mut rounds = Vec::new();
@@ -115,13 +116,13 @@ fn first_page(key: &Key, _: u32) -> Requests<'_> {
     Box::new(move || request.clone())
 }
 
-fn drawn_device(key: &Key, devices: u32) -> Requests<'_> {
+fn random_device(key: &Key, devices: u32) -> Requests<'_> {
     let draw = draw();
     Box::new(move || request(key, &get_device(1 + draw(devices))))
 }
 
 /// Returns requests for a full page at a random place.
-fn drawn_page(key: &Key, devices: u32) -> Requests<'_> {
+fn random_page(key: &Key, devices: u32) -> Requests<'_> {
     let draw = draw();
     Box::new(move || request(key, &list_devices(draw(devices - PAGE + 1))))
 }
@@ -146,7 +147,7 @@ pub(crate) struct Polls(Vec<TcpStream>);
 pub(crate) fn hold(server: &Server, keys: &[Key], count: usize) -> Result<Polls> {
     raise_open_files();
     let phones = Sim::new(1, HOLDING_DEVICES, Clock::system(), &[0; 32]);
-    let mut phones = phones.playing(Part::LosingCommands);
+    let mut phones = phones.phones_of(Part::LosingCommands);
     let mut polls = Vec::with_capacity(count);
     for key in keys {
         let those = HELD.min(count - polls.len());

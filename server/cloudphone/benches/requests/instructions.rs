@@ -190,7 +190,8 @@ fn count() -> Result<Vec<Counted>> {
         let requests = || request.clone();
         let ours = program.cost(&requests, &reply.form()?, FLUSHED).context(name)?;
         let exe = std::env::current_exe()?;
-        let base = Observed::start(home.path().join(name.replace('/', " ")), baseline::serving, exe, reply.body()?)?;
+        let base =
+            Observed::start(home.path().join(name.replace('/', " ")), baseline::as_baseline, exe, reply.body()?)?;
         let baseline = Some(base.cost(&requests, &reply.form()?, Duration::ZERO).context("the baseline")?);
         counted.push(Counted { name: name.to_owned(), ours, baseline });
     }
@@ -208,7 +209,7 @@ fn count() -> Result<Vec<Counted>> {
 
 /// Returns writes on phones without earlier writes, and the form of their replies.
 fn writes<'a>(key: &'a Key, program: &Observed) -> Result<(Requests<'a>, Form)> {
-    let phones: Vec<_> = Sim::new(1, DEVICES, Clock::system(), &[0; 32]).playing(Part::Plain).collect();
+    let phones: Vec<_> = Sim::new(1, DEVICES, Clock::system(), &[0; 32]).phones_of(Part::Plain).collect();
     let phones = RefCell::new(phones.into_iter());
     let next = move || {
         let phone = phones.borrow_mut().next();

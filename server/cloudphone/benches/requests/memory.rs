@@ -48,26 +48,26 @@ pub(crate) fn run() -> Result<Missed> {
         println!("{of:20}  {count:8}  {:5.0}", (after as f64 - before as f64) / count as f64);
     };
     let known = 1 + POLLS.div_ceil(HELD);
-    let (program, keys) = started(&home.path().join("few"), Who { known, strangers: 0 }, HOLDING_DEVICES)?;
+    let (program, keys) = start_rested(&home.path().join("few"), Who { known, strangers: 0 }, HOLDING_DEVICES)?;
     let before = program.memory()?;
-    let idle = (0..CONNECTIONS).map(|_| used(&program, &keys[0])).collect::<Result<Vec<_>>>()?;
+    let idle = (0..CONNECTIONS).map(|_| use_connection(&program, &keys[0])).collect::<Result<Vec<_>>>()?;
     rest(&program)?;
     row("idle connection", CONNECTIONS, before, program.memory()?);
     drop(idle);
     drop(program);
 
-    let (program, keys) = started(&home.path().join("polls"), Who { known, strangers: 0 }, HOLDING_DEVICES)?;
+    let (program, keys) = start_rested(&home.path().join("polls"), Who { known, strangers: 0 }, HOLDING_DEVICES)?;
     let before = program.memory()?;
     let polls = hold(&program, &keys[1..], POLLS)?;
     row("held poll", POLLS, before, program.memory()?);
     polls.check()?;
     drop(program);
 
-    let few = started(&home.path().join("one"), Who { known: 1, strangers: 0 }, PAGE)?.0.memory()?;
-    let many = started(&home.path().join("many"), Who { known: 1, strangers: APPLICATIONS }, PAGE)?.0.memory()?;
+    let few = start_rested(&home.path().join("one"), Who { known: 1, strangers: 0 }, PAGE)?.0.memory()?;
+    let many = start_rested(&home.path().join("many"), Who { known: 1, strangers: APPLICATIONS }, PAGE)?.0.memory()?;
     row("application and key", APPLICATIONS, few, many);
 
-    let (program, keys) = started(&home.path().join("devices"), Who { known: 1, strangers: 0 }, DEVICES)?;
+    let (program, keys) = start_rested(&home.path().join("devices"), Who { known: 1, strangers: 0 }, DEVICES)?;
     let before = program.memory()?;
     list_all(&program, &keys[0])?;
     rest(&program)?;
@@ -76,7 +76,7 @@ pub(crate) fn run() -> Result<Missed> {
 }
 
 /// Starts a program, asks it for a device, and waits until it rests.
-fn started(data: &Path, who: Who, devices: u32) -> Result<(Server, Vec<Key>)> {
+fn start_rested(data: &Path, who: Who, devices: u32) -> Result<(Server, Vec<Key>)> {
     let keys = folder::make(data, who)?;
     let program = Server::program(data, devices)?;
     ask(&program, &request(&keys[0], &get_device(DEVICE)))?;
@@ -85,7 +85,7 @@ fn started(data: &Path, who: Who, devices: u32) -> Result<(Server, Vec<Key>)> {
 }
 
 /// Opens a connection, uses it once, and returns it open.
-fn used(program: &Server, key: &Key) -> Result<TcpStream> {
+fn use_connection(program: &Server, key: &Key) -> Result<TcpStream> {
     let mut stream = TcpStream::connect(program.address)?;
     stream.write_all(&request(key, &get_device(DEVICE)))?;
     ensure!(stream.read(&mut [0; 16 * 1024])? > 0, "the connection was closed");

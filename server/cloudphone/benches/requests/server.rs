@@ -49,7 +49,7 @@ impl Server {
 
     /// Starts the program on the core of the servers.
     pub(crate) fn program(data: &Path, devices: u32) -> Result<Self> {
-        Self::start(serve(cores::serving(PROGRAM), data, devices), b"")
+        Self::start(serve(cores::command_for_server(PROGRAM), data, devices), b"")
     }
 
     /// Returns its resident memory, in bytes.

@@ -4,7 +4,7 @@
 use crate::folder::Key;
 use crate::load::{Pace, Stream, load};
 use crate::server::Server;
-use crate::wire::{DEVICE, PAGE, REVISIONS, ask, device, in_revision, signed};
+use crate::wire::{DEVICE, PAGE, REVISIONS, ask, device, in_revision, sign_get};
 use crate::{Missed, folder, median};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ pub(crate) fn ways<'a>(key: &'a Key, (tool, arguments, target): &'a Question) ->
         let request = in_revision(key, revision, tool, arguments);
         (revision, Box::new(move || request.clone()) as Requests<'a>)
     });
-    mcp.chain([("signed", Box::new(|| signed(key, target)) as Requests<'a>)]).collect()
+    mcp.chain([("signed", Box::new(|| sign_get(key, target)) as Requests<'a>)]).collect()
 }
 
 pub(crate) fn run() -> Result<Missed> {

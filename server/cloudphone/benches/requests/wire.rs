@@ -95,7 +95,7 @@ fn with_headers(Key { key_id, secret }: &Key, message: &Value, headers: &str) ->
 }
 
 /// Returns a signed GET. Each has its own nonce.
-pub(crate) fn signed(Key { key_id, secret }: &Key, target: &str) -> Vec<u8> {
+pub(crate) fn sign_get(Key { key_id, secret }: &Key, target: &str) -> Vec<u8> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let (timestamp, nonce) = (now.as_secs().to_string(), format!("{:032x}", NEXT.fetch_add(1, Relaxed)));
@@ -117,17 +117,17 @@ pub(crate) fn signed(Key { key_id, secret }: &Key, target: &str) -> Vec<u8> {
 }
 
 /// A reply that was checked and is a success.
-pub(crate) struct Reply(Vec<u8>);
+pub(crate) struct WireReply(Vec<u8>);
 
 /// Returns the reply to one request, which must be a success.
-pub(crate) fn ask(server: &Server, request: &[u8]) -> Result<Reply> {
+pub(crate) fn ask(server: &Server, request: &[u8]) -> Result<WireReply> {
     let mut stream = TcpStream::connect(server.address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let line = find(request, b"\r\n").context("a request line")?;
     stream.write_all(&[&request[..line], b"\r\nConnection: close", &request[line..]].concat())?;
     let mut octets = Vec::new();
     stream.read_to_end(&mut octets)?;
-    let reply = Reply(octets);
+    let reply = WireReply(octets);
     let body: Value = serde_json::from_slice(reply.body()?)?;
     let rpc = body["id"] == 1 && body["result"].is_object() && body["result"]["isError"] != true;
     let sound = rpc || body["jsonrpc"].is_null();
@@ -135,7 +135,7 @@ pub(crate) fn ask(server: &Server, request: &[u8]) -> Result<Reply> {
     Ok(reply)
 }
 
-impl Reply {
+impl WireReply {
     pub(crate) fn body(&self) -> Result<&[u8]> {
         let at = find(&self.0, HEAD_END).context("a reply without an end of its head")?;
         Ok(&self.0[at + HEAD_END.len()..])

@@ -32,7 +32,7 @@ pub(crate) fn run() -> Result<Missed> {
     let reader = || Ok::<_, anyhow::Error>(Stream { requests: &reads, form: form()?, connections: READERS, pace });
     let mut alone = load(&program, &[reader()?], SPAN)?;
 
-    let phones: Vec<_> = Sim::new(1, DEVICES, Clock::system(), &[0; 32]).playing(Part::Plain).collect();
+    let phones: Vec<_> = Sim::new(1, DEVICES, Clock::system(), &[0; 32]).phones_of(Part::Plain).collect();
     let phones = RefCell::new(phones.into_iter().map(|id| id.as_str().to_owned()));
     let writes = || {
         let arguments = json!({"device_id": phones.borrow_mut().next(), "action": "boot"});

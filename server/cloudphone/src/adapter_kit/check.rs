@@ -10,7 +10,7 @@ use crate::phones::contract::{
     ClearProxyArgs, Command, DeviceCapability, DeviceId, DeviceState, PowerAction, SessionMode, SetPowerArgs,
     SetProxyArgs,
 };
-use crate::phones::port::{Control, Direction, Exits, Finding, Pace, Snapshot, Through, Unreachable};
+use crate::phones::port::{Control, DeviceReading, Direction, Exits, Finding, Pace, Through, Unreachable};
 use std::time::Duration;
 use toolwarrant::{Clock, Random, Sent, TaskId, Timestamp};
 
@@ -29,7 +29,7 @@ pub async fn check(control: &dyn Control) -> Vec<Finding> {
     if findings.iter().any(|finding| !finding.sound) {
         return findings;
     }
-    let phones = match control.listed(None, SOUGHT) {
+    let phones = match control.list_page(None, SOUGHT) {
         Err(error) => {
             findings.push(Finding::faulty("listing", error.to_string(), "see the log about this platform"));
             return findings;
@@ -54,7 +54,7 @@ pub async fn check(control: &dyn Control) -> Vec<Finding> {
 }
 
 /// Reads the start and the address of a phone.
-async fn read(control: &dyn Control, phone: &Snapshot) -> [Finding; 2] {
+async fn read(control: &dyn Control, phone: &DeviceReading) -> [Finding; 2] {
     const NO_COMMAND: &str = "restarts cannot be verified; check that commands are allowed on this account";
     const NO_ECHO: &str =
         "proxies cannot be verified; set --echo-listen and --echo-url so that phones reach this server";
@@ -71,7 +71,7 @@ async fn read(control: &dyn Control, phone: &Snapshot) -> [Finding; 2] {
     [start, exit]
 }
 
-async fn session(control: &dyn Control, phone: &Snapshot) -> Finding {
+async fn session(control: &dyn Control, phone: &DeviceReading) -> Finding {
     const STEP: &str = "screen session";
     if !phone.offers(DeviceCapability::Session) || !phone.session_modes.contains(&SessionMode::Control) {
         return Finding::sound(STEP, format!("{} does not offer one", phone.id));
@@ -129,7 +129,7 @@ impl Prover<'_> {
         match self.wait(until, other_start).await {
             Some(now) => {
                 let recorded = self.control.record(Direction::Start, self.id).await;
-                Self::recorded(STEP, format!("before: {before}; after: {now}"), recorded)
+                Self::describe_record(STEP, format!("before: {before}; after: {now}"), recorded)
             }
             None => faulty(format!("before: {before}; nothing else was seen within {} s", within.as_secs())),
         }
@@ -176,7 +176,7 @@ impl Prover<'_> {
         let back = match self.wait(until, as_before).await {
             Some(back) => {
                 let recorded = self.control.record(Direction::Exit, self.id).await;
-                Self::recorded(BACK, format!("after clear_proxy: {back}, as before"), recorded)
+                Self::describe_record(BACK, format!("after clear_proxy: {back}, as before"), recorded)
             }
             None => Finding::faulty(BACK, format!("no request came from {before} again"), REMEDY),
         };
@@ -213,7 +213,7 @@ impl Prover<'_> {
         }
     }
 
-    fn recorded(step: &'static str, found: String, recorded: Result<(), Unreachable>) -> Finding {
+    fn describe_record(step: &'static str, found: String, recorded: Result<(), Unreachable>) -> Finding {
         match recorded {
             Ok(()) => Finding::sound(step, found),
             Err(Unreachable(why)) => {

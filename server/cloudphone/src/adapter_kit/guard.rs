@@ -19,13 +19,13 @@ use line::{Line, Turn};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::Notify;
-use toolwarrant::{Clock, Timestamp, unpoisoned};
+use toolwarrant::{Clock, Timestamp, ignore_poison};
 
 /// Guards the calls to one account of a platform.
 #[derive(Debug)]
 pub struct Guard {
     clock: Clock,
-    state: Mutex<State>,
+    state: Mutex<GuardCore>,
     /// Wakes the waiting calls, so that they check again.
     changed: Notify,
 }
@@ -62,7 +62,7 @@ pub struct CallCounts {
 }
 
 #[derive(Debug)]
-struct State {
+struct GuardCore {
     line: Line,
     circuit: Circuit,
     /// The saved budget for retries, in calls. A retry costs [`CALLS_A_RETRY`].
@@ -84,7 +84,7 @@ impl Guard {
     #[must_use]
     pub fn new(limits: GuardLimits, clock: Clock) -> Self {
         let (line, circuit) = (Line::new(limits), Circuit::default());
-        let state = State { line, circuit, retries: RETRIES_MAX / 2, counts: CallCounts::default() };
+        let state = GuardCore { line, circuit, retries: RETRIES_MAX / 2, counts: CallCounts::default() };
         Self { clock, state: Mutex::new(state), changed: Notify::new() }
     }
 
@@ -126,10 +126,10 @@ impl Guard {
     /// Returns the state for a monitor.
     #[must_use]
     pub fn observe(&self) -> GuardState {
-        let State { line, circuit, retries: _, counts } = &*self.state();
+        let GuardCore { line, circuit, retries: _, counts } = &*self.state();
         GuardState {
             open: circuit.check(Class::Write, self.clock.now()).err(),
-            waiting: line.waiting(),
+            waiting: line.queue_length(),
             calls: *counts,
         }
     }
@@ -173,8 +173,8 @@ impl Guard {
         Ok(turn)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        unpoisoned(self.state.lock())
+    fn state(&self) -> MutexGuard<'_, GuardCore> {
+        ignore_poison(self.state.lock())
     }
 }
 

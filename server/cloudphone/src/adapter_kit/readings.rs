@@ -2,34 +2,34 @@
 //! and the time of its start.
 //!
 //! An address is never taken from the output of a phone or the answer of a proxy. It is the address
-//! from which this server saw a request to a one-time path ([`EchoPaths`]). The server asks a phone
-//! to make an ordinary request, which takes the route of all its traffic. If that needs no
+//! from which this server saw a request to a one-time path ([`CallbackPaths`]). The server asks a
+//! phone to make an ordinary request, which takes the route of all its traffic. If that needs no
 //! password, it also asks for requests that go explicitly through the proxy. [`Exits::verdict`]
 //! interprets such readings. An absence leads to a refund, so it needs more evidence than a
 //! presence. Start at [`PhoneReadings::exits`].
 
 mod direct;
-mod means;
+mod provability;
 mod script;
 mod through;
 
 pub use direct::DirectAddresses;
-pub use means::Tool;
-pub use script::EchoUrl;
+pub use provability::Tool;
+pub use script::CallbackUrl;
 pub use through::ProxyReader;
 
 use super::shell::{Shell, run_whole};
 use crate::phones::contract::{DeviceId, SetProxyArgs};
 use crate::phones::port::{Exits, Through, Unreachable};
-use means::{Asker, Tools};
+use provability::{Asker, Tools};
 use std::time::Duration;
-use toolwarrant::{EchoPaths, Means, Random, SeenFrom};
+use toolwarrant::{CallbackPaths, CallbackSource, Provability, Random};
 
 /// Takes readings on phones.
 #[derive(Debug)]
 pub struct PhoneReadings {
     /// The callback listener, and the URL at which phones reach it.
-    echo: Option<(EchoPaths, EchoUrl)>,
+    echo: Option<(CallbackPaths, CallbackUrl)>,
     random: Random,
     tools: Tools,
     by_server: Option<ProxyReader>,
@@ -39,7 +39,7 @@ impl PhoneReadings {
     /// Creates readings of starts and of addresses. Addresses need a callback listener, which
     /// phones reach at the URL.
     #[must_use]
-    pub fn new(echo: Option<(EchoPaths, EchoUrl)>, random: Random) -> Self {
+    pub fn new(echo: Option<(CallbackPaths, CallbackUrl)>, random: Random) -> Self {
         Self { echo, random, tools: Tools::default(), by_server: None }
     }
 
@@ -65,31 +65,32 @@ impl PhoneReadings {
         let expect = || echo.expect().map_err(|_| Unreachable("the system has no randomness".into()));
         let ordinary = expect()?;
         let pair = [expect()?, expect()?];
-        let explicit = proxy.and_then(means::explicit);
+        let explicit = proxy.and_then(provability::explicit);
         let script = script::requests(url, &ordinary, explicit.as_deref().map(|proxy| (proxy, &pair)));
         let ran = run_whole(shell, &self.random, id, &script).await;
-        let tool = Tool::named(&ran.inspect_err(|_| self.tools.forget(id))?.output);
-        let asker = proxy.and_then(|proxy| means::asker(proxy, tool, self.by_server.is_some()).map(|by| (by, proxy)));
+        let tool = Tool::from_name(&ran.inspect_err(|_| self.tools.forget(id))?.output);
+        let asker =
+            proxy.and_then(|proxy| provability::asker(proxy, tool, self.by_server.is_some()).map(|by| (by, proxy)));
         if let (Some((Asker::Server, proxy)), Some(reader)) = (asker, &self.by_server)
             && let Err(Unreachable(why)) = reader.ask(proxy, url, &pair).await
         {
             tracing::debug!(device = id.as_str(), why = why.as_str(), "nothing was read through a proxy");
         }
         // Last, so that a repeat of the request from another address has time to arrive.
-        let ordinary = match (ordinary.seen(Duration::ZERO).await, tool) {
-            (SeenFrom::One(address), _) => Ok(address),
+        let ordinary = match (ordinary.observe(Duration::ZERO).await, tool) {
+            (CallbackSource::One(address), _) => Ok(address),
             (_, Some(Tool::Missing)) => Err("the phone has no program that makes a request"),
-            (SeenFrom::Nobody, _) => Err("a request of the phone did not arrive"),
-            (SeenFrom::Several, _) => Err("a request of the phone arrived from several addresses"),
+            (CallbackSource::Nobody, _) => Err("a request of the phone did not arrive"),
+            (CallbackSource::Several, _) => Err("a request of the phone arrived from several addresses"),
         };
         match (ordinary.is_ok() || tool == Some(Tool::Missing), tool) {
             (true, Some(tool)) => self.tools.remember(id, tool),
             _ => self.tools.forget(id),
         }
         let ordinary = ordinary.map_err(|why| Unreachable(why.into()))?;
-        let [first, second] = [pair[0].seen(Duration::ZERO).await, pair[1].seen(Duration::ZERO).await];
+        let [first, second] = [pair[0].observe(Duration::ZERO).await, pair[1].observe(Duration::ZERO).await];
         let through = match (first, asker) {
-            (SeenFrom::One(address), Some((by, _))) if first == second => Some(match by {
+            (CallbackSource::One(address), Some((by, _))) if first == second => Some(match by {
                 Asker::Phone => Through::Phone(address),
                 Asker::Server => Through::Server(address),
             }),
@@ -101,17 +102,17 @@ impl PhoneReadings {
     /// Returns the provability of this proxy on this phone: what [`Self::exits`] can show with
     /// the present knowledge of the phone.
     #[must_use]
-    pub fn means(&self, id: &DeviceId, proxy: &SetProxyArgs) -> Means {
+    pub fn provability(&self, id: &DeviceId, proxy: &SetProxyArgs) -> Provability {
         match self.echo {
-            Some(_) => means::means(proxy, self.tools.known(id), self.by_server.is_some()),
-            None => Means::Nothing(NO_ECHO),
+            Some(_) => provability::of(proxy, self.tools.get(id), self.by_server.is_some()),
+            None => Provability::Nothing(NO_ECHO),
         }
     }
 
     /// Returns the program that made the phone's last request, if known.
     #[must_use]
     pub fn tool(&self, id: &DeviceId) -> Option<Tool> {
-        self.tools.known(id)
+        self.tools.get(id)
     }
 
     /// Reads a value that changes when the phone starts: the boot id of its kernel, abbreviated,

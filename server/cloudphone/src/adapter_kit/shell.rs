@@ -41,7 +41,7 @@ pub struct Ran {
 pub async fn run_whole(shell: &dyn Shell, random: &Random, id: &DeviceId, script: &str) -> Result<Ran, Unreachable> {
     let nonce: [u8; 8] = random.bytes().map_err(|_| Unreachable("the system has no randomness".into()))?;
     let nonce = hex::encode(&nonce);
-    let marked = marked(&nonce, script);
+    let marked = wrap_in_marks(&nonce, script);
     if marked.len() > COMMAND_MAX {
         return Err(Unreachable("a command is longer than platforms take".into()));
     }
@@ -52,13 +52,13 @@ pub async fn run_whole(shell: &dyn Shell, random: &Random, id: &DeviceId, script
 /// Quotes a value for a script. A shell reads it as one word, whatever it contains. The value must
 /// not contain NUL.
 #[must_use]
-pub fn quoted(value: &str) -> String {
+pub fn quote(value: &str) -> String {
     format!("'{}'", value.replace('\'', r"'\''"))
 }
 
 /// Puts a script between two marks. The text of the command contains neither mark, so that an echo
 /// of the command is not taken for its output.
-fn marked(nonce: &str, script: &str) -> String {
+fn wrap_in_marks(nonce: &str, script: &str) -> String {
     format!("echo {nonce}'<';( {script} ) 2>&1;echo {nonce}'>'$?.")
 }
 

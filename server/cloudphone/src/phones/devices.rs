@@ -6,7 +6,7 @@
 
 use super::contract::numbers::PAGE_EXAMINES;
 use super::contract::{DeviceCapability, DeviceId, DeviceState};
-use super::port::{AtHand, Found, Pace, PlatformName, See, Seen, Snapshot, Unreachable, Upstream};
+use super::port::{AtHand, DeviceReading, DeviceSnapshot, Found, Pace, PlatformName, See, Unreachable, Upstream};
 use super::proxy_hosts::ProxyHosts;
 use super::views::{View, Views};
 use std::collections::BTreeSet;
@@ -182,7 +182,7 @@ impl Walk<'_> {
     }
 
     /// Shows the phones that the filter admits, until the page is full.
-    fn examine(&mut self, phones: &[&Arc<Seen>]) {
+    fn examine(&mut self, phones: &[&Arc<DeviceSnapshot>]) {
         if self.behind.is_some() {
             return;
         }
@@ -211,18 +211,18 @@ impl Walk<'_> {
 }
 
 impl Resource<DeviceId> for Phones {
-    type View = Arc<Seen>;
+    type View = Arc<DeviceSnapshot>;
     type Capability = DeviceCapability;
 
     async fn resolve(&self, _: &Caller, id: &DeviceId) -> View {
         self.find(id).await
     }
 
-    fn flag(view: &Arc<Seen>, capability: DeviceCapability) -> Flag {
+    fn flag(view: &Arc<DeviceSnapshot>, capability: DeviceCapability) -> Flag {
         view.flag(capability).clone()
     }
 
-    fn policy(view: &Arc<Seen>, tool: &'static ToolDef, declared: PolicyDef) -> PolicyDef {
+    fn policy(view: &Arc<DeviceSnapshot>, tool: &'static ToolDef, declared: PolicyDef) -> PolicyDef {
         let requires = tool.target.as_ref().and_then(|target| target.requires);
         let power = requires == Some(DeviceCapability::Power.as_str());
         let pace = if power { view.paces.power } else { view.paces.proxy };
@@ -236,7 +236,7 @@ impl Resource<DeviceId> for Phones {
 }
 
 impl Filter {
-    fn admits(self, phone: &Snapshot) -> bool {
+    fn admits(self, phone: &DeviceReading) -> bool {
         let Self { state, capability } = self;
         state.is_none_or(|state| phone.state() == state) && capability.is_none_or(|capability| phone.offers(capability))
     }

@@ -1,7 +1,7 @@
 //! The list of all phones for an operator, regardless of what applications may see.
 
 use super::contract::DeviceId;
-use super::port::{Control, Snapshot};
+use super::port::{Control, DeviceReading};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ impl Inventory for Fleet {
     ) -> BoxFuture<'a, Result<Vec<Item>, String>> {
         Box::pin(async move {
             let after = after.map(device).transpose()?;
-            let page = self.0.listed(after.as_ref(), limit).map_err(|error| error.to_string())?;
+            let page = self.0.list_page(after.as_ref(), limit).map_err(|error| error.to_string())?;
             Ok(page.iter().map(|phone| item(phone)).collect())
         })
     }
@@ -28,7 +28,7 @@ impl Inventory for Fleet {
         Box::pin(async move {
             let devices = ids.iter().map(|id| device(id)).collect::<Result<Vec<_>, _>>()?;
             let ids: Vec<_> = devices.iter().map(DeviceId::as_str).collect();
-            let found = self.0.found(&ids).map_err(|error| error.to_string())?;
+            let found = self.0.find_all(&ids).map_err(|error| error.to_string())?;
             let found: HashSet<_> = found.iter().map(|phone| &phone.id).collect();
             Ok(devices.iter().find(|id| !found.contains(id)).map(DeviceId::to_string))
         })
@@ -39,7 +39,7 @@ fn device(id: &str) -> Result<DeviceId, String> {
     DeviceId::new(id).map_err(|_| format!("`{id}` is not a device id"))
 }
 
-fn item(phone: &Snapshot) -> Item {
+fn item(phone: &DeviceReading) -> Item {
     let shown = json!({"device_id": phone.id, "name": phone.name, "state": phone.state(), "capabilities": phone.capabilities()});
     let shown = if let Value::Object(shown) = shown { shown } else { Map::new() };
     Item { id: phone.id.to_string(), shown }

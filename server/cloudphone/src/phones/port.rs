@@ -2,20 +2,20 @@
 //! [`simulator`](crate::platforms::simulator) is the built-in one.
 //!
 //! An adapter translates the vendor's terms into those of the contract. A vendor's own text may
-//! enter a [`Snapshot`], which is for clients, only as [`Untrusted`]. It may enter an error, which
-//! is for the log, only as [`Remark`]. Both types clean the text when they are created. The adapter
-//! words the reason for a flag that is false. It does not deal with grants or with the age of a
-//! reading.
+//! enter a [`DeviceReading`], which is for clients, only as [`Untrusted`]. It may enter an error,
+//! which is for the log, only as [`Remark`]. Both types clean the text when they are created. The
+//! adapter words the reason for a flag that is false. It does not deal with grants or with the age
+//! of a reading.
 
 mod exits;
 mod platform_name;
-mod seen;
+mod reading;
 mod snapshot;
 
 pub use exits::{Exits, Through};
 pub use platform_name::{NoPlatformName, PlatformName};
-pub use seen::{RENDERED_MAX, Seen};
-pub use snapshot::{Offers, Pace, Paces, Snapshot};
+pub use reading::{DeviceReading, Offers, Pace, Paces};
+pub use snapshot::{DeviceSnapshot, RENDERED_MAX};
 
 use super::contract::{Command, DeviceId, SessionMode, SessionToken, SetProxyArgs};
 use serde::Serialize;
@@ -27,10 +27,10 @@ use toolwarrant::{
 
 /// Receives phones in batches, only during the call. It must not call the adapter, which may hold a
 /// lock meanwhile.
-pub type See<'a> = &'a mut dyn FnMut(&[&Arc<Seen>]);
+pub type See<'a> = &'a mut dyn FnMut(&[&Arc<DeviceSnapshot>]);
 
 /// The result of reading one phone; `None` if there is no such phone.
-pub type Found = Result<Option<Arc<Seen>>, Unreachable>;
+pub type Found = Result<Option<Arc<DeviceSnapshot>>, Unreachable>;
 
 /// Reads the phones of a platform. Methods that are not async answer from memory. The adapter sets
 /// a deadline for all others.
@@ -57,14 +57,14 @@ pub trait Upstream: Send + Sync + 'static {
     /// state, and its true flags become [`Flag::Unreachable`]. Default: the phone as a list shows
     /// it, which is right if lists are never old.
     fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Found> {
-        Box::pin(async move { Ok(self.found(&[id.as_str()])?.pop()) })
+        Box::pin(async move { Ok(self.find_all(&[id.as_str()])?.pop()) })
     }
 
     /// Returns the phones that [`Self::page`] shows.
     ///
     /// # Errors
     /// The platform could not be reached.
-    fn listed(&self, after: Option<&DeviceId>, limit: u16) -> Result<Vec<Arc<Seen>>, Unreachable> {
+    fn list_page(&self, after: Option<&DeviceId>, limit: u16) -> Result<Vec<Arc<DeviceSnapshot>>, Unreachable> {
         let mut listed = Vec::new();
         self.page(after, limit, &mut |phones| listed.extend(phones.iter().copied().cloned()))?;
         Ok(listed)
@@ -74,7 +74,7 @@ pub trait Upstream: Send + Sync + 'static {
     ///
     /// # Errors
     /// The platform could not be reached.
-    fn found(&self, ids: &[&str]) -> Result<Vec<Arc<Seen>>, Unreachable> {
+    fn find_all(&self, ids: &[&str]) -> Result<Vec<Arc<DeviceSnapshot>>, Unreachable> {
         let mut found = Vec::new();
         self.read(ids, &mut |phones| found.extend(phones.iter().copied().cloned()))?;
         Ok(found)
@@ -102,7 +102,7 @@ pub enum AtHand {
     /// The phone as it is now. For an adapter whose lists are never old.
     Now(Found),
     /// The phone as found by the reading that began at this time.
-    Then(Arc<Seen>, Timestamp),
+    Then(Arc<DeviceSnapshot>, Timestamp),
     /// Nothing.
     Nothing,
 }

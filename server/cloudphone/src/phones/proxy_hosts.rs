@@ -23,7 +23,7 @@ pub enum ProxyHosts {
 
 /// The kind of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum HostKind {
     Public,
     Private,
     /// Never allowed. The text is the reason.
@@ -94,29 +94,29 @@ impl ProxyHosts {
             Host::Ipv6(address) => Ok(IpAddr::V6(address).to_canonical()),
         };
         let (kind, canonical) = match address {
-            Err(name) => (named(&name), name),
+            Err(name) => (kind_of(&name), name),
             Ok(IpAddr::V4(address)) => (ipv4(address), address.to_string()),
             Ok(IpAddr::V6(address)) => (ipv6(address), address.to_string()),
         };
         match (kind, self) {
-            (Kind::Public, _) | (Kind::Private, Self::PublicAndPrivate) => Ok(canonical),
-            (Kind::Private, Self::Public) => {
+            (HostKind::Public, _) | (HostKind::Private, Self::PublicAndPrivate) => Ok(canonical),
+            (HostKind::Private, Self::Public) => {
                 Err("is in a private network, which the operator of this server does not allow")
             }
-            (Kind::Barred(what), _) => Err(what),
+            (HostKind::Barred(what), _) => Err(what),
         }
     }
 }
 
-fn named(name: &str) -> Kind {
+fn kind_of(name: &str) -> HostKind {
     let is = |known: &&str| name == *known || name.strip_suffix(*known).is_some_and(|front| front.ends_with('.'));
     match () {
-        () if LOOPBACK_NAMES.iter().any(is) => Kind::Barred("is loopback"),
-        () if METADATA_NAMES.iter().any(is) => Kind::Barred("is a metadata service"),
-        () if name.len() > NAME_MAX || !name.split('.').all(is_label) => Kind::Barred(NO_HOST),
+        () if LOOPBACK_NAMES.iter().any(is) => HostKind::Barred("is loopback"),
+        () if METADATA_NAMES.iter().any(is) => HostKind::Barred("is a metadata service"),
+        () if name.len() > NAME_MAX || !name.split('.').all(is_label) => HostKind::Barred(NO_HOST),
         // The resolver looks up a name without a dot in its own search domains.
-        () if !name.contains('.') || PRIVATE_DOMAINS.iter().any(is) => Kind::Private,
-        () => Kind::Public,
+        () if !name.contains('.') || PRIVATE_DOMAINS.iter().any(is) => HostKind::Private,
+        () => HostKind::Public,
     }
 }
 
@@ -127,17 +127,17 @@ fn is_label(label: &str) -> bool {
     (1..=63).contains(&label.len()) && !label.starts_with('-') && !label.ends_with('-')
 }
 
-fn ipv4(address: Ipv4Addr) -> Kind {
+fn ipv4(address: Ipv4Addr) -> HostKind {
     match address.octets() {
-        _ if METADATA.contains(&address.into()) => Kind::Barred("is a metadata service"),
-        [127, ..] => Kind::Barred("is loopback"),
-        [0, ..] => Kind::Barred("is unspecified"),
-        [169, 254, ..] => Kind::Barred("is link-local, where metadata services are"),
-        [224..=239, ..] => Kind::Barred("is multicast"),
-        [255, 255, 255, 255] => Kind::Barred("is broadcast"),
-        [240..=255, ..] => Kind::Barred("is reserved"),
+        _ if METADATA.contains(&address.into()) => HostKind::Barred("is a metadata service"),
+        [127, ..] => HostKind::Barred("is loopback"),
+        [0, ..] => HostKind::Barred("is unspecified"),
+        [169, 254, ..] => HostKind::Barred("is link-local, where metadata services are"),
+        [224..=239, ..] => HostKind::Barred("is multicast"),
+        [255, 255, 255, 255] => HostKind::Barred("is broadcast"),
+        [240..=255, ..] => HostKind::Barred("is reserved"),
         // 100.64.0.0/10 is shared by a provider's customers (RFC 6598).
-        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] => Kind::Private,
+        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] => HostKind::Private,
         // Ranges for protocols (RFC 6890), 6to4 relays (RFC 7526), benchmarks (RFC 2544), the name
         // servers that receive queries leaked by private networks (RFC 7534, 7535), and multicast
         // tunnels (RFC 7450).
@@ -146,41 +146,41 @@ fn ipv4(address: Ipv4Addr) -> Kind {
         | [198, 18..=19, ..]
         | [192, 175, 48, _]
         | [192, 31, 196, _]
-        | [192, 52, 193, _] => Kind::Private,
-        _ => Kind::Public,
+        | [192, 52, 193, _] => HostKind::Private,
+        _ => HostKind::Public,
     }
 }
 
-fn ipv6(address: Ipv6Addr) -> Kind {
+fn ipv6(address: Ipv6Addr) -> HostKind {
     if METADATA.contains(&address.into()) {
-        return Kind::Barred("is a metadata service");
+        return HostKind::Barred("is a metadata service");
     }
     let segments = address.segments();
-    match (embedded(address).map(ipv4), segments) {
+    match (find_ipv4(address).map(ipv4), segments) {
         // The network decides who runs these translators and what they reach (RFC 8215).
-        (Some(Kind::Public), [0x64, 0xff9b, 1, ..]) => return Kind::Private,
+        (Some(HostKind::Public), [0x64, 0xff9b, 1, ..]) => return HostKind::Private,
         (Some(inner), _) => return inner,
         (None, _) => {}
     }
     match segments {
-        [0, 0, 0, 0, 0, 0, 0, 0] => Kind::Barred("is unspecified"),
-        [0, 0, 0, 0, 0, 0, 0, 1] => Kind::Barred("is loopback"),
-        [0xfe80..=0xfebf, ..] => Kind::Barred("is link-local, where metadata services are"),
-        [0xff00..=0xffff, ..] => Kind::Barred("is multicast"),
+        [0, 0, 0, 0, 0, 0, 0, 0] => HostKind::Barred("is unspecified"),
+        [0, 0, 0, 0, 0, 0, 0, 1] => HostKind::Barred("is loopback"),
+        [0xfe80..=0xfebf, ..] => HostKind::Barred("is link-local, where metadata services are"),
+        [0xff00..=0xffff, ..] => HostKind::Barred("is multicast"),
         // Teredo addresses (RFC 4380) hide an IPv4 address.
-        [0x2001, 0, ..] => Kind::Barred("is a tunnel to another address"),
+        [0x2001, 0, ..] => HostKind::Barred("is a tunnel to another address"),
         // Ranges for protocols (RFC 2928), and the name servers of RFC 7534.
-        [0x2001, 0..=0x1ff, ..] | [0x2620, 0x4f, 0x8000, ..] => Kind::Private,
-        [0x2000..=0x3fff, ..] => Kind::Public,
+        [0x2001, 0..=0x1ff, ..] | [0x2620, 0x4f, 0x8000, ..] => HostKind::Private,
+        [0x2000..=0x3fff, ..] => HostKind::Public,
         // Unique local addresses (RFC 4193), the site-local ones that they replaced, discard-only
         // ones (RFC 6666), and unassigned ranges.
-        _ => Kind::Private,
+        _ => HostKind::Private,
     }
 }
 
 /// Finds the IPv4 address inside an IPv6 address that is mapped, compatible, translated (RFC 6052,
 /// RFC 8215) or 6to4.
-fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+fn find_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [a, b, c, d, e, f, g, h] = address.segments();
     let v4 = |high: u16, low: u16| Some(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
     match (a, b, c, d, e, f) {
@@ -368,7 +368,7 @@ mod tests {
     }
 
     /// Writes one part of an IPv4 address in base 8, 10 or 16.
-    fn spelled(part: u32, base: u8) -> String {
+    fn spell(part: u32, base: u8) -> String {
         match base {
             8 => format!("0{part:o}"),
             10 => part.to_string(),
@@ -409,7 +409,7 @@ mod tests {
             let plain = Ipv4Addr::from(address);
             let last = address & u32::MAX.checked_shr(8 * (parts - 1)).unwrap_or(0);
             let numbers = plain.octets().into_iter().take(parts as usize - 1).map(u32::from).chain([last]);
-            let host = numbers.zip(bases).map(|(part, base)| spelled(part, base)).collect::<Vec<_>>().join(".");
+            let host = numbers.zip(bases).map(|(part, base)| spell(part, base)).collect::<Vec<_>>().join(".");
             for policy in [ProxyHosts::Public, ProxyHosts::PublicAndPrivate] {
                 prop_assert_eq!(policy.judge(&host), policy.judge(&plain.to_string()));
                 prop_assert_eq!(policy.judge(&format!("::ffff:{plain}")), policy.judge(&plain.to_string()));

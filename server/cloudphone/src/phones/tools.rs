@@ -17,7 +17,7 @@ type Name<T> = fn(&T) -> &'static str;
 
 /// Checks that a phone offers the variant that an argument asks for. The error lists the variants
 /// that it offers.
-fn offered<T: PartialEq>(argument: &'static str, asked: &T, has: &[T], name: Name<T>) -> Result<(), Words> {
+fn check_offer<T: PartialEq>(argument: &'static str, asked: &T, has: &[T], name: Name<T>) -> Result<(), Words> {
     if has.contains(asked) {
         return Ok(());
     }

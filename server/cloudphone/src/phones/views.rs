@@ -5,14 +5,14 @@
 //! Start at [`Views::get`].
 
 use super::contract::DeviceId;
-use super::port::Seen;
+use super::port::DeviceSnapshot;
 use std::collections::HashMap;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::OnceCell;
-use toolwarrant::{Clock, Timestamp, Unresolved, unpoisoned};
+use toolwarrant::{Clock, Timestamp, Unresolved, ignore_poison};
 
 /// The greatest age of a view that is shown, counted from the start of its reading.
 pub const MAX_AGE: Duration = Duration::from_secs(2);
@@ -25,7 +25,7 @@ pub const CAPACITY: usize = 16_384;
 const PARTS: usize = 32;
 
 /// The outcome of a reading.
-pub type View = Result<Arc<Seen>, Unresolved>;
+pub type View = Result<Arc<DeviceSnapshot>, Unresolved>;
 
 /// The latest view of each phone, found or missing. Failed readings are not stored.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl Views {
     pub async fn get<F: Future<Output = View> + Send>(
         &self,
         id: &DeviceId,
-        listed: Option<(Arc<Seen>, Timestamp)>,
+        listed: Option<(Arc<DeviceSnapshot>, Timestamp)>,
         read: impl FnOnce() -> F + Send,
     ) -> View {
         let slot = match self.look(id, listed) {
@@ -86,7 +86,7 @@ impl Views {
     }
 
     /// Finds a view that can be shown, or returns the slot for a new one.
-    fn look(&self, id: &DeviceId, listed: Option<(Arc<Seen>, Timestamp)>) -> Result<View, Slot> {
+    fn look(&self, id: &DeviceId, listed: Option<(Arc<DeviceSnapshot>, Timestamp)>) -> Result<View, Slot> {
         let now = self.clock.now();
         let listed = listed.filter(|(_, began)| is_recent(*began, now));
         let mut slots = self.part(id);
@@ -109,7 +109,7 @@ impl Views {
 
     fn part(&self, id: &DeviceId) -> MutexGuard<'_, Slots> {
         let part = self.hasher.hash_one(id) as usize % PARTS;
-        unpoisoned(self.parts[part].lock())
+        ignore_poison(self.parts[part].lock())
     }
 }
 
@@ -170,7 +170,7 @@ mod tests {
     async fn no_caller_sees_a_view_older_than_a_list_or_a_list_older_than_a_reading() {
         let clock = Clock::manual(Timestamp(1_000));
         let views = Views::new(clock.clone());
-        let sim = |seed| Sim::new(seed, 1, clock.clone(), &[0; 32]).listed(None, 1).unwrap().remove(0);
+        let sim = |seed| Sim::new(seed, 1, clock.clone(), &[0; 32]).list_page(None, 1).unwrap().remove(0);
         let [listed, read] = [sim(1), sim(2)];
         let id = &read.id;
         let unread = || async { unreachable!("a view is kept") };

@@ -23,13 +23,13 @@ pub struct Writes {
 }
 
 /// A command, its phone, and the probe that verifies it.
-struct Order {
+struct WriteOrder {
     command: Command,
     device: DeviceId,
     probe: Option<Probe>,
 }
 
-impl Order {
+impl WriteOrder {
     /// Parses a stored write. Fails if the contract has changed and no longer admits it.
     fn read(write: &Write) -> Result<Self, Unreadable> {
         let command = Command::read(&write.tool, write.arguments.expose());
@@ -43,15 +43,15 @@ impl Order {
 
 impl Executor for Writes {
     fn facts(&self, write: &Write) -> Facts {
-        Order::read(write).map(|order| self.control.facts(&order.device, &order.command)).unwrap_or_default()
+        WriteOrder::read(write).map(|order| self.control.facts(&order.device, &order.command)).unwrap_or_default()
     }
 
     fn baseline<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
         Box::pin(async move {
-            let Order { device, probe, .. } = Order::read(write)?;
+            let WriteOrder { device, probe, .. } = WriteOrder::read(write)?;
             match probe {
                 Some(Probe::ExitIp) => Ok(canonical(self.control.exits(&device, None).await?.ordinary)),
-                Some(Probe::BootId) => self.booted_as(&device).await,
+                Some(Probe::BootId) => self.read_boot_id(&device).await,
                 Some(Probe::PowerState) | None => Err(Unreadable("nothing is compared".into())),
             }
         })
@@ -59,7 +59,7 @@ impl Executor for Writes {
 
     fn send<'a>(&'a self, write: &'a Write, not_after: Timestamp) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
-            let sent = match Order::read(write) {
+            let sent = match WriteOrder::read(write) {
                 Ok(order) => self.control.send(write.id, &order.command, not_after).await,
                 Err(Unreadable(why)) => Sent::NotSent(why),
             };
@@ -80,7 +80,7 @@ impl Executor for Writes {
     fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
         Box::pin(async move {
             let reading = async {
-                let Order { command, device, probe } = Order::read(write)?;
+                let WriteOrder { command, device, probe } = WriteOrder::read(write)?;
                 let baseline = write.baseline.as_deref();
                 match (probe, &command) {
                     (Some(Probe::ExitIp), Command::SetProxy(args)) => self.exit_ip(&device, args, baseline).await,
@@ -97,7 +97,7 @@ impl Executor for Writes {
             self.forget(write);
             reading.unwrap_or_else(|Unreadable(why)| {
                 tracing::debug!(task = %write.id, why = why.as_str(), "a phone could not be read");
-                judged(
+                make_reading(
                     Verdict::Unreadable,
                     "a reading of the phone".to_owned(),
                     "the phone could not be read".to_owned(),
@@ -140,7 +140,7 @@ impl Writes {
             None => format!("after: the proxy's own address, {}; nobody could ask through it", proxy.host.as_str()),
         };
         let observed = before_after(before, &canonical(exits.ordinary));
-        Ok(judged(exits.verdict(proxy, address), expected, observed))
+        Ok(make_reading(exits.verdict(proxy, address), expected, observed))
     }
 
     async fn power_state(&self, device: &DeviceId, action: PowerAction) -> Result<Reading, Unreadable> {
@@ -155,22 +155,22 @@ impl Writes {
             state if state == unmoved => Verdict::Absent,
             _ => Verdict::Unreadable,
         };
-        Ok(judged(verdict, format!("state {}", expected.as_str()), format!("state {}", state.as_str())))
+        Ok(make_reading(verdict, format!("state {}", expected.as_str()), format!("state {}", state.as_str())))
     }
 
     async fn boot_id(&self, device: &DeviceId, before: Option<&str>) -> Result<Reading, Unreadable> {
         let before = before.ok_or_else(nothing_before)?;
-        let now = self.booted_as(device).await?;
+        let now = self.read_boot_id(device).await?;
         if read_on(before) != read_on(&now) {
             return Err(Unreadable("the platform has replaced the phone since it was read before the send".into()));
         }
         let verdict = if now == before { Verdict::Absent } else { Verdict::Present };
-        Ok(judged(verdict, "after: another boot id than before".to_owned(), before_after(before, &now)))
+        Ok(make_reading(verdict, "after: another boot id than before".to_owned(), before_after(before, &now)))
     }
 
     /// Reads the boot id. Refuses an empty one, which would differ from every other id, and one
     /// that would be cut, because two different ids could then look equal.
-    async fn booted_as(&self, device: &DeviceId) -> Result<String, Unreadable> {
+    async fn read_boot_id(&self, device: &DeviceId) -> Result<String, Unreadable> {
         let id = Remark::clean(&self.control.boot_id(device).await?);
         match id.as_str() {
             "" => Err(Unreadable("the boot id is empty".into())),
@@ -202,7 +202,7 @@ fn nothing_before() -> Unreadable {
     Unreadable("nothing was read before the send".into())
 }
 
-fn judged(verdict: Verdict, expected: String, observed: String) -> Reading {
+fn make_reading(verdict: Verdict, expected: String, observed: String) -> Reading {
     Reading { verdict, expected: expected.into(), observed: observed.into() }
 }
 

@@ -16,14 +16,14 @@ pub mod sign;
 pub use api::Family;
 pub use sign::Scheme;
 
+use crate::adapter_kit::device_registry::refresh::Refresh;
+use crate::adapter_kit::device_registry::{DeviceRegistry, KnownPhones, Listed, Row};
 use crate::adapter_kit::guard::{Class, GuardLimits};
+use crate::adapter_kit::proven::ProvenDirections;
 use crate::adapter_kit::readings::{DirectAddresses, PhoneReadings};
-use crate::adapter_kit::roster::refresh::Refresh;
-use crate::adapter_kit::roster::{KnownPhones, Listed, Roster, Row};
-use crate::adapter_kit::shown::Shown;
 use crate::phones::contract::{DeviceId, SessionMode, SessionToken, SetProxyArgs};
 use crate::phones::port::{
-    AtHand, Found, Pace, Paces, PlatformName, See, Seen, Session, SessionError, Unreachable, Upstream,
+    AtHand, DeviceSnapshot, Found, Pace, Paces, PlatformName, See, Session, SessionError, Unreachable, Upstream,
 };
 use anyhow::Context;
 use api::{Api, ApiCall, ApiError, ApiSettings, READ_WITHIN, WRITE_WITHIN};
@@ -42,11 +42,11 @@ use url::Url;
 pub struct Armcloud {
     api: Arc<Api>,
     family: Family,
-    roster: Arc<Roster<Pad>>,
+    registry: Arc<DeviceRegistry<Pad>>,
     listing: Arc<Listing<Arc<Api>>>,
     refresh: Arc<Refresh<Pad>>,
     readings: PhoneReadings,
-    shown: Arc<Shown>,
+    shown: Arc<ProvenDirections>,
     direct: Arc<DirectAddresses>,
     abilities: Abilities,
     clock: Clock,
@@ -112,35 +112,36 @@ impl Armcloud {
             power_seconds,
             proxy_seconds,
         } = account;
-        let shown = Shown::open(&folder.join(format!("{name}.shown.json")), base_url.as_str(), access_key.expose())
-            .with_context(|| format!("cannot read the proven directions of {name}"))?;
+        let shown =
+            ProvenDirections::open(&folder.join(format!("{name}.shown.json")), base_url.as_str(), access_key.expose())
+                .with_context(|| format!("cannot read the proven directions of {name}"))?;
         let direct = DirectAddresses::open(&folder.join(format!("{name}.direct")));
         let direct = Arc::new(direct.with_context(|| format!("cannot read the addresses of the phones of {name}"))?);
         let keys = AccountKeys { access_key: access_key.expose().clone(), secret_key };
         let settings =
             ApiSettings { base_url, prefix, family, scheme, read_within: READ_WITHIN, write_within: WRITE_WITHIN };
         let api = Arc::new(Api::new(settings, keys, limits, clock.clone())?);
-        let roster = Roster::open(&folder.join(format!("{name}.roster.json")), name, clock.clone());
-        let roster = Arc::new(roster.context("cannot read the list of its phones")?);
+        let registry = DeviceRegistry::open(&folder.join(format!("{name}.roster.json")), name, clock.clone());
+        let registry = Arc::new(registry.context("cannot read the list of its phones")?);
         let listing = Arc::new(Listing::new(Arc::clone(&api)));
         let jitter = SplitMix(u64::from_le_bytes(random.bytes()?));
-        let refresh = Arc::new(Refresh::new(Arc::clone(&roster), listing.clone(), clock.clone(), jitter));
+        let refresh = Arc::new(Refresh::new(Arc::clone(&registry), listing.clone(), clock.clone(), jitter));
         let pace = |settle_seconds| Some(Pace { settle_seconds, deadline_seconds: settle_seconds + ROOM_SECONDS });
         let usual = if family == Family::Armcloud { Abilities::of_network_storage() } else { Abilities::default() };
         let paces = Paces { proxy: pace(proxy_seconds), power: pace(power_seconds) };
         let abilities = Abilities { on_off: on_off.unwrap_or(usual.on_off), paces };
-        Ok(Self { api, family, roster, listing, refresh, readings, shown: Arc::new(shown), direct, abilities, clock })
+        Ok(Self { api, family, registry, listing, refresh, readings, shown: Arc::new(shown), direct, abilities, clock })
     }
 
     /// Refreshes the list of its phones for as long as it is polled.
-    pub fn kept_fresh(&self) -> impl Future<Output = ()> + Send + 'static {
+    pub fn keep_fresh(&self) -> impl Future<Output = ()> + Send + 'static {
         let refresh = Arc::clone(&self.refresh);
         async move { refresh.run().await }
     }
 
     /// Returns the platform's own name of a phone as it is now.
     fn code(&self, id: &DeviceId) -> Result<String, Unreachable> {
-        let listed = self.roster.get(id).ok_or_else(|| Unreachable(format!("{id} is in no list").into()))?;
+        let listed = self.registry.get(id).ok_or_else(|| Unreachable(format!("{id} is in no list").into()))?;
         Ok(listed.row.code().to_owned())
     }
 
@@ -148,13 +149,13 @@ impl Armcloud {
     fn show(&self, pads: KnownPhones<'_, Pad>, see: See<'_>) {
         let (reach, now) = (self.reach(), self.clock.now());
         let mut seen = Vec::with_capacity(pads.size_hint().1.unwrap_or_default());
-        seen.extend(pads.map(|(id, row, read_at)| self.abilities.seen(id, row, reach.of_row(read_at, now))));
+        seen.extend(pads.map(|(id, row, read_at)| self.abilities.snapshot(id, row, reach.of_row(read_at, now))));
         see(&seen);
     }
 
-    fn seen(&self, listed: &Listed<Pad>, reach: Reach) -> Arc<Seen> {
+    fn snapshot(&self, listed: &Listed<Pad>, reach: Reach) -> Arc<DeviceSnapshot> {
         let reach = reach.of_row(listed.read_at, self.clock.now());
-        Arc::clone(self.abilities.seen(&listed.id, &listed.row, reach))
+        Arc::clone(self.abilities.snapshot(&listed.id, &listed.row, reach))
     }
 
     /// Checks whether calls could go out now.
@@ -162,36 +163,36 @@ impl Armcloud {
         if self.api.guard().would_refuse().is_some() { Reach::Unreachable } else { Reach::Reachable }
     }
 
-    async fn reread(&self, id: &DeviceId) -> Option<Arc<Seen>> {
-        let known = self.roster.get(id)?;
+    async fn reread(&self, id: &DeviceId) -> Option<Arc<DeviceSnapshot>> {
+        let known = self.registry.get(id)?;
         let stale = |why: &dyn std::fmt::Display| {
             tracing::debug!(device = id.as_str(), %why, "a phone could not be read again");
-            Some(self.seen(&known, Reach::Unreachable))
+            Some(self.snapshot(&known, Reach::Unreachable))
         };
         if let Some(withheld) = self.api.guard().would_refuse() {
             return stale(&withheld);
         }
-        match self.listing.reread(&self.roster, id, &self.clock).await {
+        match self.listing.reread(&self.registry, id, &self.clock).await {
             Err(error) => stale(&error),
-            Ok(found) => found.map(|listed| self.seen(&listed, Reach::Reachable)),
+            Ok(found) => found.map(|listed| self.snapshot(&listed, Reach::Reachable)),
         }
     }
 }
 
 impl Upstream for Armcloud {
     fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
-        self.roster.page(after, limit, |pads| self.show(pads, see));
+        self.registry.page(after, limit, |pads| self.show(pads, see));
         Ok(())
     }
 
     fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable> {
-        self.roster.find(ids, |pads| self.show(pads, see));
+        self.registry.find(ids, |pads| self.show(pads, see));
         Ok(())
     }
 
     fn at_hand(&self, id: &DeviceId) -> AtHand {
-        let listed = self.roster.get(id);
-        listed.map_or(AtHand::Nothing, |listed| AtHand::Then(self.seen(&listed, self.reach()), listed.read_at))
+        let listed = self.registry.get(id);
+        listed.map_or(AtHand::Nothing, |listed| AtHand::Then(self.snapshot(&listed, self.reach()), listed.read_at))
     }
 
     fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Found> {
@@ -199,7 +200,7 @@ impl Upstream for Armcloud {
     }
 
     fn unread(&self) -> Vec<PlatformName> {
-        if self.roster.is_known() { Vec::new() } else { vec![self.roster.name().clone()] }
+        if self.registry.is_known() { Vec::new() } else { vec![self.registry.name().clone()] }
     }
 
     /// On the pad, name and password are stored in a list that `|` separates.

@@ -66,13 +66,13 @@ fn is_before(name: &PlatformName, id: &DeviceId) -> bool {
 }
 
 /// Returns the error for a phone whose platform is no longer configured.
-fn gone(id: &DeviceId) -> Unreachable {
+fn not_configured(id: &DeviceId) -> Unreachable {
     Unreachable(format!("the platform of {id} is not configured").into())
 }
 
 /// Returns the answer for such a phone.
-fn refused<'a, T: Send + 'a, E: From<Unreachable> + Send + 'a>(id: &DeviceId) -> BoxFuture<'a, Result<T, E>> {
-    Box::pin(ready(Err(gone(id).into())))
+fn refuse<'a, T: Send + 'a, E: From<Unreachable> + Send + 'a>(id: &DeviceId) -> BoxFuture<'a, Result<T, E>> {
+    Box::pin(ready(Err(not_configured(id).into())))
 }
 
 impl Upstream for Platforms {
@@ -124,7 +124,7 @@ impl Upstream for Platforms {
     }
 
     fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
-        self.owner(id).map_or_else(|| refused(id), |owner| owner.session(id, mode))
+        self.owner(id).map_or_else(|| refuse(id), |owner| owner.session(id, mode))
     }
 }
 
@@ -138,7 +138,7 @@ impl Control for Platforms {
         let id = command.device();
         match self.owner(id) {
             Some(owner) => owner.send(request, command, not_after),
-            None => Box::pin(async { Sent::NotSent(gone(id).0) }),
+            None => Box::pin(async { Sent::NotSent(not_configured(id).0) }),
         }
     }
 
@@ -148,7 +148,7 @@ impl Control for Platforms {
         request: TaskId,
         operation: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>> {
-        self.owner(id).map_or_else(|| refused(id), |owner| owner.look_up(id, request, operation))
+        self.owner(id).map_or_else(|| refuse(id), |owner| owner.look_up(id, request, operation))
     }
 
     fn exits<'a>(
@@ -156,11 +156,11 @@ impl Control for Platforms {
         id: &'a DeviceId,
         proxy: Option<&'a SetProxyArgs>,
     ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
-        self.owner(id).map_or_else(|| refused(id), |owner| owner.exits(id, proxy))
+        self.owner(id).map_or_else(|| refuse(id), |owner| owner.exits(id, proxy))
     }
 
     fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
-        self.owner(id).map_or_else(|| refused(id), |owner| owner.boot_id(id))
+        self.owner(id).map_or_else(|| refuse(id), |owner| owner.boot_id(id))
     }
 }
 

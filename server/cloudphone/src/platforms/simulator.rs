@@ -24,7 +24,7 @@ pub use truth::{Change, Deed, ProxyEndpoint};
 use crate::phones::contract::{
     DeviceId, DeviceState, PowerAction, Proxy, ProxyScheme, SessionMode, SessionToken, texts,
 };
-use crate::phones::port::{AtHand, Offers, Paces, See, Session, SessionError, Snapshot, Unreachable, Upstream};
+use crate::phones::port::{AtHand, DeviceReading, Offers, Paces, See, Session, SessionError, Unreachable, Upstream};
 use fleet::{Draw, device_id, mix};
 use hmac::{Hmac, KeyInit, Mac};
 use journal::Journal;
@@ -36,9 +36,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
-use table::{Look, Shown, Table};
-use toolwarrant::{BoxFuture, Clock, Facts, Flag, Secret, TaskId, Timestamp, Untrusted, hex, unpoisoned};
-use truth::{State, Truth};
+use table::{LastView, Look, Table};
+use toolwarrant::{BoxFuture, Clock, Facts, Flag, Secret, TaskId, Timestamp, Untrusted, hex, ignore_poison};
+use truth::{PhoneState, Truth};
 
 /// The lifetime of a session. A phone with [`Part::Reticent`] does not report it.
 const SESSION_LIFETIME: Duration = Duration::from_mins(10);
@@ -78,16 +78,16 @@ impl Record {
 }
 
 /// A phone at one moment.
-struct Phone {
+struct PhoneAt {
     index: u32,
     part: Part,
-    state: State,
+    state: PhoneState,
     readable: bool,
 }
 
-impl Phone {
+impl PhoneAt {
     fn look(&self) -> Look {
-        let Self { index: _, part, state: State { power, proxy: _, boots: _, deeds }, readable } = self;
+        let Self { index: _, part, state: PhoneState { power, proxy: _, boots: _, deeds }, readable } = self;
         Look { part: *part, power: *power, readable: *readable, deeds: *deeds }
     }
 }
@@ -119,11 +119,11 @@ impl Sim {
     /// # Errors
     /// The file cannot be read or written, is not a journal, belongs to another seed, or is
     /// damaged.
-    pub fn journaled(self, path: &Path) -> io::Result<Self> {
-        let (journal, truth) = Journal::open(path, self.seed, |phone| self.part(phone).untouched())?;
+    pub fn with_journal(self, path: &Path) -> io::Result<Self> {
+        let (journal, truth) = Journal::open(path, self.seed, |phone| self.part(phone).initial_state())?;
         let mut record = Record { truth, journal };
         record.fold_if_grown(self.clock.now());
-        let reached = record.truth.reached(1..=self.devices, self.clock.now());
+        let reached = record.truth.commanded_phones(1..=self.devices, self.clock.now());
         reached.into_iter().for_each(|(index, ..)| self.table.write(index));
         Ok(Self { record: Mutex::new(record), ..self })
     }
@@ -173,7 +173,7 @@ impl Sim {
     }
 
     /// Returns the phones that play a part, in the order of their ids.
-    pub fn playing(&self, part: Part) -> impl Iterator<Item = DeviceId> {
+    pub fn phones_of(&self, part: Part) -> impl Iterator<Item = DeviceId> {
         (1..=self.devices).filter(move |index| self.part(*index) == part).map(device_id)
     }
 
@@ -182,19 +182,19 @@ impl Sim {
     }
 
     /// Finds a phone by its id.
-    fn find(&self, id: &DeviceId) -> Option<Phone> {
+    fn find(&self, id: &DeviceId) -> Option<PhoneAt> {
         Some(self.phone(fleet::index(id.as_str(), self.devices)?, self.clock.now()))
     }
 
     /// Returns the phone at `index`, which counts from 1.
-    fn phone(&self, index: u32, now: Timestamp) -> Phone {
+    fn phone(&self, index: u32, now: Timestamp) -> PhoneAt {
         self.phone_in(&mut self.record().truth, index, now)
     }
 
-    fn phone_in(&self, truth: &mut Truth, index: u32, now: Timestamp) -> Phone {
+    fn phone_in(&self, truth: &mut Truth, index: u32, now: Timestamp) -> PhoneAt {
         let part = self.part(index);
-        let state = truth.state(index, now).unwrap_or_else(|| part.untouched());
-        Phone { index, part, state, readable: self.is_readable(index, part, || now) }
+        let state = truth.state(index, now).unwrap_or_else(|| part.initial_state());
+        PhoneAt { index, part, state, readable: self.is_readable(index, part, || now) }
     }
 
     fn is_readable(&self, index: u32, part: Part, now: impl FnOnce() -> Timestamp) -> bool {
@@ -206,7 +206,7 @@ impl Sim {
         let (Some(first), Some(last)) = (indices.clone().min(), indices.clone().max()) else { return };
         let now = LazyCell::new(|| self.clock.now());
         let reached = match self.table.is_written(first) {
-            true => self.record().truth.reached(first..=last, *now),
+            true => self.record().truth.commanded_phones(first..=last, *now),
             false => Vec::new(),
         };
         let is_so = |index, shown: &Look| {
@@ -222,15 +222,15 @@ impl Sim {
         };
         let make = |index| {
             let phone = self.phone(index, *now);
-            Shown { look: phone.look(), seen: Arc::new(self.snapshot(&phone).into()) }
+            LastView { look: phone.look(), seen: Arc::new(self.snapshot(&phone).into()) }
         };
         self.table.show(indices, is_so, make, see);
     }
 
     /// Returns what a reading of the phone finds. While the phone cannot be read, its flags stay as
     /// they were last offered.
-    fn snapshot(&self, phone: &Phone) -> Snapshot {
-        let Phone { index, part, state: State { power, proxy, boots: _, deeds: _ }, readable } = phone;
+    fn snapshot(&self, phone: &PhoneAt) -> DeviceReading {
+        let PhoneAt { index, part, state: PhoneState { power, proxy, boots: _, deeds: _ }, readable } = phone;
         let running = match power {
             DeviceState::Running => Flag::Offered,
             _ if *part == Part::Unreadable => Flag::Offered,
@@ -242,7 +242,7 @@ impl Sim {
         };
         let mut draw = Draw::new(self.seed, *index);
         draw.part(*index);
-        let mut snapshot = Snapshot {
+        let mut snapshot = DeviceReading {
             id: device_id(*index),
             name: Untrusted::clean(&format!("Phone {index}")),
             state: readable.then_some(*power),
@@ -250,7 +250,7 @@ impl Sim {
             spec: draw.spec(),
             power_actions: Cow::Borrowed(PowerAction::ALL),
             proxy_schemes: Cow::Borrowed(ProxyScheme::ALL),
-            proxy: proxy.as_ref().filter(|_| *readable).map(shown),
+            proxy: proxy.as_ref().filter(|_| *readable).map(proxy_view),
             session_modes: Cow::Borrowed(SessionMode::ALL),
             paces: Paces::default(),
         };
@@ -280,7 +280,7 @@ impl Sim {
     }
 
     fn record(&self) -> MutexGuard<'_, Record> {
-        unpoisoned(self.record.lock())
+        ignore_poison(self.record.lock())
     }
 }
 
@@ -321,7 +321,7 @@ impl Upstream for Sim {
 }
 
 /// Converts a proxy into the form that clients see.
-fn shown(endpoint: &ProxyEndpoint) -> Proxy {
+fn proxy_view(endpoint: &ProxyEndpoint) -> Proxy {
     let ProxyEndpoint { scheme, host, port } = endpoint;
     Proxy { scheme: *scheme, host: Untrusted::clean(host), port: *port }
 }

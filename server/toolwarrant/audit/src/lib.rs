@@ -123,7 +123,7 @@ impl AuditHandle {
     /// Returns the number of slots in use by running calls and by lines that are not in a file yet.
     #[must_use]
     pub fn slots(&self) -> usize {
-        self.queue.taken()
+        self.queue.slots_in_use()
     }
 
     /// Returns how long the oldest waiting line has waited, if that is long enough to refuse calls.
@@ -148,7 +148,7 @@ impl AuditHandle {
     /// Returns a receiver of the newest seal that is on the disk. It is updated each minute while
     /// lines are written, and when the writer stops. It closes when the writer has ended.
     #[must_use]
-    pub fn sealed(&self) -> watch::Receiver<Head> {
+    pub fn seals(&self) -> watch::Receiver<Head> {
         self.sealed.clone()
     }
 }

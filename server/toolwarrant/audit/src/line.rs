@@ -177,10 +177,10 @@ mod tests {
     use toolwarrant_base::random::SplitMix;
 
     /// The line as the definition gives it.
-    fn defined(line: &Line<'_>) -> Vec<u8> {
+    fn reference_bytes(line: &Line<'_>) -> Vec<u8> {
         let whole = serde_json::to_string(line).expect("JSON");
         if whole.len() > LINE_MAX && line.arguments.is_some() {
-            return defined(&Line { arguments: None, ..*line });
+            return reference_bytes(&Line { arguments: None, ..*line });
         }
         format!("{}\n", whole.replace(['\n', '\r'], " ")).into_bytes()
     }
@@ -223,7 +223,7 @@ mod tests {
             let mut written = vec![b'\n'; LINE_MAX];
             pen.write(&line, &mut written);
             let written = String::from_utf8(written.split_off(LINE_MAX)).expect("text");
-            assert_eq!(written, String::from_utf8(defined(&line)).expect("text"), "{n}");
+            assert_eq!(written, String::from_utf8(reference_bytes(&line)).expect("text"), "{n}");
         }
     }
 }

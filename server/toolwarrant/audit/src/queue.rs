@@ -18,8 +18,8 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::ignore_poison;
 use toolwarrant_base::shards::Shards;
-use toolwarrant_base::unpoisoned;
 
 /// Most slots: one for each running call and each line that is not in a file yet.
 pub(super) const SLOTS: usize = 65_536;
@@ -156,7 +156,7 @@ impl Queue {
     }
 
     /// Returns the number of slots in use by running calls and by lines that are not in a file yet.
-    pub(super) fn taken(&self) -> usize {
+    pub(super) fn slots_in_use(&self) -> usize {
         let pool = lock(&self.pool);
         let free = self.shards.iter().map(|shard| shard.free.load(Relaxed)).sum::<usize>();
         SLOTS.saturating_sub(*pool + free)
@@ -230,7 +230,7 @@ impl Queue {
             !(control.due || control.stopping || asked)
         };
         let waited = self.wake.wait_timeout_while(lock(&self.control), FLUSH_EVERY, idle);
-        let (mut control, _) = unpoisoned(waited);
+        let (mut control, _) = ignore_poison(waited);
         let mut shards = self.all();
         control.held_since = control.held_since.or_else(|| oldest(&shards));
         self.note_oldest(control.held_since);
@@ -278,7 +278,7 @@ fn oldest(shards: &[MutexGuard<'_, Lines>]) -> Option<Since> {
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    unpoisoned(of.lock())
+    ignore_poison(of.lock())
 }
 
 /// Lines in the order in which they were written.
@@ -353,7 +353,7 @@ impl Batch {
     }
 
     /// Drops a day whose lines are all written.
-    pub(super) fn done(&mut self, day: u64) {
+    pub(super) fn finish_day(&mut self, day: u64) {
         self.spare = self.days.remove(&day).unwrap_or_default();
         self.spare.clear();
     }
@@ -407,7 +407,7 @@ mod tests {
             (0..lines).for_each(|_| queue.reserve().expect("a place").write(&LINE));
             queue.next(&mut batch);
             assert_eq!(batch.lines, lines);
-            (0..lines.min(1)).for_each(|day| batch.done(day as u64));
+            (0..lines.min(1)).for_each(|day| batch.finish_day(day as u64));
             queue.wrote(std::mem::take(&mut batch.lines));
             let of = |lines: &Lines| lines.text.capacity() + lines.marks.capacity() * size_of::<Mark>();
             queue.all().iter().map(|lines| of(lines)).sum::<usize>()

@@ -150,7 +150,7 @@ fn slots_run_out_and_come_back_with_a_drop_or_a_written_line() {
     let queue = Arc::clone(&audit.queue);
     audit.stop();
     assert_eq!(scratch.lines("2026-07-28").len(), FLUSH_AT + 1);
-    assert_eq!(queue.taken(), 0);
+    assert_eq!(queue.slots_in_use(), 0);
 }
 
 #[test]
@@ -221,12 +221,12 @@ fn lines_are_held_while_the_disk_fails_and_written_in_order_afterwards() {
         writer.held.add(NOON.0 / DAY_MILLIS, 1, id.as_bytes());
         writer.flush();
         assert!(writer.failing);
-        assert_eq!(queue.taken(), 3);
+        assert_eq!(queue.slots_in_use(), 3);
     }
     fs::remove_file(scratch.dir()).expect("removed");
     writer.flush();
     assert!(!writer.failing);
-    assert_eq!(queue.taken(), 1);
+    assert_eq!(queue.slots_in_use(), 1);
     assert_eq!(scratch.lines("2026-07-28"), [1, 2]);
 }
 

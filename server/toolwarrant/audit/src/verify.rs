@@ -130,7 +130,7 @@ impl Reading<'_> {
             let read = is_chain(&piece).then(|| ChainLine::read(&piece.bytes[..piece.bytes.len() - 1])).flatten();
             match (read, &mut part) {
                 (Some(ChainLine::Chain(opening)), _) => {
-                    self.parts.extend(part.replace(Part::opened(&file, line, &opening, piece.bytes)));
+                    self.parts.extend(part.replace(Part::open(&file, line, &opening, piece.bytes)));
                 }
                 (Some(ChainLine::Seal(seal)), Some(part)) => self.seal(part, seal, line),
                 (Some(ChainLine::Seal(seal)), None) => part = Some(self.orphan(&file, line, seal)),
@@ -289,7 +289,7 @@ impl Reading<'_> {
 }
 
 impl Part {
-    fn opened(file: &str, line: u64, opening: &Opening, bytes: &[u8]) -> Self {
+    fn open(file: &str, line: u64, opening: &Opening, bytes: &[u8]) -> Self {
         let mut loose = Loose { from: line + 1, ..Loose::default() };
         loose.covered.add(bytes);
         let head = opening.head();

@@ -151,7 +151,7 @@ impl Writer {
             bytes.extend_from_slice(&rest);
             wrote?;
             if bytes.is_empty() {
-                self.held.done(day);
+                self.held.finish_day(day);
             }
             self.seal()?;
         }

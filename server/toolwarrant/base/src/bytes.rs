@@ -40,7 +40,7 @@ fn nests_deeper_than(depth_max: usize, json: &[u8]) -> bool {
 /// Returns the length of [`quote`]d JSON.
 #[must_use]
 #[inline]
-pub fn quoted_len(json: &[u8]) -> usize {
+pub fn quote_len(json: &[u8]) -> usize {
     // The only bytes below the space that JSON contains are white space.
     json.len() + count(json, |byte| (byte < b' ') | (byte == b'"') | (byte == b'\\'))
 }

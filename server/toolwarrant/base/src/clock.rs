@@ -116,13 +116,13 @@ impl Clock {
     /// Returns the clock of this process.
     #[must_use]
     pub fn system() -> Self {
-        Self::starting(wall())
+        Self::start_at(wall())
     }
 
     /// Returns a clock that starts at `now` and runs on tokio's clock. If tokio's clock is paused,
     /// the time is simulated.
     #[must_use]
-    pub fn starting(now: Timestamp) -> Self {
+    pub fn start_at(now: Timestamp) -> Self {
         Self::System { anchor: now.0, start: Instant::now(), floor: Arc::new(AtomicU64::new(now.0)) }
     }
 
@@ -136,7 +136,7 @@ impl Clock {
             let behind = seen.since(now).as_secs();
             tracing::warn!(behind, "the machine's clock is behind the time of the last run; time continues from there");
         }
-        let clock = Self::starting(now.max(seen));
+        let clock = Self::start_at(now.max(seen));
         if let (Self::System { floor, .. }, true) = (&clock, now > seen.plus(LEAP)) {
             floor.store(seen.0, Relaxed);
             let ahead = now.since(seen).as_secs();
@@ -287,7 +287,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_doubtful_clock_that_is_put_right_ends_no_right_and_one_that_stays_is_believed_after_a_day() {
         let now = wall();
-        let clock = Clock::starting(now.plus(400 * LEAP));
+        let clock = Clock::start_at(now.plus(400 * LEAP));
         let Clock::System { floor, .. } = &clock else { panic!("of the process") };
         floor.store(now.minus(LEAP).0, Relaxed);
         // The wall clock was corrected meanwhile; it shows `now`.

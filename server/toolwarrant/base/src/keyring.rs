@@ -54,8 +54,8 @@ impl KeyRing {
     pub fn new(salt: &str, master: &[u8; 32], random: Random) -> Self {
         let (pepper, sealing) = (derive(salt, master, b"pepper"), derive(salt, master, b"seal"));
         let cipher = XChaCha20Poly1305::new((&*sealing).into());
-        let chain = ChainKey(absorbed(&derive(salt, master, b"audit chain")));
-        Self { peppered: absorbed(&pepper), cipher, chain, random }
+        let chain = ChainKey(hmac_with(&derive(salt, master, b"audit chain")));
+        Self { peppered: hmac_with(&pepper), cipher, chain, random }
     }
 
     /// Returns the key that chains the audit trail.
@@ -121,7 +121,7 @@ impl ChainKey {
 }
 
 /// Makes an HMAC that has absorbed the key.
-fn absorbed(key: &[u8; 32]) -> Hmac<Sha256> {
+fn hmac_with(key: &[u8; 32]) -> Hmac<Sha256> {
     // HMAC pads a short key with zeroes. A key of a whole block cannot have a wrong length.
     let mut block = Zeroizing::new([0; 64]);
     block[..key.len()].copy_from_slice(key);

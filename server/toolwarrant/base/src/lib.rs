@@ -17,7 +17,7 @@ pub mod text;
 pub mod wording;
 
 pub use clock::Timestamp;
-pub use lock::unpoisoned;
+pub use lock::ignore_poison;
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};

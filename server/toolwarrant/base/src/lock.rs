@@ -4,6 +4,6 @@
 use std::sync::{LockResult, PoisonError};
 
 /// Returns the guard even if a thread panicked while it held the lock.
-pub fn unpoisoned<G>(locked: LockResult<G>) -> G {
+pub fn ignore_poison<G>(locked: LockResult<G>) -> G {
     locked.unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,6 @@
 //! Randomness, from one source that a test can replay.
 
-use crate::unpoisoned;
+use crate::ignore_poison;
 use std::sync::{Arc, Mutex};
 
 /// The source of random bytes: the operating system, or a seed.
@@ -15,7 +15,7 @@ pub enum Random {
 impl Random {
     /// Returns a source whose bytes are determined by `seed`.
     #[must_use]
-    pub fn seeded(seed: u64) -> Self {
+    pub fn from_seed(seed: u64) -> Self {
         Self::Seeded(Arc::new(Mutex::new(SplitMix(seed))))
     }
 
@@ -28,7 +28,7 @@ impl Random {
         match self {
             Self::System => getrandom::fill(&mut bytes)?,
             Self::Seeded(stream) => {
-                let mut stream = unpoisoned(stream.lock());
+                let mut stream = ignore_poison(stream.lock());
                 for chunk in bytes.chunks_mut(8) {
                     chunk.copy_from_slice(&stream.next().to_le_bytes()[..chunk.len()]);
                 }

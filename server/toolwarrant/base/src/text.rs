@@ -7,9 +7,9 @@ mod cleaning;
 mod https_url;
 mod secret;
 
-pub use cleaning::cleaned;
+pub use cleaning::clean;
 pub use https_url::{HttpsUrl, NoHttpsUrl};
-pub use secret::{Json, Secret, written};
+pub use secret::{Json, Secret, to_json};
 pub use toolwarrant_limits::deceives;
 
 use serde::{Deserialize, Deserializer, Serialize};
@@ -32,7 +32,7 @@ impl<const CAP: usize> Untrusted<CAP> {
     /// Cleans and caps a text.
     #[must_use]
     pub fn clean(text: &str) -> Self {
-        Self(cleaning::capped(text, CAP))
+        Self(cleaning::clean_and_cut(text, CAP))
     }
 
     /// Returns the text.

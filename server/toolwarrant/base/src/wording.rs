@@ -4,7 +4,7 @@
 //! are [`Ours`]. `String` and [`Untrusted`] are not [`Ours`], so the compiler keeps a vendor's text
 //! out.
 
-use crate::text::{Untrusted, cleaned};
+use crate::text::{Untrusted, clean};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
@@ -121,7 +121,7 @@ impl Ours for Echo {
 /// character.
 #[doc(hidden)]
 pub fn say_value(value: &str, words: &mut String) {
-    words.push_str(&cleaned(value));
+    words.push_str(&clean(value));
 }
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ impl KeySource {
     ///
     /// # Errors
     /// The same as for [`open`](Self::open).
-    pub fn renewed(&self, refused: &ApiKey) -> Result<Option<Arc<ApiKey>>, SetupError> {
+    pub fn reload(&self, refused: &ApiKey) -> Result<Option<Arc<ApiKey>>, SetupError> {
         let Origin::File(path) = &self.origin else { return Ok(None) };
         let key = Arc::new(read(path)?);
         if *key == *refused {

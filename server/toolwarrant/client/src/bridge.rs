@@ -192,7 +192,7 @@ impl Shared {
         let head = |request| with_head(request, &message.head, agreed.as_ref());
         let answer = self.connection.post(message.body.clone(), repeat, head).await?;
         if answer.status == StatusCode::UNAUTHORIZED {
-            return Err(self.connection.refused(&answer.key_id));
+            return Err(self.connection.refusal(&answer.key_id));
         }
         let reply = Reply::read(message, &answer.body).ok_or_else(|| self.connection.strange(&answer))?;
         if self.in_trouble.swap(false, Relaxed) {

@@ -7,7 +7,7 @@
 use crate::cli::CallOptions;
 use crate::connection::{Answer, Connection, Repeat};
 use crate::error::ClientError;
-use crate::sign::{content, fresh_nonce, now, signed};
+use crate::sign::{content, fresh_nonce, now, sign_with};
 use http::Request;
 use http::header::CONTENT_TYPE;
 use serde_json::{Map, Value, json};
@@ -48,7 +48,7 @@ pub async fn call(connection: &Connection, tools: &[ToolShape], options: &CallOp
     let CallOptions { tool, arguments, v1, wait, connect: _ } = options;
     let Some(shape) = tools.iter().find(|known| known.name == tool) else {
         let known: Vec<_> = tools.iter().map(|known| known.name).collect();
-        return Err(malformed(format!("there is no tool `{tool}`; there are {}", known.join(", "))));
+        return Err(parse_error(format!("there is no tool `{tool}`; there are {}", known.join(", "))));
     };
     let caller = Caller { connection, signs: *v1 };
     let mut result = caller.call(shape, shape.arguments(arguments)?).await?;
@@ -60,7 +60,7 @@ pub async fn call(connection: &Connection, tools: &[ToolShape], options: &CallOp
         return Ok(Called { result, succeeded: true });
     }
     let reader = tools.iter().find(|known| known.reads && known.takes(&["task_id", "wait_seconds"]));
-    let reader = reader.ok_or_else(|| malformed("no tool reads tasks".to_owned()))?;
+    let reader = reader.ok_or_else(|| parse_error("no tool reads tasks".to_owned()))?;
     while result["terminal"] == false {
         let arguments = json!({"task_id": result["task_id"], "wait_seconds": HOLD});
         let Value::Object(arguments) = arguments else { continue };
@@ -94,11 +94,11 @@ impl ToolShape {
         let mut arguments = Map::new();
         for typed in typed {
             let (name, text) =
-                typed.split_once('=').ok_or_else(|| malformed(format!("`{typed}` is not NAME=VALUE")))?;
+                typed.split_once('=').ok_or_else(|| parse_error(format!("`{typed}` is not NAME=VALUE")))?;
             let text = match text.strip_prefix('@') {
                 Some(path) => {
-                    let bytes = content(Path::new(path)).map_err(|error| malformed(error.to_string()))?;
-                    let text = String::from_utf8(bytes).map_err(|_| malformed(format!("{path} is not UTF-8")))?;
+                    let bytes = content(Path::new(path)).map_err(|error| parse_error(error.to_string()))?;
+                    let text = String::from_utf8(bytes).map_err(|_| parse_error(format!("{path} is not UTF-8")))?;
                     text.trim_end_matches(['\r', '\n']).to_owned()
                 }
                 None => text.to_owned(),
@@ -108,7 +108,7 @@ impl ToolShape {
                 Some(_) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
             };
             if arguments.insert(name.to_owned(), value).is_some() {
-                return Err(malformed(format!("`{name}` is given twice")));
+                return Err(parse_error(format!("`{name}` is given twice")));
             }
         }
         Ok(arguments)
@@ -137,7 +137,7 @@ struct Caller<'a> {
 
 impl Caller<'_> {
     async fn call(&self, tool: &ToolShape, arguments: Map<String, Value>) -> Result<Value, ClientError> {
-        if self.signs { self.signed(tool, arguments).await } else { self.over_endpoint(tool, arguments).await }
+        if self.signs { self.call_signed(tool, arguments).await } else { self.over_endpoint(tool, arguments).await }
     }
 
     async fn over_endpoint(&self, tool: &ToolShape, arguments: Map<String, Value>) -> Result<Value, ClientError> {
@@ -146,7 +146,7 @@ impl Caller<'_> {
         let head = |request: http::request::Builder| request.header("mcp-protocol-version", REVISION);
         let answer = self.connection.post(body.into(), tool.repeat(), head).await?;
         if answer.status == 401 {
-            return Err(self.connection.refused(&answer.key_id));
+            return Err(self.connection.refusal(&answer.key_id));
         }
         let body: Value = serde_json::from_slice(&answer.body).map_err(|_| self.connection.strange(&answer))?;
         if let Some(error) = body.get("error") {
@@ -158,19 +158,19 @@ impl Caller<'_> {
         if result["isError"] == true { Err(self.failure(value, &answer)) } else { Ok(value) }
     }
 
-    async fn signed(&self, tool: &ToolShape, arguments: Map<String, Value>) -> Result<Value, ClientError> {
+    async fn call_signed(&self, tool: &ToolShape, arguments: Map<String, Value>) -> Result<Value, ClientError> {
         let twin = Twin::of(tool, arguments)?;
         let Twin { method, path, query, idempotency_key, body } = &twin;
         let no_base =
-            || malformed(format!("{} does not end in /mcp, so where /v1 is cannot be told", self.connection.url()));
+            || parse_error(format!("{} does not end in /mcp, so where /v1 is cannot be told", self.connection.url()));
         let url = self.connection.url().beside(path, query).ok_or_else(no_base)?;
         // The server signs the path that it receives. It begins at /v1, whatever precedes that in
         // the URL.
         let target = |url: &Url| url.path().find("/v1/").map(|at| url.path()[at..].to_owned());
         if target(&url).as_deref() != Some(path) {
-            return Err(malformed(format!("an argument cannot stand in a path: {path}")));
+            return Err(parse_error(format!("an argument cannot stand in a path: {path}")));
         }
-        fresh_nonce().map_err(|error| malformed(error.to_string()))?;
+        fresh_nonce().map_err(|error| parse_error(error.to_string()))?;
         let request = |key: &crate::ApiKey| {
             // Each attempt has its own nonce. The check above has shown that random bytes are
             // available.
@@ -178,7 +178,7 @@ impl Caller<'_> {
             let body_bytes = body.as_bytes();
             let signable =
                 signing::Request { key_id, timestamp, nonce, method, path, query, idempotency_key, body: body_bytes };
-            let headers = signed(key.secret(), signable).headers;
+            let headers = sign_with(key.secret(), signable).headers;
             let request = Request::builder().method(*method).uri(url.as_str());
             let request = if body.is_empty() { request } else { request.header(CONTENT_TYPE, "application/json") };
             let request = headers.into_iter().fold(request, |request, (name, value)| request.header(name, value));
@@ -208,16 +208,16 @@ struct Twin {
 impl Twin {
     fn of(tool: &ToolShape, mut arguments: Map<String, Value>) -> Result<Self, ClientError> {
         let (method, template) =
-            tool.route.ok_or_else(|| malformed(format!("`{}` has no route under /v1; leave --v1 out", tool.name)))?;
+            tool.route.ok_or_else(|| parse_error(format!("`{}` has no route under /v1; leave --v1 out", tool.name)))?;
         let mut path = String::new();
         for (n, segment) in template.split('/').enumerate() {
             path.push_str(if n == 0 { "" } else { "/" });
             match segment.strip_prefix('{').and_then(|segment| segment.strip_suffix('}')) {
                 Some(name) => {
                     let value = arguments.shift_remove(name).ok_or_else(|| {
-                        malformed(format!("`{name}` is missing, which stands in the path {template}"))
+                        parse_error(format!("`{name}` is missing, which stands in the path {template}"))
                     })?;
-                    path.push_str(&encoded(&text(&value)));
+                    path.push_str(&percent_encode(&text(&value)));
                 }
                 None => path.push_str(segment),
             }
@@ -226,7 +226,9 @@ impl Twin {
         let idempotency_key = key.as_ref().map(text).unwrap_or_default();
         let (query, body) = match method {
             "GET" | "DELETE" => {
-                let pair = |(name, value): (&String, &Value)| format!("{}={}", encoded(name), encoded(&text(value)));
+                let pair = |(name, value): (&String, &Value)| {
+                    format!("{}={}", percent_encode(name), percent_encode(&text(value)))
+                };
                 (arguments.iter().map(pair).collect::<Vec<_>>().join("&"), String::new())
             }
             _ => (String::new(), Value::Object(arguments).to_string()),
@@ -243,7 +245,7 @@ fn text(value: &Value) -> String {
 }
 
 /// Percent-encodes all but unreserved characters (RFC 3986).
-fn encoded(text: &str) -> String {
+fn percent_encode(text: &str) -> String {
     text.bytes().fold(String::new(), |mut out, byte| {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             out.push(byte.into());
@@ -254,7 +256,7 @@ fn encoded(text: &str) -> String {
     })
 }
 
-fn malformed(why: String) -> ClientError {
+fn parse_error(why: String) -> ClientError {
     ClientError::final_one("invalid_argument", why)
 }
 

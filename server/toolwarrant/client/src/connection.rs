@@ -108,7 +108,7 @@ impl Connection {
                 request(&key).map_err(|error| ClientError::final_one("invalid_argument", error.to_string()))?;
             match self.http.exchange(request, LIMITS).await.map(|response| Answer::of(response, &key)) {
                 Ok(answer) if answer.status == StatusCode::UNAUTHORIZED && !renewed => {
-                    match self.renewed(&key).await? {
+                    match self.reload_key(&key).await? {
                         Some(other) => (key, renewed) = (other, true),
                         None => return Ok(answer),
                     }
@@ -121,7 +121,7 @@ impl Connection {
     }
 
     /// Makes the error for a server that refuses the key.
-    pub(crate) fn refused(&self, key_id: &str) -> ClientError {
+    pub(crate) fn refusal(&self, key_id: &str) -> ClientError {
         let (url, remedy) = (&self.url, self.keys.how_to_replace());
         ClientError::final_one(
             UNAUTHENTICATED,
@@ -158,9 +158,9 @@ impl Connection {
     }
 
     /// Reads the key from the file again. Returns `None` if it is unchanged.
-    async fn renewed(&self, refused: &Arc<ApiKey>) -> Result<Option<Arc<ApiKey>>, ClientError> {
+    async fn reload_key(&self, refused: &Arc<ApiKey>) -> Result<Option<Arc<ApiKey>>, ClientError> {
         let (keys, refused) = (self.keys.clone(), refused.clone());
-        let read = tokio::task::spawn_blocking(move || keys.renewed(&refused)).await;
+        let read = tokio::task::spawn_blocking(move || keys.reload(&refused)).await;
         let read = read.unwrap_or(Ok(None));
         read.map_err(|error| {
             ClientError::final_one(UNAUTHENTICATED, format!("The server refuses the key, and {error}."))

@@ -49,7 +49,7 @@ pub fn sign(options: &SignOptions, key: &ApiKey) -> Result<SignatureHeaders, Set
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let timestamp = timestamp.clone().unwrap_or_else(now);
     let nonce = nonce.clone().map_or_else(fresh_nonce, Ok)?;
-    let mut signed = signed(
+    let mut signed = sign_with(
         key.secret(),
         Request {
             key_id: &key.id,
@@ -75,7 +75,7 @@ fn origin_form(target: &str) -> &str {
 }
 
 /// Signs a request with a secret.
-pub(crate) fn signed(secret: &str, request: Request<'_>) -> SignatureHeaders {
+pub(crate) fn sign_with(secret: &str, request: Request<'_>) -> SignatureHeaders {
     let canonical = request.canonical();
     let Request { key_id, timestamp, nonce, idempotency_key, .. } = request;
     let mut headers = vec![

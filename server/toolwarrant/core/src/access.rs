@@ -28,9 +28,9 @@ use std::sync::{Arc, Mutex};
 use subtle::{Choice, ConstantTimeEq};
 use tokio::sync::watch;
 use toolwarrant_base::clock::Clock;
+use toolwarrant_base::ignore_poison;
 use toolwarrant_base::keyring::{Digest, KeyRing, SecretRow};
 use toolwarrant_base::shards::Shards;
-use toolwarrant_base::unpoisoned;
 use toolwarrant_signing::{Signature, Signer};
 
 /// The keys that requests are checked against. A reader waits for no other thread: a change swaps
@@ -71,7 +71,7 @@ impl Access {
         });
         // Drops the remembered callers, so that a removed application or key does not stay in
         // memory.
-        self.recent.iter().for_each(|recent| *unpoisoned(recent.lock()) = Recent::default());
+        self.recent.iter().for_each(|recent| *ignore_poison(recent.lock()) = Recent::default());
         self.changed.send_replace(());
     }
 
@@ -112,7 +112,7 @@ impl Access {
         if expires_at.is_some_and(|end| clock.latest() >= end) {
             return Err(Unauthenticated);
         }
-        let principal = unpoisoned(self.recent.mine().lock()).principal(id, application);
+        let principal = ignore_poison(self.recent.mine().lock()).principal(id, application);
         let proof = Proof { verifier, expires_at: *expires_at, version: directory.version };
         Ok(Caller { principal, nonce: None, proof })
     }

@@ -40,7 +40,7 @@ impl Advice {
     /// Returns the sentences for a reader with these permissions, as one text; empty if there are
     /// none.
     #[must_use]
-    pub fn told_to(self, permissions: PermissionSet) -> Words {
+    pub fn for_reader(self, permissions: PermissionSet) -> Words {
         let told = self.0.iter().filter(|sentence| {
             permissions.covers(sentence.needs) && (sentence.any.0 == 0 || sentence.any.0 & permissions.0 != 0)
         });
@@ -67,8 +67,8 @@ mod tests {
         for (permissions, told) in
             [(0, "Always."), (1, "Always. Either."), (3, "Always. Both. Either."), (4, "Always.")]
         {
-            assert_eq!(advice.told_to(PermissionSet(permissions)).as_str(), told);
+            assert_eq!(advice.for_reader(PermissionSet(permissions)).as_str(), told);
         }
-        assert_eq!(Advice::NONE.told_to(PermissionSet(3)), Words::default());
+        assert_eq!(Advice::NONE.for_reader(PermissionSet(3)), Words::default());
     }
 }

@@ -33,7 +33,7 @@ pub trait Argument: Sized {
     /// Reads a JSON value. Returns `None` if it is not a value of the type.
     fn read(json: &str) -> Option<Self>;
     /// Returns a phrase for the values of the type: `an integer from 1 to 200`.
-    fn allowed() -> Words;
+    fn describe_values() -> Words;
 }
 
 /// The mistakes for which arguments are refused.
@@ -76,7 +76,7 @@ pub fn parse<A: Arguments>(raw: &str) -> Result<Taken<A>, ArgumentErrors> {
     match A::read(&mut reader) {
         Some(args) if reader.mistakes.is_empty() && reader.taken == reader.members.len() => {
             let as_it_came = reader.secrets.is_empty() && raw.len() <= SHOWN_AS_IT_CAME;
-            Ok(Taken { args, shown: (!as_it_came).then(|| reader.shown()) })
+            Ok(Taken { args, shown: (!as_it_came).then(|| reader.to_compact()) })
         }
         _ => Err(reader.refuse(&names::<A>())),
     }
@@ -119,12 +119,12 @@ pub struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Takes an argument that must be present.
-    pub fn required<T: Argument>(&mut self, name: &'static str) -> Option<T> {
+    pub fn require<T: Argument>(&mut self, name: &'static str) -> Option<T> {
         match self.take::<T>(name) {
             Some(json) => self.value(name, json),
             None => {
                 self.wrong.push(name);
-                self.mistakes.push(words!["`", name, "` is required: ", T::allowed()]);
+                self.mistakes.push(words!["`", name, "` is required: ", T::describe_values()]);
                 None
             }
         }
@@ -159,14 +159,14 @@ impl<'a> Reader<'a> {
         if read.is_none() {
             self.wrong.push(name);
             let sent = if T::SECRET { "what was sent".into() } else { words![Echo::of(json)] };
-            self.mistakes.push(words!["`", name, "`: ", sent, " is not ", T::allowed()]);
+            self.mistakes.push(words!["`", name, "`: ", sent, " is not ", T::describe_values()]);
         }
         read
     }
 
     /// Writes the object without the white space between members, which can have any length. Writes
     /// long values in the shortest way, because an escape is six times as long as its character.
-    fn shown(&self) -> Box<RawValue> {
+    fn to_compact(&self) -> Box<RawValue> {
         let mut object = String::with_capacity(128);
         for (name, value) in &self.members {
             let secret = self.secrets.iter().any(|secret| secret == name);
@@ -344,7 +344,7 @@ impl Argument for String {
     fn read(json: &str) -> Option<Self> {
         read_text(json).map(Cow::into_owned)
     }
-    fn allowed() -> Words {
+    fn describe_values() -> Words {
         "a string".into()
     }
 }
@@ -353,7 +353,7 @@ impl Argument for i64 {
     fn read(json: &str) -> Option<Self> {
         read_integer(json)
     }
-    fn allowed() -> Words {
+    fn describe_values() -> Words {
         "an integer".into()
     }
 }
@@ -362,7 +362,7 @@ impl Argument for bool {
     fn read(json: &str) -> Option<Self> {
         json.parse().ok()
     }
-    fn allowed() -> Words {
+    fn describe_values() -> Words {
         "true or false".into()
     }
 }
@@ -373,8 +373,8 @@ impl<T: Argument> Argument for Vec<T> {
         let items: Vec<&RawValue> = serde_json::from_str(json).ok()?;
         items.into_iter().map(|item| T::read(item.get())).collect()
     }
-    fn allowed() -> Words {
-        words!["a list, each item ", T::allowed()]
+    fn describe_values() -> Words {
+        words!["a list, each item ", T::describe_values()]
     }
 }
 
@@ -383,7 +383,7 @@ impl<T: Argument + Zeroize> Argument for Secret<T> {
     fn read(json: &str) -> Option<Self> {
         T::read(json).map(Self::new)
     }
-    fn allowed() -> Words {
-        T::allowed()
+    fn describe_values() -> Words {
+        T::describe_values()
     }
 }

@@ -243,7 +243,7 @@ impl PolicyDef {
     /// Returns this policy with the times of `other`. If the deadline of `other` is not after its
     /// settle time, the gap between the two stays that of this policy.
     #[must_use]
-    pub fn paced_as(self, other: Self) -> Self {
+    pub fn with_times_of(self, other: Self) -> Self {
         let Self { settle_seconds, deadline_seconds, .. } = other;
         let room = self.deadline_seconds.saturating_sub(self.settle_seconds).max(1);
         let settle_seconds = settle_seconds.min(u32::MAX - room);
@@ -306,12 +306,12 @@ mod tests {
         let declared = policy(10, 60);
         let other =
             |settle, deadline| PolicyDef { probe: None, baseline: false, idempotent: true, ..policy(settle, deadline) };
-        assert_eq!(declared.paced_as(other(10, 60)), declared);
-        assert_eq!(declared.paced_as(other(90, 600)), policy(90, 600));
-        assert_eq!(declared.paced_as(other(0, 1)), policy(0, 1));
+        assert_eq!(declared.with_times_of(other(10, 60)), declared);
+        assert_eq!(declared.with_times_of(other(90, 600)), policy(90, 600));
+        assert_eq!(declared.with_times_of(other(0, 1)), policy(0, 1));
         for deadline in [0, 89, 90] {
-            assert_eq!(declared.paced_as(other(90, deadline)), policy(90, 140), "deadline {deadline}");
+            assert_eq!(declared.with_times_of(other(90, deadline)), policy(90, 140), "deadline {deadline}");
         }
-        assert_eq!(declared.paced_as(other(u32::MAX, 7)), policy(u32::MAX - 50, u32::MAX));
+        assert_eq!(declared.with_times_of(other(u32::MAX, 7)), policy(u32::MAX - 50, u32::MAX));
     }
 }

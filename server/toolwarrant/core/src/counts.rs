@@ -125,7 +125,7 @@ impl Requests {
 
     /// Counts a call of a tool by outcome: `ok`, `cancelled`, or an error code that the contract
     /// declares for the tool. A call that ran also has a duration.
-    pub fn ended(&self, tool: &ToolDef, outcome: &str, took: Option<Duration>) {
+    pub fn count_call(&self, tool: &ToolDef, outcome: &str, took: Option<Duration>) {
         let Some(calls) = self.tools.get(tool.index) else { return };
         let mine = calls.shards.mine();
         if let Some(took) = took {

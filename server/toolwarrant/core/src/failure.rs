@@ -33,18 +33,18 @@ impl Failure {
     /// remedy of the code.
     #[must_use]
     pub fn new(def: &'static ErrorDef, what: impl Into<Words>) -> Self {
-        Self::stating(def, words![what.into(), "."])
+        Self::from_sentences(def, words![what.into(), "."])
     }
 
     /// Creates a failure whose message is the meaning and the remedy of its code.
     #[must_use]
     pub fn plain(def: &'static ErrorDef) -> Self {
-        Self::stating(def, def.meaning)
+        Self::from_sentences(def, def.meaning)
     }
 
     /// Creates a failure whose message is these sentences and the remedy of its code.
     #[must_use]
-    pub(crate) fn stating(def: &'static ErrorDef, what: impl Into<Words>) -> Self {
+    pub(crate) fn from_sentences(def: &'static ErrorDef, what: impl Into<Words>) -> Self {
         let mut failure = Self::exactly(def, what);
         failure.0.remedy = def.remedy;
         failure
@@ -69,8 +69,8 @@ impl Failure {
 
     /// Replaces the remedy of the code with this advice, if its reader can act on any part of it.
     #[must_use]
-    pub fn advising(mut self, advice: Advice, reader: PermissionSet) -> Self {
-        if !advice.told_to(reader).as_str().is_empty() {
+    pub fn with_advice(mut self, advice: Advice, reader: PermissionSet) -> Self {
+        if !advice.for_reader(reader).as_str().is_empty() {
             self.0.remedy = advice;
         }
         self
@@ -85,7 +85,7 @@ impl Failure {
 
     /// Sets the reader of the message. Before that, the message names no tools.
     #[must_use]
-    pub fn told_to(mut self, reader: PermissionSet) -> Self {
+    pub fn for_reader(mut self, reader: PermissionSet) -> Self {
         self.0.reader = reader;
         self
     }
@@ -108,10 +108,10 @@ impl Failure {
     pub fn message(&self) -> String {
         let Inner { def: _, what, remedy, also, fields, reader } = &*self.0;
         let mut message = what.as_str().to_owned();
-        for advice in [remedy, also].map(|advice| advice.told_to(*reader)) {
+        for advice in [remedy, also].map(|advice| advice.for_reader(*reader)) {
             if !advice.as_str().is_empty() {
                 message.push(' ');
-                message.push_str(&filled(advice.as_str(), fields));
+                message.push_str(&fill_in(advice.as_str(), fields));
             }
         }
         message
@@ -119,7 +119,7 @@ impl Failure {
 }
 
 /// Fills in the values of fields, once: slots inside of a value are not filled in.
-fn filled(advice: &str, fields: &[(&'static str, Value)]) -> String {
+fn fill_in(advice: &str, fields: &[(&'static str, Value)]) -> String {
     let mut out = String::with_capacity(advice.len());
     let mut rest = advice;
     while let Some((before, after)) = rest.split_once('{') {

@@ -39,7 +39,7 @@ macro_rules! __toolwarrant_values {
             fn read(json: &str) -> Option<Self> {
                 $crate::args::read_name(json, Self::ALL, Self::as_str)
             }
-            fn allowed() -> $crate::wording::Words {
+            fn describe_values() -> $crate::wording::Words {
                 $crate::args::one_of(Self::ALL, Self::as_str)
             }
         }
@@ -86,7 +86,7 @@ macro_rules! __toolwarrant_integer {
             fn read(json: &str) -> Option<Self> {
                 Self::new($crate::args::read_integer(json)?).ok()
             }
-            fn allowed() -> $crate::wording::Words {
+            fn describe_values() -> $crate::wording::Words {
                 $allowed.into()
             }
         }
@@ -133,7 +133,7 @@ macro_rules! __toolwarrant_string {
             fn read(json: &str) -> Option<Self> {
                 Self::new(&$crate::args::read_text(json)?).ok()
             }
-            fn allowed() -> $crate::wording::Words {
+            fn describe_values() -> $crate::wording::Words {
                 <Self as $crate::args::StringType>::ALLOWED.into()
             }
         }

@@ -34,7 +34,7 @@ pub struct ToolCall<'a> {
 pub struct Grant(&'static ToolDef);
 
 impl Grant {
-    pub(super) fn given(tool: &'static ToolDef) -> Self {
+    pub(super) fn new(tool: &'static ToolDef) -> Self {
         Self(tool)
     }
 }
@@ -110,7 +110,7 @@ impl<'a> Call<'a> {
         self.arguments.get_or_init(|| arguments);
     }
 
-    pub(super) fn noted(&self) -> (Option<&str>, Option<&RawValue>) {
+    pub(super) fn notes(&self) -> (Option<&str>, Option<&RawValue>) {
         let arguments = self.arguments.get().map(|noted| noted.as_deref().unwrap_or(self.given));
         (self.target.get().map(Box::as_ref), arguments)
     }
@@ -158,7 +158,7 @@ impl Proof for () {}
 
 impl<View: Send + Sync> Proof for Target<View> {
     fn policy(&self, tool: &'static ToolDef, declared: PolicyDef) -> PolicyDef {
-        declared.paced_as((self.policy)(&self.view, tool, declared))
+        declared.with_times_of((self.policy)(&self.view, tool, declared))
     }
 }
 

@@ -13,8 +13,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::ignore_poison;
 use toolwarrant_base::shards::Shards;
-use toolwarrant_base::unpoisoned;
 
 /// Length of a tick, in milliseconds. Requests within one tick share a log entry.
 const TICK_MILLIS: u64 = 100;
@@ -68,7 +68,7 @@ impl Window {
     /// Counts a refusal and returns the number of refusals to log now. There is at most one log
     /// line a second, and it covers all refusals since the last.
     pub fn take_unlogged(&self, now: Timestamp) -> Option<u64> {
-        let mut refusals = unpoisoned(self.refusals.lock());
+        let mut refusals = ignore_poison(self.refusals.lock());
         let second = now.0 / 1000;
         refusals.unlogged += 1;
         if refusals.second == Some(second) {
@@ -99,7 +99,7 @@ impl Window {
         if self.leases.get().is_some_and(|leases| leases.mine().spend(tick, wanted)) {
             return Ok(HeadCharge(tick));
         }
-        let mut log = unpoisoned(self.log.lock());
+        let mut log = ignore_poison(self.log.lock());
         let tick = log.advance(tick);
         let room = |log: &Log| (self.limit - log.total).saturating_add(charged);
         if let Some(leases) = self.leases.get() {

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use toolwarrant_base::clock::{Clock, Timestamp};
-use toolwarrant_base::unpoisoned;
+use toolwarrant_base::ignore_poison;
 use toolwarrant_signing::SKEW_SECONDS;
 
 /// Time for which a nonce is stored: longer than a signature can be valid, from the earliest time
@@ -126,7 +126,7 @@ pub enum BadNonce {
 impl Nonces {
     /// Starts with the entries from storage.
     #[must_use]
-    pub fn starting(clock: Clock, kept: impl IntoIterator<Item = Box<[u8]>>) -> Self {
+    pub fn with_entries(clock: Clock, kept: impl IntoIterator<Item = Box<[u8]>>) -> Self {
         let started = clock.wall();
         let nonces = Self { clock, started, floor: None, hasher: RandomState::new(), shards: Default::default() };
         let latest = started.plus(Duration::from_secs(SKEW_SECONDS));
@@ -179,7 +179,7 @@ impl Nonces {
         let hash = self.hasher.hash_one(entry);
         // Any bits can choose a part, except those at either end, which the hash set uses.
         let Some(shard) = self.shards.get((hash >> 40) as usize % SHARDS) else { return Err(BadNonce::Full) };
-        let mut shard = unpoisoned(shard.lock());
+        let mut shard = ignore_poison(shard.lock());
         shard.drop_over(now, DROPPED_AT_ONCE);
         if shard.used.contains(&hash) {
             // It may be expired, behind others that are not dropped yet.
@@ -216,7 +216,7 @@ mod tests {
 
     fn nonces() -> (Nonces, Clock) {
         let clock = Clock::manual(START);
-        (Nonces::starting(clock.clone(), []), clock)
+        (Nonces::with_entries(clock.clone(), []), clock)
     }
 
     #[test]
@@ -297,7 +297,7 @@ mod tests {
     fn what_was_kept_is_used_after_a_start() {
         let (before, clock) = nonces();
         let kept = before.take("key_1", "n", SECOND).unwrap().entry;
-        let after = Nonces::starting(clock, [kept]);
+        let after = Nonces::with_entries(clock, [kept]);
         assert_eq!(after.take("key_1", "n", SECOND).unwrap_err(), BadNonce::Used);
         assert!(after.take("key_1", "m", SECOND).is_ok());
     }

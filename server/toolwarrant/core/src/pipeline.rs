@@ -29,7 +29,7 @@ mod rejections;
 mod signed;
 mod standing;
 
-pub use refusals::unrouted;
+pub use refusals::no_route;
 pub use signed::SignedRequest;
 
 use super::access::{Access, Caller, Credentials};
@@ -42,10 +42,10 @@ use super::limit::HeadCharge;
 use super::nonces::Nonces;
 use super::reply::{Answer, Reply, ToolLists};
 use super::revision::Revision;
-use super::tasks::{self, AcceptedTask, Plan, Repeat, Shown, Tasks, WriteRefusal, WriteRequest};
+use super::tasks::{self, AcceptedTask, Plan, Repeat, Tasks, WriteRefusal, WriteRequest, WriteResult};
 use bytes::Bytes;
 use records::{AuditGuard, CallCounter, line, outcome};
-use refusals::{broken, find_target, not_accepted, not_found, not_supported, overloaded};
+use refusals::{find_target, internal_failure, not_accepted, not_found, not_supported, overload};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -57,7 +57,7 @@ use toolwarrant_base::text::Secret;
 use toolwarrant_base::wording::Echo;
 use toolwarrant_base::wording::Words;
 use toolwarrant_base::words;
-use toolwarrant_base::{survive, unpoisoned};
+use toolwarrant_base::{ignore_poison, survive};
 
 /// The handlers of a contract, behind the generated dispatch.
 pub trait Handlers: Send + Sync + 'static {
@@ -121,7 +121,7 @@ impl Outcome {
     /// # Errors
     /// `internal` if the answer cannot be written as JSON.
     pub fn answer<T: Serialize>(call: &Call<'_>, reply: Reply<T>) -> Result<Self, Failure> {
-        let answer = reply.answer(call).map_err(|error| broken(call, &error.to_string()))?;
+        let answer = reply.answer(call).map_err(|error| internal_failure(call, &error.to_string()))?;
         Ok(Self::Answer(answer))
     }
 
@@ -132,7 +132,7 @@ impl Outcome {
     pub fn command(call: &Call<'_>, command: &impl tasks::WriteCommand) -> Result<Self, Failure> {
         match command.arguments() {
             Ok(arguments) if command.tool() == call.tool.name => Ok(Self::Command(arguments)),
-            _ => Err(unrouted(call)),
+            _ => Err(no_route(call)),
         }
     }
 }
@@ -242,7 +242,7 @@ impl<H: Handlers> Pipeline<H> {
     /// `unauthenticated` if its key or secret has ended.
     pub fn list(&self, Admitted(caller): &Admitted<'_>, revision: Revision) -> Result<Bytes, Failure> {
         let application = &self.renew(caller)?.application;
-        let lists = application.tools.get_or_init(|| self.listed(application.permissions));
+        let lists = application.tools.get_or_init(|| self.lists_for(application.permissions));
         Ok(lists.of_revision(revision).clone())
     }
 
@@ -255,7 +255,7 @@ impl<H: Handlers> Pipeline<H> {
         let application = &self.renew(caller)?.application;
         let told = || {
             let paragraphs = H::CATALOGUE.service.instructions.iter();
-            let told: Vec<_> = paragraphs.map(|paragraph| paragraph.told_to(application.permissions)).collect();
+            let told: Vec<_> = paragraphs.map(|paragraph| paragraph.for_reader(application.permissions)).collect();
             let told: Vec<_> = told.into_iter().filter(|paragraph| !paragraph.as_str().is_empty()).collect();
             Value::from(Words::list(&told, "\n").as_str()).to_string().into()
         };
@@ -263,11 +263,11 @@ impl<H: Handlers> Pipeline<H> {
     }
 
     /// Returns the lists for these permissions. Applications that see the same tools share them.
-    fn listed(&self, permissions: PermissionSet) -> ToolLists {
+    fn lists_for(&self, permissions: PermissionSet) -> ToolLists {
         let visible = |tool: &&ToolDef| permissions.covers(tool.permission.bit);
         let tools: Vec<_> = H::CATALOGUE.tools.iter().filter(visible).collect();
         let names = tools.iter().map(|tool| tool.name).collect();
-        let mut lists = unpoisoned(self.lists.lock());
+        let mut lists = ignore_poison(self.lists.lock());
         lists.entry(names).or_insert_with(|| ToolLists::of(&tools)).clone()
     }
 
@@ -287,14 +287,16 @@ impl<H: Handlers> Pipeline<H> {
         let mut counted =
             CallCounter { counts: &self.counts, clock: &self.clock, tool, since: arrived.0, outcome: "cancelled" };
         let permissions = caller.application.permissions;
-        let result =
-            self.audited(caller, ended, tool, asked, arrived).await.map_err(|failure| failure.told_to(permissions));
+        let result = self
+            .call_and_audit(caller, ended, tool, asked, arrived)
+            .await
+            .map_err(|failure| failure.for_reader(permissions));
         counted.outcome = outcome(result.as_ref().err());
         result
     }
 
     /// Calls a tool and writes the audit line.
-    async fn audited(
+    async fn call_and_audit(
         &self,
         caller: &Caller,
         ended: Option<Failure>,
@@ -303,12 +305,12 @@ impl<H: Handlers> Pipeline<H> {
         arrived: (Timestamp, Timestamp),
     ) -> Result<Answer, Failure> {
         let ToolCall { tool: _, arguments: raw, request_id, hold: _, frame: _ } = asked;
-        let Some(slot) = self.audit.reserve() else { return Err(overloaded(H::CATALOGUE, "the audit cannot keep up")) };
+        let Some(slot) = self.audit.reserve() else { return Err(overload(H::CATALOGUE, "the audit cannot keep up")) };
         let permitted = ended.map_or_else(|| permit(H::CATALOGUE, caller, tool), Err);
         let permitted = permitted.and_then(|grant| match self.audit.is_stale(arrived.0) {
             // Calls that may change something must not stay unrecorded any longer. Reads go on
             // while there are slots.
-            true if !tool.hints.read_only => Err(overloaded(H::CATALOGUE, "the audit cannot be written")),
+            true if !tool.hints.read_only => Err(overload(H::CATALOGUE, "the audit cannot be written")),
             _ => Ok(grant),
         });
         let grant = match permitted {
@@ -323,7 +325,7 @@ impl<H: Handlers> Pipeline<H> {
         let call = Call::new(grant, caller, asked, around);
         let mut witness = AuditGuard { slot: Some(slot), call: &call, outcome: "cancelled" };
         let result = survive(self.handlers.dispatch(&call, raw.get())).await;
-        let mut result = result.unwrap_or_else(|| Err(broken(&call, "a handler panicked")));
+        let mut result = result.unwrap_or_else(|| Err(internal_failure(&call, "a handler panicked")));
         // A caller that made a task gets its id, even if it has lost its rights meanwhile.
         if result.is_ok() && tool.task.is_none() {
             result = call.still().and(result);
@@ -347,7 +349,7 @@ pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -
         call.still()?;
         return match T::invoke(handlers, call, &proof, args).await? {
             Outcome::Answer(answer) => Ok(answer),
-            Outcome::Command(_) => Err(unrouted(call)),
+            Outcome::Command(_) => Err(no_route(call)),
         };
     };
     let Plan { key, policy, arguments } = plan;
@@ -364,18 +366,18 @@ pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -
         now: call.now,
     };
     let mut write = match call.around.tasks.repeat(request).await.map_err(|error| not_accepted(call, error))? {
-        Repeat::Hit(task) => return accepted(call, &task),
+        Repeat::Hit(task) => return task_answer(call, &task),
         Repeat::Fresh(write) => write,
     };
     let proof = require_granted::<H, T>(handlers, call, &args).await?;
     write.policy = proof.policy(call.tool, write.policy);
-    let Outcome::Command(command) = T::invoke(handlers, call, &proof, args).await? else { return Err(unrouted(call)) };
+    let Outcome::Command(command) = T::invoke(handlers, call, &proof, args).await? else { return Err(no_route(call)) };
     call.still()?;
     let answer = call.around.tasks.accept(write, command).await;
     if let (Some(nonce), Ok(_) | Err(WriteRefusal::Busy { .. })) = (nonce, &answer) {
         nonce.set_stored();
     }
-    accepted(call, &answer.map_err(|error| not_accepted(call, error))?)
+    task_answer(call, &answer.map_err(|error| not_accepted(call, error))?)
 }
 
 /// Checks that the target is granted, then finds it. The handlers never see the id of a target that
@@ -433,7 +435,7 @@ fn find(catalogue: &'static Catalogue, caller: &Caller, name: &str) -> Result<&'
 
 fn permit(catalogue: &'static Catalogue, caller: &Caller, tool: &'static ToolDef) -> Result<Grant, Failure> {
     if caller.application.permissions.covers(tool.permission.bit) {
-        return Ok(Grant::given(tool));
+        return Ok(Grant::new(tool));
     }
     let (application, permission) = (Echo::of(&caller.application.name), tool.permission.name);
     let what = words![
@@ -469,13 +471,14 @@ fn parse<A: Arguments>(call: &Call<'_>, raw: &str) -> Result<A, Failure> {
 
 /// Makes the answer to an accepted write. The result of a tool names a target of its own resource.
 /// A reused idempotency key can find a task on another resource, which does not fit.
-fn accepted(call: &Call<'_>, task: &AcceptedTask) -> Result<Answer, Failure> {
+fn task_answer(call: &Call<'_>, task: &AcceptedTask) -> Result<Answer, Failure> {
     let resource = |tool: &ToolDef| tool.target.as_ref().map(|target| target.resource);
     if call.catalogue.tool(&task.tool).is_some_and(|tool| resource(tool) != resource(call.tool)) {
         let what = "`idempotency_key` is that of another task in flight; use another key";
         return Err(Failure::exactly(call.catalogue.roles.invalid_argument, what));
     }
-    let shown = Shown { task, catalogue: call.catalogue, tool: call.tool, reader: call.caller.application.permissions };
-    let answer = Answer::of(&shown, call).map_err(|error| broken(call, &error.to_string()))?;
+    let shown =
+        WriteResult { task, catalogue: call.catalogue, tool: call.tool, reader: call.caller.application.permissions };
+    let answer = Answer::of(&shown, call).map_err(|error| internal_failure(call, &error.to_string()))?;
     Ok(if task.hit { answer } else { answer.of_new_task(&task.task_id) })
 }

@@ -27,30 +27,31 @@ pub async fn outcome(call: &Call<'_>, id: &str, wait: Option<i64>) -> Result<Out
         biased;
         read = call.task(id, wait) => read,
         // A poll may be held for a long time, but authority ends at once.
-        failure = call.ended() => return Err(failure),
+        failure = call.wait_for_end() => return Err(failure),
     };
     match read {
         Ok(told) => {
-            let shown = Shown::of(call, id, &told).ok_or_else(|| broken(call, "it does not fit the contract"))?;
+            let shown = TaskResult::of(call, id, &told)
+                .ok_or_else(|| internal_failure(call, "it does not fit the contract"))?;
             Outcome::answer(call, Reply::from(shown))
         }
         Err(TaskReadError::NotFound) => {
             let what =
                 words!["no such task for this application; one is kept for ", TASKS_KEPT_DAYS, " days after its end"];
             let failure = Failure::new(call.catalogue.roles.not_found, what);
-            Err(failure.advising(call.catalogue.phrases.lost_task, call.caller.application.permissions))
+            Err(failure.with_advice(call.catalogue.phrases.lost_task, call.caller.application.permissions))
         }
-        Err(TaskReadError::Broken(why)) => Err(broken(call, &why)),
+        Err(TaskReadError::Broken(why)) => Err(internal_failure(call, &why)),
     }
 }
 
-fn broken(call: &Call<'_>, why: &str) -> Failure {
+fn internal_failure(call: &Call<'_>, why: &str) -> Failure {
     tracing::error!(request_id = call.request_id, why, "a task could not be read");
     Failure::new(call.catalogue.roles.internal, "the task could not be read").with("request_id", call.request_id)
 }
 
 /// A task as clients see it. The schema of the result is derived from the same contract.
-struct Shown<'a> {
+struct TaskResult<'a> {
     id: &'a str,
     told: &'a TaskView,
     /// The resources that tasks act on, each with the field for the id of the target.
@@ -58,7 +59,7 @@ struct Shown<'a> {
     next_step: Words,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> TaskResult<'a> {
     /// Makes the view of a task. Returns `None` if the contract no longer has the resource or the
     /// target that the task acts on.
     fn of(call: &Call<'_>, id: &'a str, told: &'a TaskView) -> Option<Self> {
@@ -87,7 +88,7 @@ fn next_step(catalogue: &Catalogue, task: &TaskView, reader: PermissionSet) -> O
         by_report = state.reported.iter().find(|(known, _)| known == reported).map(|(_, advice)| *advice);
     }
     let advice = [by_probe, by_report, Some(state.next_step)].into_iter().flatten();
-    Some(advice.map(|advice| advice.told_to(reader)).find(|told| !told.as_str().is_empty()).unwrap_or_default())
+    Some(advice.map(|advice| advice.for_reader(reader)).find(|told| !told.as_str().is_empty()).unwrap_or_default())
 }
 
 /// Returns the resources of tools that make tasks, each with the argument of the first such tool.
@@ -101,7 +102,7 @@ fn targets(catalogue: &Catalogue) -> Vec<(&'static str, &'static str)> {
     targets
 }
 
-impl Serialize for Shown<'_> {
+impl Serialize for TaskResult<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { id, told, targets, next_step } = self;
         let TaskView {

@@ -43,11 +43,11 @@ struct Known {
     applications: HashMap<String, (ApplicationRow, Arc<Application>)>,
     keys: HashMap<String, KeyRow>,
     /// The ids of rows whose revocation is pending: in force, but not stored yet.
-    owed: BTreeSet<Owed>,
+    owed: BTreeSet<PendingRevocation>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Owed {
+enum PendingRevocation {
     Application(String),
     Key(String),
 }
@@ -55,7 +55,7 @@ enum Owed {
 /// The state of a change that is in force: on the disk or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Kept {
+pub enum Durability {
     /// It is on the disk.
     Stored,
     /// It is not on the disk, for this reason. [`Registry::settle`] stores it. A restart before
@@ -209,7 +209,7 @@ impl Registry {
     /// # Errors
     /// There is no such application or permission, the name is not allowed, or the change cannot be
     /// stored.
-    pub async fn change(&self, id: &str, edit: impl FnOnce(&mut ApplicationRow)) -> Result<Kept, RegistryError> {
+    pub async fn change(&self, id: &str, edit: impl FnOnce(&mut ApplicationRow)) -> Result<Durability, RegistryError> {
         let mut known = self.known.lock().await;
         let (before, former) = known.applications.get(id).cloned().ok_or_else(|| unknown("application", id))?;
         let mut row = before.clone();
@@ -227,8 +227,8 @@ impl Registry {
         self.access.change(|directory| directory.put_application(&application));
         known.applications.insert(row.id.clone(), (row, application));
         match takes {
-            true => Ok(self.store(&mut known, Owed::Application(id.to_owned())).await),
-            false => Ok(Kept::Stored),
+            true => Ok(self.store(&mut known, PendingRevocation::Application(id.to_owned())).await),
+            false => Ok(Durability::Stored),
         }
     }
 
@@ -251,7 +251,7 @@ impl Registry {
         let mut known = self.known.lock().await;
         let key = known.key(key_id)?;
         if key.secrets.is_empty() {
-            return Err(broken(format!("the key `{key_id}` is revoked; create another for its application")));
+            return Err(registry_error(format!("the key `{key_id}` is revoked; create another for its application")));
         }
         self.add_secret(&mut known, key).await
     }
@@ -260,11 +260,11 @@ impl Registry {
     ///
     /// # Errors
     /// There is no such key.
-    pub async fn revoke_key(&self, key_id: &str) -> Result<Kept, RegistryError> {
+    pub async fn revoke_key(&self, key_id: &str) -> Result<Durability, RegistryError> {
         let mut known = self.known.lock().await;
         let key = known.key(key_id)?;
         known.put_in_force(&self.access, vec![KeyRow { secrets: Vec::new(), ..key }]);
-        Ok(self.store(&mut known, Owed::Key(key_id.to_owned())).await)
+        Ok(self.store(&mut known, PendingRevocation::Key(key_id.to_owned())).await)
     }
 
     /// Puts all keys in force as they are in the store, where they were changed without the
@@ -280,17 +280,17 @@ impl Registry {
     }
 
     /// Stores all pending revocations.
-    pub async fn settle(&self) -> Kept {
+    pub async fn settle(&self) -> Durability {
         let mut known = self.known.lock().await;
         while let Some(owed) = known.owed.first().cloned() {
-            if let Kept::Owed(why) = self.store(&mut known, owed).await {
-                return Kept::Owed(why);
+            if let Durability::Owed(why) = self.store(&mut known, owed).await {
+                return Durability::Owed(why);
             }
             if known.owed.is_empty() {
                 tracing::info!("all revocations of applications and keys are on the disk");
             }
         }
-        Kept::Stored
+        Durability::Stored
     }
 
     /// Stores pending revocations repeatedly, until it is dropped.
@@ -302,14 +302,14 @@ impl Registry {
     }
 
     /// Stores a row that is in force.
-    async fn store(&self, known: &mut Known, owed: Owed) -> Kept {
+    async fn store(&self, known: &mut Known, owed: PendingRevocation) -> Durability {
         let put = async {
             match &owed {
-                Owed::Application(id) => match known.applications.get(id) {
+                PendingRevocation::Application(id) => match known.applications.get(id) {
                     Some((row, _)) => self.store.put_application(row.clone()).await,
                     None => Ok(()),
                 },
-                Owed::Key(id) => match known.keys.get(id) {
+                PendingRevocation::Key(id) => match known.keys.get(id) {
                     Some(row) => self.store.put_key(row.clone()).await,
                     None => Ok(()),
                 },
@@ -318,7 +318,7 @@ impl Registry {
         let why = match self.clock.before(self.clock.now().plus(STORE_PATIENCE), put).await {
             Some(Ok(())) => {
                 known.owed.remove(&owed);
-                return Kept::Stored;
+                return Durability::Stored;
             }
             Some(Err(error)) => error.to_string(),
             None => format!("the store has not answered for {} s", STORE_PATIENCE.as_secs()),
@@ -326,7 +326,7 @@ impl Registry {
         if known.owed.insert(owed) {
             tracing::error!(why, "a revocation is in force, but not yet on the disk; retrying");
         }
-        Kept::Owed(why)
+        Durability::Owed(why)
     }
 
     fn check(&self, permissions: &[String]) -> Result<(), RegistryError> {
@@ -335,13 +335,13 @@ impl Registry {
             return Ok(());
         };
         let names: Vec<_> = all.iter().map(|known| format!("`{}`", known.name)).collect();
-        Err(broken(format!("there is no permission `{unknown}`; there are {}", names.join(", "))))
+        Err(registry_error(format!("there is no permission `{unknown}`; there are {}", names.join(", "))))
     }
 
     async fn add_secret(&self, known: &mut Known, mut key: KeyRow) -> Result<NewKey, RegistryError> {
         let key_id = key.id.clone();
         let secret = format!("{}{}", self.prefixes.secret, *Zeroizing::new(self.hex::<32>()?));
-        key.secrets.insert(0, self.access.secret(&key.application, &key_id, &secret).map_err(broken)?);
+        key.secrets.insert(0, self.access.secret(&key.application, &key_id, &secret).map_err(registry_error)?);
         key.secrets.truncate(LIVE_SECRETS);
         if !known.applications.contains_key(&key.application) {
             return Err(unknown("application", &key.application));
@@ -352,7 +352,7 @@ impl Registry {
     }
 
     fn hex<const N: usize>(&self) -> Result<String, RegistryError> {
-        self.random.bytes::<N>().map(|bytes| hex::encode(&bytes)).map_err(broken)
+        self.random.bytes::<N>().map(|bytes| hex::encode(&bytes)).map_err(registry_error)
     }
 }
 
@@ -419,15 +419,17 @@ pub fn open_secrets(keyring: &KeyRing, key: &KeyRow) -> Result<(), BrokenSeal> {
         .try_for_each(|secret| keyring.open(&purpose(&key.application, &key.id), &secret.sealed).map(drop))
 }
 
-fn broken(error: impl fmt::Display) -> RegistryError {
+fn registry_error(error: impl fmt::Display) -> RegistryError {
     RegistryError(error.to_string())
 }
 
 impl From<StoreError> for RegistryError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Unavailable(why) => broken(format!("nothing has changed, because it cannot be stored: {why}")),
-            other => broken(other),
+            StoreError::Unavailable(why) => {
+                registry_error(format!("nothing has changed, because it cannot be stored: {why}"))
+            }
+            other => registry_error(other),
         }
     }
 }

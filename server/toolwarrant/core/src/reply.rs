@@ -16,7 +16,7 @@ pub(super) use tool_lists::ToolLists;
 
 use bytes::Bytes;
 use serde::Serialize;
-use toolwarrant_base::bytes::{quote, quoted_len};
+use toolwarrant_base::bytes::{quote, quote_len};
 use toolwarrant_base::text::Json;
 
 /// The result of a tool: a value, or an answer that is already written.
@@ -67,7 +67,7 @@ impl Answer {
         if let Frame::Plain = frame {
             return Ok(json.into());
         }
-        let bytes = frame.around(&json.bytes, quoted_len(&json.bytes), |body| quote(&json.bytes, body));
+        let bytes = frame.around(&json.bytes, quote_len(&json.bytes), |body| quote(&json.bytes, body));
         Ok(Json { bytes, has_secret: json.has_secret }.into())
     }
 

@@ -49,7 +49,7 @@ impl Revision {
 
     /// Returns the revision to agree on with a client that offers `name` in `initialize`.
     #[must_use]
-    pub fn agreed(name: &str, served: &[Self]) -> Self {
+    pub fn negotiate(name: &str, served: &[Self]) -> Self {
         let offered = |revision: &Self| revision.features().handshake && revision.features().name == name;
         served.iter().copied().find(offered).unwrap_or(Self::FALLBACK)
     }
@@ -58,7 +58,7 @@ impl Revision {
     /// Clients name their own revision, even if another was agreed on. So a revision with a
     /// handshake that is not served gets the fallback.
     #[must_use]
-    pub fn requested(name: &str, served: &[Self]) -> Option<Self> {
+    pub fn from_request(name: &str, served: &[Self]) -> Option<Self> {
         if name == BEFORE_HTTP {
             return Some(Self::FALLBACK);
         }
@@ -93,10 +93,10 @@ mod tests {
             ("", V2025_03_26, None, V2025_03_26, None),
         ];
         for (name, agreed, requested, agreed_of_few, requested_of_few) in rows {
-            assert_eq!(Revision::agreed(name, &Revision::ALL), agreed, "{name}");
-            assert_eq!(Revision::requested(name, &Revision::ALL), requested, "{name}");
-            assert_eq!(Revision::agreed(name, &few), agreed_of_few, "{name}");
-            assert_eq!(Revision::requested(name, &few), requested_of_few, "{name}");
+            assert_eq!(Revision::negotiate(name, &Revision::ALL), agreed, "{name}");
+            assert_eq!(Revision::from_request(name, &Revision::ALL), requested, "{name}");
+            assert_eq!(Revision::negotiate(name, &few), agreed_of_few, "{name}");
+            assert_eq!(Revision::from_request(name, &few), requested_of_few, "{name}");
         }
     }
 }

@@ -38,7 +38,7 @@ pub trait DirectoryStore: Debug + Send + Sync + 'static {
     fn put_application(&self, application: ApplicationRow) -> Stored<'_, ()>;
 
     /// Returns the latest time that [`Self::see`] recorded; `None` before the first one.
-    fn seen(&self) -> Stored<'_, Option<Timestamp>>;
+    fn latest_time(&self) -> Stored<'_, Option<Timestamp>>;
 
     /// Records the time, so that the next start does not go back behind it.
     fn see(&self, now: Timestamp) -> Stored<'_, ()>;

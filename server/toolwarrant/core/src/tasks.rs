@@ -167,18 +167,18 @@ pub trait WriteCommand {
     /// Returns the name of its tool.
     fn tool(&self) -> &'static str;
     /// Returns its arguments as JSON.
-    fn arguments(&self) -> Written;
+    fn arguments(&self) -> SerializedArgs;
 }
 
 /// Typed arguments as canonical JSON, secrets included, without the idempotency key.
-pub type Written = serde_json::Result<Secret<String>>;
+pub type SerializedArgs = serde_json::Result<Secret<String>>;
 
 /// Writes typed arguments as JSON.
 ///
 /// # Errors
 /// They cannot be written as JSON.
-pub fn written(args: &impl Serialize) -> Written {
-    text::written(args).map(|(json, _)| Secret::new(json))
+pub fn serialize_args(args: &impl Serialize) -> SerializedArgs {
+    text::to_json(args).map(|(json, _)| Secret::new(json))
 }
 
 /// Parses JSON from [`written`]. Returns `None` if the contract has changed and no longer allows
@@ -191,7 +191,7 @@ pub fn read<A: Arguments>(json: &str) -> Option<A> {
 /// Plans a call of `tool` with its policy for `case`. Returns `None` if it has no such policy.
 pub fn plan<'a>(tool: &'static ToolDef, case: &str, key: Option<&'a str>, args: &impl Serialize) -> Option<Plan<'a>> {
     let (_, policy) = tool.task.as_ref()?.cases.iter().find(|(value, _)| *value == case)?;
-    Some(Plan { key, policy, arguments: written(args).ok()? })
+    Some(Plan { key, policy, arguments: serialize_args(args).ok()? })
 }
 
 /// The plan of a call that makes a task.
@@ -232,7 +232,7 @@ pub struct WriteRequest<'a> {
 impl<'a> WriteRequest<'a> {
     /// Replaces the arguments by their `fingerprint`.
     #[must_use]
-    pub fn identified(self, fingerprint: Digest) -> FreshWrite<'a> {
+    pub fn with_fingerprint(self, fingerprint: Digest) -> FreshWrite<'a> {
         let Self { application, tool, resource, target, key, policy, arguments: _, nonce, now } = self;
         let (application, resource) = (application.to_owned(), resource.to_owned());
         FreshWrite { identity: Identity { application, key, fingerprint, resource, target }, tool, policy, nonce, now }
@@ -315,7 +315,7 @@ pub enum WriteRefusal {
 }
 
 /// The result of a write that a client sees.
-pub(super) struct Shown<'a> {
+pub(super) struct WriteResult<'a> {
     pub(super) task: &'a AcceptedTask,
     pub(super) catalogue: &'a Catalogue,
     /// The tool that was called.
@@ -323,7 +323,7 @@ pub(super) struct Shown<'a> {
     pub(super) reader: PermissionSet,
 }
 
-impl Serialize for Shown<'_> {
+impl Serialize for WriteResult<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let AcceptedTask { task_id, tool, target, status, hit, matches } = self.task;
         let Self { task: _, catalogue, tool: own, reader } = *self;
@@ -334,7 +334,7 @@ impl Serialize for Shown<'_> {
             (true, true) => [phrases.same_write, poll],
             (true, false) => [phrases.other_write, Advice::NONE],
         };
-        let next = next.map(|advice| advice.told_to(reader));
+        let next = next.map(|advice| advice.for_reader(reader));
         let next: Vec<_> = next.into_iter().filter(|words| !words.as_str().is_empty()).collect();
         let next = Words::list(&next, " ");
         let mut map = serializer.serialize_map(Some(9))?;

@@ -18,12 +18,12 @@ fn what_many_threads_count_is_one_number_for_each_tool_and_outcome() {
         for _ in 0..6 {
             scope.spawn(|| {
                 for millis in 0..10 {
-                    counts.ended(first, "ok", Some(Duration::from_millis(millis)));
-                    counts.ended(second, code, Some(Duration::ZERO));
+                    counts.count_call(first, "ok", Some(Duration::from_millis(millis)));
+                    counts.count_call(second, code, Some(Duration::ZERO));
                 }
-                (0..5).for_each(|_| counts.ended(second, code, None));
-                counts.ended(second, "cancelled", None);
-                counts.ended(second, "no such outcome", None);
+                (0..5).for_each(|_| counts.count_call(second, code, None));
+                counts.count_call(second, "cancelled", None);
+                counts.count_call(second, "no such outcome", None);
                 counts.unsound.add(7);
             });
         }

@@ -103,7 +103,7 @@ struct Ledger(Mutex<Vec<PolicyDef>>);
 
 impl Tasks for Ledger {
     fn repeat<'a>(&'a self, request: WriteRequest<'a>) -> BoxFuture<'a, Result<Repeat<'a>, WriteRefusal>> {
-        Box::pin(async { Ok(Repeat::Fresh(request.identified([0; 32]))) })
+        Box::pin(async { Ok(Repeat::Fresh(request.with_fingerprint([0; 32]))) })
     }
 
     fn accept<'a>(
@@ -127,7 +127,7 @@ impl Tasks for Ledger {
 
 #[tokio::test]
 async fn a_task_is_accepted_under_the_terms_of_its_target() {
-    let access = Access::new(KeyRing::new("test", &[7; 32], Random::seeded(1)));
+    let access = Access::new(KeyRing::new("test", &[7; 32], Random::from_seed(1)));
     let window = Arc::new(Window::new(300));
     let all = Arc::new(Application::new("app", "app", PermissionSet(u64::MAX), Grants::everything(), window));
     access.change(|directory| directory.put_key("key", &all, &[access.secret("app", "key", "secret").unwrap()], None));
@@ -146,7 +146,7 @@ async fn a_task_is_accepted_under_the_terms_of_its_target() {
         let parts = AuditParts { folder: &folder, key, clock: Clock::manual(Timestamp(0)), anchor: None };
         let audit = Audit::start(parts).unwrap();
         let clock = Clock::manual(Timestamp(0));
-        let nonces = Nonces::starting(clock.clone(), []);
+        let nonces = Nonces::with_entries(clock.clone(), []);
         caller.nonce = nonces.take("key", "nonce", 0).ok().map(Arc::new);
         let pipeline = Pipeline::new(Shop(says), Arc::clone(&access), audit, tasks.clone(), nonces, clock);
         let arguments: &RawValue = serde_json::from_str("{}").unwrap();

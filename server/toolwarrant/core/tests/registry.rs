@@ -5,7 +5,7 @@ use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::access::{Credentials, Grants};
-use toolwarrant_core::registry::{Kept, KeyPrefixes, NewApplication, NewKey, Registry, RegistryError};
+use toolwarrant_core::registry::{Durability, KeyPrefixes, NewApplication, NewKey, Registry, RegistryError};
 use toolwarrant_store::testing::memory::Memory;
 
 mod contract {
@@ -70,7 +70,7 @@ async fn a_revoked_key_is_refused_at_once_and_for_ever_and_others_stay() {
     let owner = one(&registry).await;
     let (gone, kept) =
         (registry.issue_key(&owner, None).await.unwrap(), registry.issue_key(&owner, None).await.unwrap());
-    assert_eq!(registry.revoke_key(&gone.key_id).await.unwrap(), Kept::Stored);
+    assert_eq!(registry.revoke_key(&gone.key_id).await.unwrap(), Durability::Stored);
     for registry in [&registry, &open(&store).await] {
         assert_eq!([&gone, &kept].map(|key| lives(registry, key)), [false, true]);
         let refused = registry.rotate_key(&gone.key_id).await.unwrap_err().to_string();

@@ -155,7 +155,7 @@ impl Server {
         let handshake = timeout(self.limiter.limits.handshake, tls.accept(stream));
         let accepted = tokio::select! {
             _ = self.stopping.changed() => return,
-            () = connection.given_up() => return,
+            () = connection.wait_until_closed() => return,
             accepted = handshake => accepted,
         };
         match accepted.map_err(io::Error::from).flatten() {
@@ -172,7 +172,7 @@ impl Server {
     {
         let connection = &*own.connection;
         let service = service_fn(|request: Request<Incoming>| {
-            let received = connection.received_head();
+            let received = connection.mark_head_received();
             let (peer, share) = if by_proxy { self.behind_proxy(own, &request) } else { (Cow::Borrowed(own), None) };
             let answering = received.map(|()| self.responder.respond(request, peer));
             async move {
@@ -187,7 +187,7 @@ impl Server {
         let mut served = pin!(self.http.serve_connection(TokioIo::new(stream), service));
         let mut stopping = self.stopping.clone();
         let mut stop = pin!(async { stopping.changed().await });
-        let mut given_up = pin!(connection.given_up());
+        let mut given_up = pin!(connection.wait_until_closed());
         let mut head = HeadTimer::new(self.limiter.limits.head);
         let (mut wakers, mut stops) = (None::<Wakers>, false);
         poll_fn(|context| {
@@ -205,7 +205,7 @@ impl Server {
                     return Poll::Ready(());
                 }
             }
-            if let Poll::Ready(ended) = served.as_mut().poll(&mut wakers.hushed()) {
+            if let Poll::Ready(ended) = served.as_mut().poll(&mut wakers.quiet_context()) {
                 if let Err(error) = ended {
                     tracing::debug!(%error, "a connection ended early");
                 }

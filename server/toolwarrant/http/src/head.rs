@@ -8,18 +8,18 @@ use axum::http::header::{HeaderMap, HeaderValue};
 /// The headers of a request that the server uses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Head<'a> {
-    pub(crate) host: Sent<'a>,
-    pub(crate) origin: Sent<'a>,
-    pub(crate) content_type: Sent<'a>,
-    pub(crate) authorization: Sent<'a>,
-    pub(crate) api_key: Sent<'a>,
-    pub(crate) api_secret: Sent<'a>,
-    pub(crate) request_id: Sent<'a>,
+    pub(crate) host: HeaderCount<'a>,
+    pub(crate) origin: HeaderCount<'a>,
+    pub(crate) content_type: HeaderCount<'a>,
+    pub(crate) authorization: HeaderCount<'a>,
+    pub(crate) api_key: HeaderCount<'a>,
+    pub(crate) api_secret: HeaderCount<'a>,
+    pub(crate) request_id: HeaderCount<'a>,
 }
 
 /// The number of times that a header was sent, with its first value.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) enum Sent<'a> {
+pub(crate) enum HeaderCount<'a> {
     #[default]
     Never,
     Once(&'a HeaderValue),
@@ -43,15 +43,15 @@ impl<'a> From<&'a HeaderMap> for Head<'a> {
                 _ => continue,
             };
             *sent = match *sent {
-                Sent::Never => Sent::Once(value),
-                Sent::Once(first) | Sent::Repeatedly(first) => Sent::Repeatedly(first),
+                HeaderCount::Never => HeaderCount::Once(value),
+                HeaderCount::Once(first) | HeaderCount::Repeatedly(first) => HeaderCount::Repeatedly(first),
             };
         }
         head
     }
 }
 
-impl<'a> Sent<'a> {
+impl<'a> HeaderCount<'a> {
     /// Returns the value of a header that may occur once. The outer `None` means that it occurs
     /// more than once, which is ambiguous.
     pub(crate) fn at_most_once(self) -> Option<Option<&'a HeaderValue>> {

@@ -6,9 +6,9 @@
 //! passes each request to its transport. No other crate of the server uses axum or hyper. Start at
 //! `Endpoint::answer`.
 
+pub mod callback;
 mod context;
 mod credentials;
-pub mod echo;
 pub mod edge;
 mod endpoint;
 mod head;

@@ -56,7 +56,7 @@ pub(super) async fn serve<H: Handlers>(
             }
             response
         }
-        Err(Refusal { failure, allowed }) => {
+        Err(SignedRefusal { failure, allowed }) => {
             let mut response = refuse(&failure, &request_id);
             challenge::<H>(&mut response, SCHEME);
             let headers = response.headers_mut();
@@ -88,12 +88,12 @@ struct Success {
 }
 
 /// A refusal, with the methods that the path takes if another one was used.
-struct Refusal {
+struct SignedRefusal {
     failure: Failure,
     allowed: Option<String>,
 }
 
-impl From<Failure> for Refusal {
+impl From<Failure> for SignedRefusal {
     fn from(failure: Failure) -> Self {
         Self { failure, allowed: None }
     }
@@ -106,7 +106,7 @@ async fn answer<H: Handlers>(
     routes: &Routes,
     received: Received<'_>,
     body: impl HttpBody<Data = Bytes> + Unpin,
-) -> Result<Success, Refusal> {
+) -> Result<Success, SignedRefusal> {
     let Received { head, peer: _, request_id: _ } = received;
     let matched = routes.find(head.method.as_str(), head.uri.path());
     let reads = match &matched {
@@ -117,19 +117,19 @@ async fn answer<H: Handlers>(
     let outcome = carry_out(context, routes, received, &sent, &caller, matched).await;
     context.pipeline.keep_nonce(&caller, reads).await?;
     outcome.map_err(|refusal| match *refusal.failure.def() == *H::CATALOGUE.roles.unauthenticated {
-        true => ended::<H>(sent.canonical).into(),
+        true => ended_key_failure::<H>(sent.canonical).into(),
         false => refusal,
     })
 }
 
 /// Makes the refusal of a request whose signature was valid when it arrived.
-fn ended<H: Handlers>(canonical: String) -> Failure {
+fn ended_key_failure<H: Handlers>(canonical: String) -> Failure {
     let what = "the secret that signed this has ended meanwhile: sign with a live one.";
     Failure::exactly(H::CATALOGUE.roles.unauthenticated, what).with("canonical_request", canonical)
 }
 
 /// The parts of a signed request that the handling needs in addition to its head.
-struct Sent<'a> {
+struct SignedBody<'a> {
     idempotency_key: &'a str,
     body: Bytes,
     canonical: String,
@@ -140,9 +140,10 @@ async fn authenticate<'a, H: Handlers>(
     Received { head, peer, request_id: _ }: Received<'a>,
     body: impl HttpBody<Data = Bytes> + Unpin,
     reads: bool,
-) -> Result<(Caller, Sent<'a>), Failure> {
-    let refused =
-        |what: Words, canonical: Option<&str>| context.pipeline.unsigned(what).with("canonical_request", canonical);
+) -> Result<(Caller, SignedBody<'a>), Failure> {
+    let refused = |what: Words, canonical: Option<&str>| {
+        context.pipeline.refuse_signature(what).with("canonical_request", canonical)
+    };
     let signed = match SignedHeaders::read(&head.headers) {
         Ok(signed) => signed,
         Err(what) => {
@@ -171,7 +172,7 @@ async fn authenticate<'a, H: Handlers>(
     let canonical = canonical.canonical();
     let shown = SignedRequest { key_id, timestamp: timestamp.0, nonce, canonical: &canonical, signature: &signature };
     match context.pipeline.verify(&shown, reads) {
-        Ok(caller) => Ok((caller, Sent { idempotency_key, body, canonical })),
+        Ok(caller) => Ok((caller, SignedBody { idempotency_key, body, canonical })),
         Err(failure) if *failure.def() == *roles.unauthenticated => {
             context.strike(peer).await;
             Err(failure.with("canonical_request", canonical))
@@ -184,14 +185,14 @@ async fn carry_out<H: Handlers>(
     context: &Context<H>,
     routes: &Routes,
     Received { head, peer, request_id }: Received<'_>,
-    Sent { idempotency_key, body, canonical: _ }: &Sent<'_>,
+    SignedBody { idempotency_key, body, canonical: _ }: &SignedBody<'_>,
     caller: &Caller,
     matched: Matched<'_>,
-) -> Result<Success, Refusal> {
+) -> Result<Success, SignedRefusal> {
     let (pipeline, roles) = (&context.pipeline, &H::CATALOGUE.roles);
     let admitted = pipeline.charge_budget(caller, None, 1).inspect_err(|failure| {
         if let Matched::Route(route, _) = &matched {
-            pipeline.refused(caller, route.tool.name, request_id, failure);
+            pipeline.record_refusal(caller, route.tool.name, request_id, failure);
         }
     })?;
     let (route, values) = match matched {
@@ -199,7 +200,7 @@ async fn carry_out<H: Handlers>(
         Matched::OtherMethod(methods) => {
             let what = words!["this path does not take ", Echo::of(head.method.as_str()), ": see the header Allow."];
             let failure = Failure::exactly(roles.method_not_allowed, what);
-            return Err(Refusal { failure, allowed: Some(methods.join(", ")) });
+            return Err(SignedRefusal { failure, allowed: Some(methods.join(", ")) });
         }
         Matched::Nothing => {
             let what = "nothing is served at this path: /v1/openapi.json has those that are.";

@@ -143,7 +143,7 @@ pub(crate) fn is_plain(path: &Path) -> bool {
 /// Compares the digest at the end of a file with the digest of all bytes before it.
 fn check_digest(file: &mut File) -> io::Result<()> {
     let damaged = || invalid("it is not a backup, or it is damaged or truncated".to_owned());
-    let end = ending(&Sha256::digest(b""))?.len() as u64;
+    let end = trailer(&Sha256::digest(b""))?.len() as u64;
     let length = file.metadata()?.len().checked_sub(end).ok_or_else(damaged)?;
     let mut digesting = Digesting { inner: io::sink(), digest: Sha256::new() };
     file.rewind()?;
@@ -151,11 +151,11 @@ fn check_digest(file: &mut File) -> io::Result<()> {
     let mut found = Vec::new();
     file.seek(SeekFrom::Start(length))?;
     file.take(end + 1).read_to_end(&mut found)?;
-    if found == ending(&digesting.digest.finalize())? { Ok(()) } else { Err(damaged()) }
+    if found == trailer(&digesting.digest.finalize())? { Ok(()) } else { Err(damaged()) }
 }
 
 /// Returns the last bytes of an archive, from the entry of the digest on.
-fn ending(digest: &[u8]) -> io::Result<Vec<u8>> {
+fn trailer(digest: &[u8]) -> io::Result<Vec<u8>> {
     let mut end = Builder::new(Vec::new());
     append_digest(&mut end, digest)?;
     end.into_inner()

@@ -264,7 +264,7 @@ impl CommandLine<'_> {
         let mut command = file::set(command, &values);
         let matches = command.get_matches_mut();
         if asked.checks {
-            let flags = file::shown(&command, &matches, &values);
+            let flags = file::describe_flags(&command, &matches, &values);
             let mut sound = Map::from_iter([("sound".to_owned(), true.into())]);
             sound.insert("file".to_owned(), config.path().map(|path| path.display().to_string()).into());
             sound.insert("flags".to_owned(), flags.into());

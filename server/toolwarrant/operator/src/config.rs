@@ -58,7 +58,7 @@ pub enum ConfigError {
         why: String,
     },
     /// The file has mistakes.
-    #[error("{}", listed(path, mistakes))]
+    #[error("{}", list_mistakes(path, mistakes))]
     Mistakes {
         /// The file.
         path: PathBuf,
@@ -250,7 +250,7 @@ fn without_value(text: &str, at: usize) -> String {
     }
 }
 
-fn listed(path: &Path, mistakes: &[ConfigMistake]) -> String {
+fn list_mistakes(path: &Path, mistakes: &[ConfigMistake]) -> String {
     let all: Vec<_> = mistakes.iter().map(|mistake| &*mistake.rendered).collect();
     let count = mistakes.len();
     format!("{} has {count} mistake{}\n\n{}", path.display(), if count == 1 { "" } else { "s" }, all.join("\n\n"))
@@ -284,7 +284,7 @@ mod tests {
         Config::parse(Path::new("/etc/shop.toml"), text).unwrap()
     }
 
-    fn said<T: fmt::Debug>(read: Result<T, ConfigError>) -> Vec<(usize, usize, String)> {
+    fn mistakes_of<T: fmt::Debug>(read: Result<T, ConfigError>) -> Vec<(usize, usize, String)> {
         match read.unwrap_err() {
             ConfigError::Mistakes { mistakes, .. } => {
                 mistakes.into_iter().map(|mistake| (mistake.line, mistake.column, mistake.message)).collect()
@@ -300,7 +300,7 @@ mod tests {
         assert!(limits.name.is_none() && *limits.calls.get_ref() == 7);
         let mut found = file.findings();
         found.add(limits.calls.span(), "too few", None);
-        assert_eq!(said(found.finish()), [(2, 11, "too few".to_owned())]);
+        assert_eq!(mistakes_of(found.finish()), [(2, 11, "too few".to_owned())]);
         assert!(file.table::<Limits>("others").unwrap().is_none());
         assert!(Config::default().table::<Limits>("limits").unwrap().is_none());
         assert_eq!(file.beside(Path::new("keys/a")), Path::new("/etc/keys/a"));
@@ -316,12 +316,12 @@ mod tests {
             (3, 1, "unknown key `cals`".to_owned()),
             (4, 1, "unknown key `x`".to_owned()),
         ];
-        assert_eq!(said(file.table::<Limits>("limits")), expected);
+        assert_eq!(mistakes_of(file.table::<Limits>("limits")), expected);
         let file = config("limits = 3");
-        assert_eq!(said(file.table::<Limits>("limits")).len(), 1);
+        assert_eq!(mistakes_of(file.table::<Limits>("limits")).len(), 1);
         let mut found = file.findings();
         assert!(file.entries::<Limits>("limits", &mut found).is_empty());
-        assert_eq!(said(found.finish()), [(1, 10, "`limits` is not a table".to_owned())]);
+        assert_eq!(mistakes_of(found.finish()), [(1, 10, "`limits` is not a table".to_owned())]);
     }
 
     #[test]
@@ -330,6 +330,6 @@ mod tests {
         let mut found = file.findings();
         let read: Vec<(_, Limits)> = file.entries("limits", &mut found);
         assert_eq!(read.iter().map(|(name, _)| name.get_ref().as_str()).collect::<Vec<_>>(), ["a"]);
-        assert_eq!(said(found.finish()).iter().map(|(line, _, _)| *line).collect::<Vec<_>>(), [4, 6]);
+        assert_eq!(mistakes_of(found.finish()).iter().map(|(line, _, _)| *line).collect::<Vec<_>>(), [4, 6]);
     }
 }

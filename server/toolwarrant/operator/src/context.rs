@@ -162,7 +162,7 @@ impl OpenedData {
         let master_key = folder.master_key(random)?;
         let keyring = KeyRing::new(&names.salt, &master_key, random.clone());
         let database = Arc::new(Sqlite::open(open_options(&folder.database()?, folder, catalogue))?);
-        let clock = database.seen().await?.map_or_else(Clock::system, Clock::since);
+        let clock = database.latest_time().await?.map_or_else(Clock::system, Clock::since);
         let (directory, keys) = (database.clone(), keyring.clone());
         let registry = Registry::open(directory, catalogue, names.keys, keys, clock.clone(), random.clone()).await?;
         Ok(Self { registry, keyring, database, clock })

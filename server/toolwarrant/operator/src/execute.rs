@@ -15,7 +15,7 @@ use crate::backup;
 use crate::command::{ClockCommand, OperatorCommand};
 use crate::context::OperatorContext;
 use crate::doctor;
-use answer::{Answer, answer, refused};
+use answer::{Answer, answer, refusal};
 
 /// Carries out `command`. The answer is an object or a list of objects.
 ///
@@ -34,13 +34,13 @@ pub async fn execute(context: &OperatorContext, command: OperatorCommand) -> Ans
             audit::flush(context).await;
             backup::take(context, file).await
         }
-        OperatorCommand::Restore { .. } => Err(refused("a server uses the data folder; stop it first".to_owned())),
+        OperatorCommand::Restore { .. } => Err(refusal("a server uses the data folder; stop it first".to_owned())),
         OperatorCommand::Clock(ClockCommand::Accept) => {
-            Err(refused("stop the server first: it continues from its own time".to_owned()))
+            Err(refusal("stop the server first: it continues from its own time".to_owned()))
         }
         OperatorCommand::Own { command, patience: _ } => match &context.own {
-            Some(run) => run(command).await.map_err(refused),
-            None => Err(refused("the service has no commands of its own".to_owned())),
+            Some(run) => run(command).await.map_err(refusal),
+            None => Err(refusal("the service has no commands of its own".to_owned())),
         },
         OperatorCommand::Doctor => {
             audit::flush(context).await;

@@ -78,7 +78,7 @@ impl AuditKeeper {
                 first
             }
         };
-        let sealed = audit.handle().sealed();
+        let sealed = audit.handle().seals();
         Ok((audit, Self { sealed, store, folder: folder.to_owned(), options, clock, anchor }))
     }
 

@@ -190,11 +190,11 @@ fn task_metrics(page: &mut Page<'_>, engine: &Engine) {
     page.counters("ledger_entries_total", "Entries in the ledger.", "kind", counts.entries());
     let help = "Time by which the task that is due first is late.";
     page.gauge("engine_lag_seconds", help, engine.lag().as_secs_f64());
-    page.gauge("held_polls", "Calls that wait for the end of a task.", engine.held());
+    page.gauge("held_polls", "Calls that wait for the end of a task.", engine.poll_count());
 }
 
 async fn store_metrics(page: &mut Page<'_>, database: &Sqlite, program: &str) {
-    let (written, waiting) = database.written();
+    let (written, waiting) = database.write_stats();
     page.counter("store_commits_total", "Committed transactions.", written.commits.get());
     page.counter("store_writes_total", "Requests in these transactions.", written.requests.get());
     page.counter("store_commit_failures_total", "Failed transactions.", written.failures.get());

@@ -19,7 +19,7 @@ use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::Clock;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
-use toolwarrant_core::registry::Kept;
+use toolwarrant_core::registry::Durability;
 use toolwarrant_core::store::DirectoryStore;
 
 /// The parts of a service that commands use.
@@ -109,8 +109,8 @@ impl Offline<'_> {
         // A running server would retry to store the change; this process ends, so it must report
         // the failure.
         match context.registry.settle().await {
-            Kept::Stored => Ok(answer),
-            Kept::Owed(why) => Err(OperatorError::Refused(why)),
+            Durability::Stored => Ok(answer),
+            Durability::Owed(why) => Err(OperatorError::Refused(why)),
         }
     }
 }

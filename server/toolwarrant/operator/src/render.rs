@@ -5,14 +5,14 @@
 
 use serde_json::{Map, Value};
 use std::fmt::Write;
-use toolwarrant_base::text::{cleaned, deceives};
+use toolwarrant_base::text::{clean, deceives};
 
 /// Returns the answer as JSON, with a line end. Characters that a terminal interprets, or that a
 /// reader cannot see, are escaped.
 #[must_use]
 pub fn json(answer: &Value) -> String {
     let text = format!("{answer:#}\n");
-    written_out(&text, |c, out| {
+    write_out(&text, |c, out| {
         for unit in c.encode_utf16(&mut [0; 2]) {
             let _ = write!(out, "\\u{unit:04x}");
         }
@@ -23,10 +23,10 @@ pub fn json(answer: &Value) -> String {
 /// see, are written out.
 #[must_use]
 pub fn plain(text: &str) -> String {
-    written_out(text, |c, out| out.extend(c.escape_unicode()))
+    write_out(text, |c, out| out.extend(c.escape_unicode()))
 }
 
-fn written_out(text: &str, write: fn(char, &mut String)) -> String {
+fn write_out(text: &str, write: fn(char, &mut String)) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
         if c != '\n' && deceives(c) {
             write(c, &mut out)
@@ -91,7 +91,7 @@ fn lines(members: &Map<String, Value>) -> String {
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
-        Value::String(text) => cleaned(text).into_owned(),
+        Value::String(text) => clean(text).into_owned(),
         Value::Array(items) if items.is_empty() => "none".to_owned(),
         Value::Array(items) => items.iter().map(cell).collect::<Vec<_>>().join(", "),
         // An object of flags is shown as the names of those that are set.
@@ -100,7 +100,7 @@ fn cell(value: &Value) -> String {
                 members.iter().filter(|(_, value)| **value == true).map(|(name, _)| name.as_str()).collect();
             if set.is_empty() { "none".to_owned() } else { set.join(", ") }
         }
-        other => cleaned(&other.to_string()).into_owned(),
+        other => clean(&other.to_string()).into_owned(),
     }
 }
 

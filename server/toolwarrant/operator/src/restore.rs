@@ -187,7 +187,7 @@ fn answer(
     let RestoredData { applications, mut keys, ended } = data;
     keys.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
     let name = |id: &str| applications.iter().find(|row| row.id == id).map_or("", |row| &*row.name);
-    let keys: Vec<_> = keys.iter().map(|key| KeyAnswer::restored(key, name(&key.application), now)).collect();
+    let keys: Vec<_> = keys.iter().map(|key| KeyAnswer::from_backup(key, name(&key.application), now)).collect();
     let program = names.program;
     let next_step = format!(
         "all keys are off. First revoke the keys that must not return with `{program} key revoke KEY`, above all those that were revoked \

@@ -131,7 +131,7 @@ impl HttpClient {
         request: Request<impl Into<Bytes>>,
         limits: HttpLimits,
     ) -> Result<Response<Bytes>, HttpFailure> {
-        let request = prepared(request);
+        let request = prepare(request);
         match &self.way {
             Way::Direct(road) => exchange(&road.kept, request, limits).await,
             Way::ByProxy(road) => exchange(&road.kept, request, limits).await,
@@ -151,7 +151,7 @@ impl HttpClient {
         limits: HttpLimits,
         may_leave: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Result<Response<Bytes>, HttpFailure> {
-        let (request, gate) = (prepared(request), Arc::new(Gate::new(may_leave)));
+        let (request, gate) = (prepare(request), Arc::new(Gate::new(may_leave)));
         let done = match &self.way {
             Way::Direct(road) => exchange(&road.single(&gate), request, limits).await,
             Way::ByProxy(road) => exchange(&road.single(&gate), request, limits).await,
@@ -204,7 +204,7 @@ fn builder() -> Builder {
     Client::builder(TokioExecutor::new())
 }
 
-fn prepared(request: Request<impl Into<Bytes>>) -> Request<Full<Bytes>> {
+fn prepare(request: Request<impl Into<Bytes>>) -> Request<Full<Bytes>> {
     let mut request = request.map(|body| Full::new(body.into()));
     request.headers_mut().entry(USER_AGENT).or_insert(NAME);
     request

@@ -53,7 +53,7 @@ impl Server {
         Self { url, connections, requests, _tasks: tasks }
     }
 
-    fn seen(&self) -> (usize, usize) {
+    fn counts(&self) -> (usize, usize) {
         (self.connections.load(SeqCst), self.requests.load(SeqCst))
     }
 }
@@ -91,7 +91,7 @@ fn post(url: &Url) -> Request<&'static str> {
 }
 
 /// Returns a client that trusts these authorities, whatever the system says, and uses no proxy.
-fn encrypted(roots: RootCertStore) -> HttpClient {
+fn tls_client(roots: RootCertStore) -> HttpClient {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().expect("versions");
     let mut tcp = HttpConnector::new();
@@ -124,7 +124,7 @@ async fn a_request_that_may_have_left_is_never_reported_unsent_and_none_is_sent_
         };
         assert!(text.contains(expected) && !text.contains("hunter2"), "{acts:?}: {text}");
         assert!(!nothing_left, "{acts:?}");
-        assert_eq!(server.seen(), (1, 1), "{acts:?}");
+        assert_eq!(server.counts(), (1, 1), "{acts:?}");
     }
 }
 
@@ -151,7 +151,7 @@ async fn a_request_that_never_left_is_reported_as_such() {
             let _ = stream.read_to_end(&mut hello).await;
             String::from_utf8_lossy(&hello).into_owned()
         });
-        let client = encrypted(RootCertStore::empty());
+        let client = tls_client(RootCertStore::empty());
         let failure = client.exchange_once(post(&url), limits, || true).await.expect_err("no answer");
         assert!(matches!(failure, HttpFailure::Unreachable(_)) && failure.nothing_left(), "{failure}");
         assert!(!server.await.expect("a server").contains("hunter2"));
@@ -196,11 +196,11 @@ async fn the_gate_stands_behind_the_handshake_and_an_untrusted_server_gets_nothi
     });
     let mut roots = RootCertStore::empty();
     roots.add(issued.cert.der().clone()).expect("a root");
-    let trusting = encrypted(roots);
+    let trusting = tls_client(roots);
     let stranger = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let mut roots = RootCertStore::empty();
     roots.add(stranger.cert.der().clone()).expect("a root");
-    let untrusted = encrypted(roots).exchange_once(post(&url), LIMITS, || true).await.expect_err("no answer");
+    let untrusted = tls_client(roots).exchange_once(post(&url), LIMITS, || true).await.expect_err("no answer");
     assert!(matches!(untrusted, HttpFailure::Certificate(_)) && untrusted.nothing_left(), "{untrusted}");
     for (may_leave, expected) in [(false, Err(HttpFailure::TooLate)), (true, Ok(StatusCode::OK))] {
         let answer = trusting.exchange_once(post(&url), LIMITS, move || may_leave).await;
@@ -244,10 +244,10 @@ async fn a_kept_connection_is_used_again_and_a_lost_request_is_not_sent_again() 
     for _ in 0..2 {
         client.exchange(post(&server.url), LIMITS).await.expect("an answer");
     }
-    assert_eq!(server.seen(), (1, 2));
+    assert_eq!(server.counts(), (1, 2));
     let failure = client.exchange(post(&server.url), LIMITS).await.expect_err("no answer");
     assert!(matches!(failure, HttpFailure::Lost(_)) && !failure.nothing_left(), "{failure}");
-    assert_eq!(server.seen(), (1, 3));
+    assert_eq!(server.counts(), (1, 3));
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Carries out the commands of a client: says to them what the contract says, and prints what comes of them.
+//! Carries out the commands of a client: says to them what the contract says, and prints what comes
+//! of them.
 
 use anyhow::{Context, Result};
 use std::io::{IsTerminal, Write};
@@ -7,7 +8,8 @@ use toolwarrant_client::{Called, ClientCommand, ClientError, ClientNames, ToolSh
 use toolwarrant_core::catalogue::{Catalogue, HttpDef, ToolDef};
 use toolwarrant_operator::render;
 
-/// The exit code of a call that was refused and that a repeat can help: `EX_TEMPFAIL` of sysexits.h.
+/// The exit code of a call that was refused and that a repeat can help: `EX_TEMPFAIL` of
+/// sysexits.h.
 const TRY_AGAIN: u8 = 75;
 
 /// Carries one command out.

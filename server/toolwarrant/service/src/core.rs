@@ -1,7 +1,7 @@
-//! The core of a server, over an opened data folder: audit, engine, nonces and pipeline. The program and the servers of tests compose
-//! it here.
+//! The core of a server, over an opened data folder: audit, engine, nonces and pipeline. The
+//! program and the servers of tests compose it here.
 
-use crate::service::required;
+use crate::service::require_executor;
 use anyhow::{Context, Result};
 use std::sync::Arc;
 use toolwarrant_base::random::Random;
@@ -39,7 +39,8 @@ impl<H: Handlers> Core<H> {
     /// Starts the audit, and reads what is in flight.
     ///
     /// # Errors
-    /// The trail cannot be written, the store cannot be read, or there is no executor for the tasks of the contract.
+    /// The trail cannot be written, the store cannot be read, or there is no executor for the tasks
+    /// of the contract.
     pub(crate) async fn compose<D: Store>(parts: CoreParts<'_, H, D>) -> Result<Self> {
         let CoreParts { handlers, executor, folder, data, random, audit, max_in_flight } = parts;
         let OpenedData { registry, keyring, database, clock } = data;
@@ -49,15 +50,15 @@ impl<H: Handlers> Core<H> {
             audit.with_context(|| format!("cannot write to {}; --{DATA} names another folder", trail.display()))?;
         let engine = Engine::start(Parts {
             store: database.clone(),
-            executor: required(executor, H::CATALOGUE)?,
+            executor: require_executor(executor, H::CATALOGUE)?,
             keyring: keyring.clone(),
             clock: clock.clone(),
             random,
             max_in_flight,
         });
         let engine = engine.await.context("cannot read the tasks in flight")?;
-        let kept = engine.kept_nonces().await.context("cannot read the nonces of signed requests")?;
-        let nonces = Nonces::starting(clock.clone(), kept).since(database.restored_at());
+        let kept = engine.load_nonces().await.context("cannot read the nonces of signed requests")?;
+        let nonces = Nonces::with_entries(clock.clone(), kept).since(database.restored_at());
         let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), nonces, clock.clone());
         Ok(Self { pipeline, engine, keeper })
     }

@@ -1,7 +1,8 @@
 //! SIGHUP: what was renewed on the disk is read or opened anew, and the program serves on.
 //!
-//! Where the signal is ignored at the start, as under `nohup`, it stays ignored. Where it came because the terminal is gone, the program
-//! stops as for SIGTERM: nobody could stop it with Ctrl-C any more.
+//! Where the signal is ignored at the start, as under `nohup`, it stays ignored. Where it came
+//! because the terminal is gone, the program stops as for SIGTERM: nobody could stop it with Ctrl-C
+//! any more.
 
 use std::fs;
 use std::future::pending;
@@ -67,7 +68,8 @@ fn has_terminal() -> bool {
     io::stdout().is_terminal() || io::stderr().is_terminal()
 }
 
-/// Whether this process began with SIGHUP ignored. Only Linux tells without unsafe code; elsewhere it counts as not ignored.
+/// Whether this process began with SIGHUP ignored. Only Linux tells without unsafe code; elsewhere
+/// it counts as not ignored.
 fn is_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -30,7 +30,8 @@ impl Listening {
     /// Listens, for the monitor first.
     ///
     /// # Errors
-    /// An option is wrong, or an address cannot be listened on. The message names the flag that helps.
+    /// An option is wrong, or an address cannot be listened on. The message names the flag that
+    /// helps.
     pub(crate) async fn open(options: ServeOptions, names: &Arc<Names>) -> Result<Self> {
         let ServeOptions {
             listen,

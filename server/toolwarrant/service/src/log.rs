@@ -1,4 +1,5 @@
-//! What the program says: its log and its complaints on standard error, the rest on standard output. Nothing here waits for either.
+//! What the program says: its log and its complaints on standard error, the rest on standard
+//! output. Nothing here waits for either.
 
 use crate::outlet::Outlet;
 use anyhow::{Context, Result};
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
-use toolwarrant_base::text::cleaned;
+use toolwarrant_base::text::clean;
 use toolwarrant_core::counts::LOST_LINES;
 use toolwarrant_operator::cli::{LogFormat, LogOptions};
 
@@ -64,7 +65,8 @@ impl Drop for Streams {
     }
 }
 
-/// Logs how many lines were lost since it last did. Of the highest level, because lines of each level may be among them.
+/// Logs how many lines were lost since it last did. Of the highest level, because lines of each
+/// level may be among them.
 fn report_lost() {
     static REPORTED: AtomicU64 = AtomicU64::new(0);
     let lost = LOST_LINES.get();
@@ -77,5 +79,5 @@ fn report_lost() {
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string);
     let what = panic.payload_as_str().unwrap_or("without a word");
-    tracing::error!(thread = thread::current().name(), place, what = &*cleaned(what), "panicked");
+    tracing::error!(thread = thread::current().name(), place, what = &*clean(what), "panicked");
 }

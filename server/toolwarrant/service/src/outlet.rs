@@ -1,13 +1,14 @@
 //! Writes to a stream that may be stuck, and never waits for it.
 //!
-//! A pipe that nobody reads, a stopped terminal and a full disk take nothing. What is put into an [`Outlet`] waits in memory, up to a
-//! bound, while a thread of its own writes. What does not fit and what cannot be written is lost, and counted in [`LOST_LINES`].
+//! A pipe that nobody reads, a stopped terminal and a full disk take nothing. What is put into an
+//! [`Outlet`] waits in memory, up to a bound, while a thread of its own writes. What does not fit
+//! and what cannot be written is lost, and counted in [`LOST_LINES`].
 
 use std::io::{self, ErrorKind, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
-use toolwarrant_base::unpoisoned;
+use toolwarrant_base::ignore_poison;
 use toolwarrant_core::counts::LOST_LINES;
 
 /// What may wait, in bytes. As much again may be on its way.
@@ -81,13 +82,13 @@ impl Write for &Outlet {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        unpoisoned(self.queue.lock())
+        ignore_poison(self.queue.lock())
     }
 
     fn write_to(&self, mut stream: impl Write, wrote: impl Fn()) {
         loop {
             let idle = |queue: &mut Queue| queue.waiting.is_empty();
-            let mut queue = unpoisoned(self.changed.wait_while(self.lock(), idle));
+            let mut queue = ignore_poison(self.changed.wait_while(self.lock(), idle));
             let lines = std::mem::take(&mut queue.waiting);
             queue.is_writing = true;
             drop(queue);

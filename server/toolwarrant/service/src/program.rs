@@ -25,7 +25,8 @@ use toolwarrant_operator::{
     Check, Config, ConfigError, ConfigTable, Names, NoCommands, OperatorCommand, OwnCommand, maintain, render,
 };
 
-/// The program of a service. `F` is the type of the flags that the service adds, `C` that of its commands.
+/// The program of a service. `F` is the type of the flags that the service adds, `C` that of its
+/// commands.
 pub struct Program<F = NoFlags, C = NoCommands> {
     identity: Identity,
     about: &'static str,
@@ -35,18 +36,18 @@ pub struct Program<F = NoFlags, C = NoCommands> {
 }
 
 impl Program {
-    /// A program with the [usual names](Names::of). `name` consists of lower-case letters, digits and hyphens. `about` is one sentence
-    /// about the service.
+    /// A program with the [usual names](Names::of). `name` consists of lower-case letters, digits
+    /// and hyphens. `about` is one sentence about the service.
     #[must_use]
     pub fn new(name: &'static str, version: &'static str, about: &'static str) -> Self {
-        Self::named(Names::of(name, version), about)
+        Self::with_names(Names::of(name, version), about)
     }
 }
 
 impl<F: Flags> Program<F> {
     /// A program with other names, or with flags of its own.
     #[must_use]
-    pub fn named(names: Names, about: &'static str) -> Self {
+    pub fn with_names(names: Names, about: &'static str) -> Self {
         let usage = "Without a command it serves. The other commands are for the operator, and work whether a server runs or not.";
         Self {
             identity: Identity { names, demo: Demo::default(), checks: Vec::new() },
@@ -59,7 +60,8 @@ impl<F: Flags> Program<F> {
 }
 
 impl<F: Flags, C: OwnCommand> Program<F, C> {
-    /// Adds commands, which the help shows after those for resources. [`Service::commands`] carries them out.
+    /// Adds commands, which the help shows after those for resources. [`Service::commands`] carries
+    /// them out.
     #[must_use]
     pub fn commands<D: OwnCommand>(self) -> Program<F, D> {
         let Self { identity, about, usage, tables, added: PhantomData } = self;
@@ -79,7 +81,8 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         self
     }
 
-    /// Sets the call that the first start prints as a command to paste. Without it, the command lists the tools.
+    /// Sets the call that the first start prints as a command to paste. Without it, the command
+    /// lists the tools.
     #[must_use]
     pub fn try_first(mut self, tool: &'static str, arguments: Value) -> Self {
         self.identity.demo.first_call = Some((tool, arguments));
@@ -100,8 +103,8 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         self
     }
 
-    /// Reads the command line, then serves or carries out one command. `compose` makes the service. It is called at most once, and only
-    /// if the command needs the service.
+    /// Reads the command line, then serves or carries out one command. `compose` makes the service.
+    /// It is called at most once, and only if the command needs the service.
     pub fn run<H: Handlers>(self, compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>) -> ExitCode {
         let Self { about, usage, tables, .. } = &self;
         let line = CommandLine { names: &self.identity.names, catalogue: H::CATALOGUE, about, usage, tables };
@@ -123,12 +126,12 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
                 self.serve(serve, &data, (flags, config), compose, &streams).map(|()| ExitCode::SUCCESS)
             }
             Invocation::Explain { outcome: Ok(answer), json } => {
-                print(&written(&answer, json)).map(|()| ExitCode::SUCCESS)
+                print(&render_answer(&answer, json)).map(|()| ExitCode::SUCCESS)
             }
             Invocation::Explain { outcome: Err(ConfigError::Mistakes { path, mistakes }), json: true } => {
                 let path = path.display().to_string();
                 let answer = json!({"sound": false, "file": path, "mistakes": mistakes});
-                print(&written(&answer, true)).map(|()| ExitCode::FAILURE)
+                print(&render_answer(&answer, true)).map(|()| ExitCode::FAILURE)
             }
             Invocation::Explain { outcome: Err(error), json: _ } => Err(error.into()),
             Invocation::Connect(command) => {
@@ -152,7 +155,8 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         })
     }
 
-    /// Carries out one command and prints the answer. The exit code is a failure also if a fault is found.
+    /// Carries out one command and prints the answer. The exit code is a failure also if a fault is
+    /// found.
     fn operate<H: Handlers>(
         self,
         command: OperatorCommand,
@@ -174,12 +178,13 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             parts: Box::new(parts),
         };
         let answer = runtime.block_on(offline.run(data, command)).map_err(|error| anyhow!(error.to_string()))?;
-        print(&written(&answer, json))?;
+        print(&render_answer(&answer, json))?;
         let faulty = answer["healthy"] == false || answer["sound"] == false;
         Ok(if faulty { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
-    /// Serves until a signal arrives. Then it finishes requests in flight, unless a second signal arrives.
+    /// Serves until a signal arrives. Then it finishes requests in flight, unless a second signal
+    /// arrives.
     fn serve<H: Handlers>(
         self,
         serve: ServeOptions,
@@ -230,11 +235,12 @@ fn forbid_dumps() {
 const NO_RUNTIME: &str = "cannot start the async runtime";
 
 /// The answer of a command, as it is printed.
-fn written(answer: &Value, json: bool) -> String {
+fn render_answer(answer: &Value, json: bool) -> String {
     if json { render::json(answer) } else { render::text(answer) }
 }
 
-/// Prints the answer of a command, whose reader may take its time. That the reader has gone is no error.
+/// Prints the answer of a command, whose reader may take its time. That the reader has gone is no
+/// error.
 ///
 /// # Errors
 /// The answer is lost, as on a full disk. It may be a secret that is shown once.

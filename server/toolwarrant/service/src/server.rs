@@ -19,7 +19,7 @@ use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::pipeline::Handlers;
-use toolwarrant_core::registry::Kept;
+use toolwarrant_core::registry::Durability;
 use toolwarrant_http::Endpoint;
 use toolwarrant_http::edge::{self, ConnectionLimiter, Responder, Tls};
 use toolwarrant_http::monitor::Monitor;
@@ -96,7 +96,8 @@ impl Server {
         let parts = CoreParts { handlers, executor, folder: &folder, data, random, audit: keeping, max_in_flight };
         let Core { pipeline, engine, keeper } = Core::compose(parts).await?;
         let OpenedData { registry, keyring: _, database, clock } = opened;
-        // What is printed into a file or a pipe may be collected and kept, which is no place for secrets.
+        // What is printed into a file or a pipe may be collected and kept, which is no place for
+        // secrets.
         let prints_keys = wanted || io::stdout().is_terminal();
         let keys = if prints_keys { demo.keys(&registry, H::CATALOGUE).await? } else { Vec::new() };
         let first_steps =
@@ -147,7 +148,8 @@ impl Server {
         self.url.trim_end_matches('/')
     }
 
-    /// The line of JSON that the server prints at start for programs. `listens` is the address that it is bound to.
+    /// The line of JSON that the server prints at start for programs. `listens` is the address that
+    /// it is bound to.
     pub(crate) fn greeting(&self) -> String {
         let keys = self.keys.iter().map(DemoKey::json).collect::<Vec<_>>();
         let monitor = self.monitor.as_ref().map(|(monitor, _)| format!("http://{}", monitor.address()));
@@ -184,8 +186,9 @@ impl Server {
         out
     }
 
-    /// Answers requests and drives tasks until `stop`. Then it answers held polls and requests in flight, waits for running effects,
-    /// and flushes the audit. Tasks that are still in flight continue at the next start.
+    /// Answers requests and drives tasks until `stop`. Then it answers held polls and requests in
+    /// flight, waits for running effects, and flushes the audit. Tasks that are still in flight
+    /// continue at the next start.
     ///
     /// # Errors
     /// Something was taken away from an application or a key that could not be stored.
@@ -238,7 +241,7 @@ impl Server {
         for work in beside {
             work.stop().await;
         }
-        if let Kept::Owed(why) = context.registry.settle().await {
+        if let Durability::Owed(why) = context.registry.settle().await {
             bail!(
                 "what was taken away is not on the disk ({why}), and is back after the next start: take it away again"
             );
@@ -276,16 +279,18 @@ fn renewals(tls: Option<Arc<Tls>>, audit: AuditHandle) -> Vec<Renewal> {
     certificates.into_iter().chain([Renewal { what: "audit trail", renew: Box::new(reopen) }]).collect()
 }
 
-/// How long the work beside a server may take to stop: twice what the store waits for another program that holds the database.
+/// How long the work beside a server may take to stop: twice what the store waits for another
+/// program that holds the database.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The same for the engine, which itself waits 10 s for effects in progress.
 const ENGINE_PATIENCE: Duration = Duration::from_secs(15);
 
-/// Stores what was taken away and is not on the disk: until `stopped` each second, then until all of it is stored.
+/// Stores what was taken away and is not on the disk: until `stopped` each second, then until all
+/// of it is stored.
 async fn settle(context: Arc<OperatorContext>, stopped: BoxFuture<'static, ()>) {
     until(stopped, context.registry.settle_on()).await;
-    while let Kept::Owed(_) = context.registry.settle().await {
+    while let Durability::Owed(_) = context.registry.settle().await {
         tokio::time::sleep(SETTLE_PAUSE).await;
     }
 }

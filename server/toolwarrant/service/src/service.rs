@@ -21,7 +21,8 @@ pub struct Setup<'a, F> {
     pub flags: F,
     /// The configuration, with the tables that [`Program::table`](crate::Program::table) declares.
     pub config: Config,
-    /// The data folder. The service may keep files there, under names that do not begin with the name of a file of the framework.
+    /// The data folder. The service may keep files there, under names that do not begin with the
+    /// name of a file of the framework.
     pub folder: &'a DataFolder,
     /// The clock.
     pub clock: Clock,
@@ -29,7 +30,8 @@ pub struct Setup<'a, F> {
     pub random: Random,
 }
 
-/// The parts of a service. `C` is the type of the commands that it carries out beside those of every service.
+/// The parts of a service. `C` is the type of the commands that it carries out beside those of
+/// every service.
 pub struct Service<H, C = NoCommands> {
     pub(crate) handlers: H,
     pub(crate) executor: Option<Arc<dyn Executor>>,
@@ -43,7 +45,8 @@ pub struct Service<H, C = NoCommands> {
 }
 
 impl<H: Handlers> Service<H> {
-    /// A service without tasks. `handlers` is the generated `Contract` around the type that implements it.
+    /// A service without tasks. `handlers` is the generated `Contract` around the type that
+    /// implements it.
     pub fn new(handlers: H) -> Self {
         let commands = PhantomData;
         Self {
@@ -67,14 +70,15 @@ impl<H, C> Service<H, C> {
         Self { executor: Some(executor), ..self }
     }
 
-    /// Adds the inventory, which lists what tools act on for the operator. Without it the operator cannot list them, and can assign
-    /// ids that do not exist.
+    /// Adds the inventory, which lists what tools act on for the operator. Without it the operator
+    /// cannot list them, and can assign ids that do not exist.
     #[must_use]
     pub fn inventory(self, inventory: Arc<dyn Inventory>) -> Self {
         Self { inventory: Some(inventory), ..self }
     }
 
-    /// Adds who carries out the commands that [`Program::commands`](crate::Program::commands) declares.
+    /// Adds who carries out the commands that [`Program::commands`](crate::Program::commands)
+    /// declares.
     #[must_use]
     pub fn commands<D: OwnCommand>(self, commands: Arc<dyn Commands<D>>) -> Service<H, D> {
         let Self { handlers, executor, inventory, own: _, upstreams, background, serves, hint, commands: PhantomData } =
@@ -89,8 +93,9 @@ impl<H, C> Service<H, C> {
         Self { upstreams: Some(upstreams), ..self }
     }
 
-    /// Adds work that runs from before the first request until the last has been answered and running effects have ended; beside an
-    /// operator's command, where no server runs. It is dropped then, wherever it stands. A panic in it is logged and ends nothing else.
+    /// Adds work that runs from before the first request until the last has been answered and
+    /// running effects have ended; beside an operator's command, where no server runs. It is
+    /// dropped then, wherever it stands. A panic in it is logged and ends nothing else.
     #[must_use]
     pub fn background(mut self, work: impl Future<Output = ()> + Send + 'static) -> Self {
         self.background.push(Box::pin(work));
@@ -111,15 +116,18 @@ impl<H, C> Service<H, C> {
 }
 
 /// The executor of a service. Only a contract without tasks can do without one.
-pub(crate) fn required(executor: Option<Arc<dyn Executor>>, catalogue: &Catalogue) -> Result<Arc<dyn Executor>> {
+pub(crate) fn require_executor(
+    executor: Option<Arc<dyn Executor>>,
+    catalogue: &Catalogue,
+) -> Result<Arc<dyn Executor>> {
     if let (None, Some(tool)) = (&executor, catalogue.tools.iter().find(|tool| tool.task.is_some())) {
         bail!("the tool `{}` makes tasks, and the service has no executor: `Service::executor` sets it", tool.name);
     }
     Ok(executor.unwrap_or_else(|| Arc::new(NoTasks)))
 }
 
-/// The executor of a service without tasks, for tasks that an earlier version left. It sends nothing: each ends as `failed` or as
-/// `timeout`.
+/// The executor of a service without tasks, for tasks that an earlier version left. It sends
+/// nothing: each ends as `failed` or as `timeout`.
 struct NoTasks;
 
 const NO_EXECUTOR: &str = "this service has no executor";

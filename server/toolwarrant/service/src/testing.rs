@@ -1,4 +1,5 @@
-//! A server for tests that runs in the process of the test. It has a free port, a clock that the test moves, and a store in memory.
+//! A server for tests that runs in the process of the test. It has a free port, a clock that the
+//! test moves, and a store in memory.
 
 use crate::core::{Core, CoreParts};
 use crate::service::{Service, Setup};
@@ -87,7 +88,8 @@ impl Tenant {
     }
 }
 
-/// Starts a server for `tenants`, with its data in `folder`. Returns the server and the keys of each tenant.
+/// Starts a server for `tenants`, with its data in `folder`. Returns the server and the keys of
+/// each tenant.
 ///
 /// # Panics
 /// There is no free port, or the folder cannot be used.
@@ -117,13 +119,14 @@ pub async fn serve_by<H: Handlers, C>(
         config: Config::default(),
         folder: &folder,
         clock: clock.clone(),
-        random: Random::seeded(3),
+        random: Random::from_seed(3),
     };
     let Service { handlers, executor, background, .. } = compose(setup);
-    let (database, random) = (Arc::new(Memory::default()), Random::seeded(1));
+    let (database, random) = (Arc::new(Memory::default()), Random::from_seed(1));
     let keyring = KeyRing::new(&names.salt, &[7; 32], random.clone());
     let directory = (database.clone(), keyring.clone(), clock.clone());
-    let registry = Registry::open(directory.0, H::CATALOGUE, names.keys, directory.1, directory.2, Random::seeded(2));
+    let registry =
+        Registry::open(directory.0, H::CATALOGUE, names.keys, directory.1, directory.2, Random::from_seed(2));
     let data = OpenedData { registry: registry.await.expect("an empty store"), keyring, database, clock };
     let (audit, max_in_flight) = (AuditOptions::default(), TASKS_MAX);
     let parts = CoreParts { handlers, executor, folder: &folder, data: &data, random, audit, max_in_flight };

@@ -1,4 +1,5 @@
-//! Keeps the time of a server: records it for the next start, and tells when the machine's clock was set.
+//! Keeps the time of a server: records it for the next start, and tells when the machine's clock
+//! was set.
 
 use std::sync::Arc;
 use std::time::Duration;

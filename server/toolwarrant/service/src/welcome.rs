@@ -1,4 +1,5 @@
-//! What a service prints at start. The first start creates demo applications, and prints their keys with commands to paste.
+//! What a service prints at start. The first start creates demo applications, and prints their keys
+//! with commands to paste.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -36,8 +37,8 @@ impl DemoKey {
 }
 
 impl Demo {
-    /// Creates the demo applications, each with a key, at the first start. If an earlier first start was interrupted, creates what is
-    /// missing.
+    /// Creates the demo applications, each with a key, at the first start. If an earlier first
+    /// start was interrupted, creates what is missing.
     pub(crate) async fn keys(&self, registry: &Registry, catalogue: &Catalogue) -> Result<Vec<DemoKey>> {
         let mut keys = Vec::new();
         let first = registry.is_empty().await;
@@ -62,7 +63,8 @@ impl Demo {
         Ok(keys)
     }
 
-    /// The commands that make an application and a key for it, as they can be pasted. `folder` is the data folder.
+    /// The commands that make an application and a key for it, as they can be pasted. `folder` is
+    /// the data folder.
     pub(crate) fn first_steps(&self, program: &str, catalogue: &Catalogue, folder: &Path) -> String {
         let (name, permissions) = self.applications.first().copied().unwrap_or(("NAME", &["PERMISSION"]));
         let permissions =
@@ -70,7 +72,7 @@ impl Demo {
         let assign = catalogue.resources.iter().map(|resource| format!("{} assign {name} --{ALL}", resource.name));
         let create = [format!("app create {name}{permissions}")];
         let commands = create.into_iter().chain(assign).chain([format!("key create {name}")]);
-        let folder = quoted(&folder.display().to_string());
+        let folder = shell_quote(&folder.display().to_string());
         let lines = commands.map(|command| format!("  {program} {command} --{DATA} {folder}\n")).collect::<String>();
         format!(
             "There is no application. These commands make one that sees everything, and show the secret of its key this once:\n\n\
@@ -124,7 +126,7 @@ impl Demo {
 }
 
 /// A word as a shell reads it.
-fn quoted(word: &str) -> String {
+fn shell_quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }

@@ -31,7 +31,7 @@ fn canonical((fields, body): &Fields) -> String {
 }
 
 /// Returns a text with one octet changed.
-fn damaged(text: &str, at: usize, octet: char) -> String {
+fn damage(text: &str, at: usize, octet: char) -> String {
     text.char_indices().map(|(here, c)| if here == at { octet } else { c }).collect()
 }
 
@@ -80,7 +80,7 @@ proptest! {
     #[test]
     fn a_header_with_another_octet_is_no_signature(signature: [u8; 32], at in 0..64_usize, octet in "[A-Fg-z +]|[^0-9a-f]") {
         let octet = octet.chars().next().unwrap();
-        prop_assert_eq!(read_header(&damaged(&header(&signature), at, octet)), None);
+        prop_assert_eq!(read_header(&damage(&header(&signature), at, octet)), None);
     }
 
     #[test]

@@ -44,8 +44,8 @@ use toolwarrant_audit::Anchor;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::store::{ApplicationRow, AuditStore, DirectoryStore, KeyRow, Stored};
 use toolwarrant_tasks::store::{
-    Acceptance, Advance, Advanced, DuplicateOf, Identity, LedgerRow, Mark, NewTask, OpenTask, Record, TaskFilter,
-    TaskStore, TimelineEvent,
+    Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,
+    TaskFilter, TaskStore, TimelineEvent,
 };
 use toolwarrant_tasks::task::TaskId;
 use writer::Writer;
@@ -82,7 +82,7 @@ impl Sqlite {
         let mut connections = open::connect(path, former_resource, 0)?;
         let owner = open::take_over(path, &mut connections.writer)?;
         open::load_target_locks(&connections.writer)?;
-        Self::connected(path, Box::new(lock), connections, Some(owner))
+        Self::connect(path, Box::new(lock), connections, Some(owner))
     }
 
     /// Opens a database of the latest layout without changing it. The store accepts no tasks.
@@ -91,10 +91,10 @@ impl Sqlite {
     /// The database has a newer or older layout, or cannot be opened.
     pub fn open_as_it_is(options: OpenOptions<'_, impl Send + Sync + 'static>) -> Result<Self, DatabaseError> {
         let OpenOptions { path, former_resource, lock } = options;
-        Self::connected(path, Box::new(lock), open::connect(path, former_resource, open::LAYOUT)?, None)
+        Self::connect(path, Box::new(lock), open::connect(path, former_resource, open::LAYOUT)?, None)
     }
 
-    fn connected(
+    fn connect(
         path: &Path,
         lock: Box<dyn Send + Sync>,
         connections: Connections,
@@ -130,8 +130,8 @@ impl Sqlite {
 
     /// Returns the counters, and the number of waiting writes.
     #[must_use]
-    pub fn written(&self) -> (&WriteCounts, usize) {
-        (&self.writer.counts, self.writer.waiting())
+    pub fn write_stats(&self) -> (&WriteCounts, usize) {
+        (&self.writer.counts, self.writer.queue_length())
     }
 }
 
@@ -193,7 +193,7 @@ impl TaskStore for Sqlite {
         })
     }
 
-    fn mark(&self, marks: Vec<Mark>) -> Stored<'_, ()> {
+    fn mark(&self, marks: Vec<DeduplicationKey>) -> Stored<'_, ()> {
         self.writer.write(move |db| tasks::mark(db, &marks))
     }
 
@@ -221,8 +221,8 @@ impl DirectoryStore for Sqlite {
         self.readers.read(directory::directory)
     }
 
-    fn seen(&self) -> Stored<'_, Option<Timestamp>> {
-        self.readers.read(directory::seen)
+    fn latest_time(&self) -> Stored<'_, Option<Timestamp>> {
+        self.readers.read(directory::latest_time)
     }
 
     fn see(&self, now: Timestamp) -> Stored<'_, ()> {

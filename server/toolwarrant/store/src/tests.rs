@@ -1,17 +1,17 @@
 //! The requirements on every store, tested on each of them.
 
+mod deduplication_keys;
 mod directory;
 mod lists;
-mod marks;
 mod races;
 
 use super::rules::tests::{each_broken_rule_names_its_task, what_goes_its_way_breaks_no_rule};
 use super::sqlite::{OpenOptions, Sqlite};
 use super::testing::memory::Memory;
 use super::*;
+use deduplication_keys::*;
 use directory::*;
 use lists::*;
-use marks::*;
 use races::*;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::store::{ApplicationRow, KeyRow, SecretRow, StoreError};
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
-    Acceptance, Advance, Advanced, DuplicateOf, Identity, LedgerRow, Mark, OpenTask, Record, TaskFilter,
+    Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, OpenTask, Record, TaskFilter,
 };
 use toolwarrant_tasks::task::{Phase, Readings, Status, Task, TaskId, TaskPolicy, UpstreamAnswer};
 
@@ -40,7 +40,7 @@ macro_rules! every_store {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $case() {
                 let folder = tempfile::tempdir().unwrap();
-                super::$case(Arc::new(Sqlite::open(opening(&folder.path().join("store.db"))).unwrap())).await;
+                super::$case(Arc::new(Sqlite::open(open_options(&folder.path().join("store.db"))).unwrap())).await;
             })*
         }
     };
@@ -211,7 +211,7 @@ async fn a_task_with_a_used_id_is_refused_without_a_change(store: Arc<dyn Store>
 async fn a_step_from_another_version_or_of_an_unknown_task_is_fenced(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     let step = |version| {
-        let mut task = Task::accepted(policy(), AT);
+        let mut task = Task::new(policy(), AT);
         task.phase = Phase::Sending;
         Advance { id: id(1), version, task, entries: vec![Entry::Charge], what: "sending".to_owned(), at: AT }
     };
@@ -255,7 +255,7 @@ async fn a_task_is_kept_as_it_was_written(store: Arc<dyn Store>) {
         target: "t".to_owned(),
         created_at: AT,
         version: 0,
-        task: Task::accepted(policy(), AT),
+        task: Task::new(policy(), AT),
         sealed: Some(b"sealed 1".to_vec()),
         refunded_at: None,
     };
@@ -268,7 +268,7 @@ async fn a_task_is_kept_as_it_was_written(store: Arc<dyn Store>) {
         operation: Some(String::new()),
         outcome: Some((UpstreamAnswer::None, Timestamp(AT.0 + 1))),
         settled: Readings { absent: 1, unreadable: 2, not_absent: 3 },
-        hindrance: Some("nothing can be checked: it has no \"eyes\"".to_owned()),
+        obstacle: Some("nothing can be checked: it has no \"eyes\"".to_owned()),
         ..record.task
     };
     let (what, task) = ("polling".to_owned(), record.task.clone());
@@ -349,7 +349,7 @@ async fn a_duplicate_ledger_entry_stops_the_whole_step(store: Arc<dyn Store>) {
 }
 
 /// Returns options to open a database at that path, without a lock.
-pub(super) fn opening(path: &Path) -> OpenOptions<'_, ()> {
+pub(super) fn open_options(path: &Path) -> OpenOptions<'_, ()> {
     OpenOptions { path, former_resource: "printer", lock: () }
 }
 

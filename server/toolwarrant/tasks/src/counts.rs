@@ -26,14 +26,14 @@ const BOOKED: [Entry; 3] = [Entry::Charge, Entry::ReverseCharge, Entry::Refund];
 
 impl EngineCounts {
     /// Counts a step that was stored.
-    pub fn stepped(&self, step: &Advance) {
+    pub fn count_step(&self, step: &Advance) {
         let ended = Status::ALL.iter().zip(&self.ended).filter(|(status, _)| step.task.status() == Some(**status));
         let booked = BOOKED.iter().zip(&self.booked).filter(|(entry, _)| step.entries.contains(entry));
         ended.map(|(_, count)| count).chain(booked.map(|(_, count)| count)).for_each(|count| count.add(1));
     }
 
     /// Counts a send by its outcome.
-    pub fn sent(&self, sent: &Sent) {
+    pub fn count_send(&self, sent: &Sent) {
         let [not_sent, ok, error, pending, no_answer] = &self.sent;
         let count = match sent {
             Sent::NotSent(_) => not_sent,

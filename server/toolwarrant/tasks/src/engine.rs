@@ -12,8 +12,8 @@ use super::executor::Executor;
 use super::polls::Polls;
 use super::task::TaskId;
 use crate::counts::EngineCounts;
-use crate::store::{self, DuplicateOf, Mark, NewTask, OpenTask, Record, TaskStore};
-use due::{DueList, RETRY, State, Wake};
+use crate::store::{self, DeduplicationKey, DuplicateOf, NewTask, OpenTask, Record, TaskStore};
+use due::{DueList, Progress, RETRY, Wake};
 use in_flight::InFlightIndex;
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ use toolwarrant_base::clock::Clock;
 use toolwarrant_base::keyring::{Digest, KeyRing};
 use toolwarrant_base::random::Random;
 use toolwarrant_base::text::Secret;
-use toolwarrant_base::{BoxFuture, unpoisoned};
+use toolwarrant_base::{BoxFuture, ignore_poison};
 use toolwarrant_core::nonces::UsedNonce;
 use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_core::tasks::{
@@ -86,7 +86,7 @@ impl Engine {
                 let hash = engine.index.of(identity);
                 engine.index.add(hash);
                 let wake_at = wake_at.unwrap_or(now).clamp(now, now.plus(FOUND_WITHIN));
-                engine.due.add(*id, wake_at, Wake { hash, state: State::Unknown });
+                engine.due.add(*id, wake_at, Wake { hash, state: Progress::Unknown });
             }
             last = page.last().map(|task| task.id);
             if last.is_none() {
@@ -99,7 +99,7 @@ impl Engine {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn kept_nonces(&self) -> Result<Vec<Box<[u8]>>, StoreError> {
+    pub async fn load_nonces(&self) -> Result<Vec<Box<[u8]>>, StoreError> {
         let mut kept: Vec<Box<[u8]>> = Vec::new();
         loop {
             let page = self.parts.store.marks(NONCES, kept.last().cloned(), PAGE).await?;
@@ -130,8 +130,8 @@ impl Engine {
 
     /// Returns the number of held polls.
     #[must_use]
-    pub fn held(&self) -> usize {
-        self.polls.held()
+    pub fn poll_count(&self) -> usize {
+        self.polls.count()
     }
 
     /// Releases all held polls and does not hold any from now on.
@@ -141,11 +141,11 @@ impl Engine {
 
     async fn find<'a>(&self, request: WriteRequest<'a>) -> Result<Repeat<'a>, StoreError> {
         let fingerprint = self.parts.keyring.mac(&["call", request.tool, request.arguments.expose()]);
-        let write = request.identified(fingerprint);
+        let write = request.with_fingerprint(fingerprint);
         if !self.index.is_free(self.index.of(&write.identity))
             && let Some(hit) = self.parts.store.repeat(write.identity.clone()).await?
         {
-            return Ok(Repeat::Hit(repeated(hit, &fingerprint)));
+            return Ok(Repeat::Hit(answer_repeat(hit, &fingerprint)));
         }
         Ok(Repeat::Fresh(write))
     }
@@ -158,12 +158,12 @@ impl Engine {
         let Parts { store, executor: _, keyring, clock: _, random, max_in_flight } = &self.parts;
         let (hash, fingerprint, target) = (self.index.of(&identity), identity.fingerprint, identity.target.clone());
         let Some(reservation) = self.index.reserve(hash, *max_in_flight) else { return Err(WriteRefusal::Full) };
-        let id = TaskId::new(at, random.bytes().map_err(broken)?);
+        let id = TaskId::new(at, random.bytes().map_err(internal_refusal)?);
         let new = NewTask {
             id,
             identity,
             tool: tool.to_owned(),
-            sealed: keyring.seal(&id.to_string(), command.expose()).map_err(broken)?,
+            sealed: keyring.seal(&id.to_string(), command.expose()).map_err(internal_refusal)?,
             policy: (&policy).into(),
             at,
             marks: nonce.map(mark).into_iter().collect(),
@@ -175,23 +175,23 @@ impl Engine {
                 Ok(store::Acceptance::Fresh { wake_at }) => {
                     reservation.keep();
                     counts.accepted.add(1);
-                    due.add(id, wake_at, Wake { hash, state: State::Left(0) });
+                    due.add(id, wake_at, Wake { hash, state: Progress::Left(0) });
                 }
                 // The task may have been stored although the store reported a failure.
                 Err(_) => {
                     reservation.keep();
-                    due.add(id, at.plus(RETRY), Wake { hash, state: State::Unknown });
+                    due.add(id, at.plus(RETRY), Wake { hash, state: Progress::Unknown });
                 }
                 Ok(_) => {}
             }
             accepted
         };
-        match self.begin(accepting).await.map_err(broken)?.map_err(not_stored)? {
+        match self.begin(accepting).await.map_err(internal_refusal)?.map_err(not_stored)? {
             store::Acceptance::Fresh { .. } => {
                 let (task_id, tool, status) = (id.to_string(), tool.to_owned(), TaskStatus::Dispatched);
                 Ok(AcceptedTask { task_id, tool, target, status, hit: false, matches: true })
             }
-            store::Acceptance::Hit(hit) => Ok(repeated(hit, &fingerprint)),
+            store::Acceptance::Hit(hit) => Ok(answer_repeat(hit, &fingerprint)),
             store::Acceptance::Busy { id, application: _, deadline_at } => {
                 let retry_after_seconds = deadline_at.seconds_from(at).clamp(1, BUSY_RETRY_SECONDS);
                 Err(WriteRefusal::Busy { task_id: id.to_string(), retry_after_seconds })
@@ -202,13 +202,13 @@ impl Engine {
     /// Starts `work`, which continues even if its caller no longer waits for it.
     fn begin<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> oneshot::Receiver<T> {
         let (tell, told) = oneshot::channel();
-        let mut accepting = unpoisoned(self.accepting.lock());
+        let mut accepting = ignore_poison(self.accepting.lock());
         while accepting.try_join_next().is_some() {}
         accepting.spawn(async move { drop(tell.send(work.await)) });
         told
     }
 
-    async fn told(&self, poll: Poll<'_>) -> Result<TaskView, TaskReadError> {
+    async fn answer_poll(&self, poll: Poll<'_>) -> Result<TaskView, TaskReadError> {
         let id = TaskId::parse(poll.id).ok_or(TaskReadError::NotFound)?;
         let mut record = self.visible(id, poll).await?;
         if record.task.status().is_none()
@@ -222,7 +222,7 @@ impl Engine {
             }
         }
         let in_flight = record.task.status().is_none();
-        let after = in_flight.then(|| self.polls.answered(&poll.caller.key_id, id, poll.interval));
+        let after = in_flight.then(|| self.polls.record_answer(&poll.caller.key_id, id, poll.interval));
         Ok(tell(record, after))
     }
 
@@ -250,7 +250,7 @@ impl Tasks for Engine {
     }
 
     fn poll<'a>(&'a self, poll: Poll<'a>) -> BoxFuture<'a, Result<TaskView, TaskReadError>> {
-        Box::pin(self.told(poll))
+        Box::pin(self.answer_poll(poll))
     }
 
     fn keep_nonce<'a>(&'a self, nonce: &'a UsedNonce) -> Stored<'a, ()> {
@@ -261,11 +261,11 @@ impl Tasks for Engine {
 /// The name space of nonces among the deduplication keys.
 const NONCES: &str = "nonce";
 
-fn mark(nonce: &UsedNonce) -> Mark {
-    Mark { space: NONCES, key: nonce.entry.clone(), until: nonce.until }
+fn mark(nonce: &UsedNonce) -> DeduplicationKey {
+    DeduplicationKey { space: NONCES, key: nonce.entry.clone(), until: nonce.until }
 }
 
-fn repeated(hit: DuplicateOf, asked: &Digest) -> AcceptedTask {
+fn answer_repeat(hit: DuplicateOf, asked: &Digest) -> AcceptedTask {
     let DuplicateOf { id, tool, target, fingerprint } = hit;
     let status = TaskStatus::Dispatched;
     AcceptedTask { task_id: id.to_string(), tool, target, status, hit: true, matches: fingerprint == *asked }
@@ -293,11 +293,11 @@ fn tell(record: Record, poll_after_seconds: Option<u64>) -> TaskView {
 fn not_stored(error: StoreError) -> WriteRefusal {
     match error {
         StoreError::Unavailable(_) => WriteRefusal::Unavailable,
-        StoreError::Conflict(_) | StoreError::Corrupt(_) => broken(error),
+        StoreError::Conflict(_) | StoreError::Corrupt(_) => internal_refusal(error),
     }
 }
 
-fn broken(error: impl fmt::Display) -> WriteRefusal {
+fn internal_refusal(error: impl fmt::Display) -> WriteRefusal {
     WriteRefusal::Broken(error.to_string())
 }
 

@@ -126,7 +126,7 @@ pub struct Facts {
     /// The upstream can be asked for the outcome of a request, by the id of its task.
     pub looks_up: bool,
     /// The directions that the probe can prove.
-    pub means: Means,
+    pub provability: Provability,
     /// The reason why no request will ever reach the target again, as a sentence fragment; set when
     /// no upstream serves it any more.
     pub gone: Option<&'static str>,
@@ -134,7 +134,7 @@ pub struct Facts {
 
 /// The directions that the probe of a write can prove on its target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Means {
+pub enum Provability {
     /// Both the presence and the absence of the effect.
     #[default]
     Both,
@@ -174,7 +174,7 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: &dyn Fn() -> Facts)
         }
         (Phase::Baseline, Event::Baseline(None)) => match facts() {
             // The reading may have found out that no reading is possible.
-            known @ (Facts { means: Means::Nothing(_), .. } | Facts { gone: Some(_), .. }) => {
+            known @ (Facts { provability: Provability::Nothing(_), .. } | Facts { gone: Some(_), .. }) => {
                 step.ready(now, &|| known)
             }
             _ => step.wait(now.plus(INTERVAL)),
@@ -185,19 +185,19 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: &dyn Fn() -> Facts)
             step.wait(until.max(now))
         }
         (Phase::Sending, Event::Due) => step.recover(now, facts),
-        (Phase::Sending, Event::Sent(sent) | Event::LookedUp(Some(Some(sent)))) => step.sent(sent, now, facts),
+        (Phase::Sending, Event::Sent(sent) | Event::LookedUp(Some(Some(sent)))) => step.on_sent(sent, now, facts),
         // The look-up comes after the last moment at which the send could arrive. A request that is
         // unknown now never arrived.
-        (Phase::Sending, Event::LookedUp(Some(None))) => step.sent(Sent::NotSent("".into()), now, facts),
+        (Phase::Sending, Event::LookedUp(Some(None))) => step.on_sent(Sent::NotSent("".into()), now, facts),
         (Phase::Sending, Event::LookedUp(None)) => step.ask_again(now, facts),
         (Phase::Polling, Event::LookedUp(Some(Some(sent @ (Sent::Ok | Sent::Err(_) | Sent::NoAnswer(_)))))) => {
-            step.sent(sent, now, facts)
+            step.on_sent(sent, now, facts)
         }
         // The upstream has accepted the request once. No later answer makes it unsent.
         (Phase::Polling, Event::LookedUp(_)) => step.poll(now, facts),
         (Phase::Polling, Event::Due | Event::Found) => step.perform(Effect::LookUp),
         (Phase::Verifying, Event::Due | Event::Found) => step.verify(now, facts),
-        (Phase::Verifying, Event::Probed(reading, begun)) => step.probed(reading, begun, now, facts),
+        (Phase::Verifying, Event::Probed(reading, begun)) => step.on_reading(reading, begun, now, facts),
         (_, Event::Baseline(_) | Event::Sent(_) | Event::LookedUp(_) | Event::Probed(..)) => step,
     }
 }
@@ -206,11 +206,11 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: &dyn Fn() -> Facts)
 /// `now`, and other writes may have reached its target since. No reading can prove anything, so the
 /// task ends as `timeout` and its target cools down.
 #[must_use]
-pub fn abandoned(task: Task, now: Timestamp) -> Step {
+pub fn abandon(task: Task, now: Timestamp) -> Step {
     let outcome = task.outcome.or(Some((UpstreamAnswer::None, now)));
     let last_send_at = task.last_send_at.max(Some(now));
     let task = Task { left: true, unanswered: true, last_send_at, outcome, ..task };
-    Step { task, entries: Vec::new(), effect: None }.done(Status::Timeout, now)
+    Step { task, entries: Vec::new(), effect: None }.end(Status::Timeout, now)
 }
 
 /// Limits every time in a task to the latest possible value, in case the clock was set back between
@@ -242,8 +242,8 @@ impl Step {
         let Task { policy, baseline, left, .. } = &self.task;
         let compares = policy.probe.as_ref().is_some_and(|probe| probe.baseline) && baseline.is_none() && !left;
         match facts() {
-            Facts { gone: Some(why), .. } => self.hindered(why.to_owned()).unsent(now, facts),
-            Facts { means: Means::Both | Means::Presence | Means::Absence, .. } if compares => {
+            Facts { gone: Some(why), .. } => self.note_obstacle(why.to_owned()).unsent(now, facts),
+            Facts { provability: Provability::Both | Provability::Presence | Provability::Absence, .. } if compares => {
                 if now >= self.last_useful_send() {
                     return self.unsent(now, facts);
                 }
@@ -280,18 +280,18 @@ impl Step {
                 step.task.last_send_at = Some(not_after);
                 step.perform(Effect::Send(not_after))
             }
-            Facts { .. } => self.answered(UpstreamAnswer::None, now, facts),
+            Facts { .. } => self.on_answer(UpstreamAnswer::None, now, facts),
         }
     }
 
     fn ask_again(self, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         if now >= self.task.deadline_at {
-            return self.answered(UpstreamAnswer::None, now, facts);
+            return self.on_answer(UpstreamAnswer::None, now, facts);
         }
         self.again(now)
     }
 
-    fn sent(mut self, sent: Sent, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
+    fn on_sent(mut self, sent: Sent, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         match sent {
             Sent::NotSent(_) => self.not_sent(now, facts),
             Sent::Pending(operation) => {
@@ -299,9 +299,9 @@ impl Step {
                 self.task.operation = Some(operation);
                 self.poll(now, facts)
             }
-            Sent::Ok => self.answered(UpstreamAnswer::Ok, now, facts),
-            Sent::Err(_) => self.answered(UpstreamAnswer::Err, now, facts),
-            Sent::NoAnswer(_) => self.answered(UpstreamAnswer::None, now, facts),
+            Sent::Ok => self.on_answer(UpstreamAnswer::Ok, now, facts),
+            Sent::Err(_) => self.on_answer(UpstreamAnswer::Err, now, facts),
+            Sent::NoAnswer(_) => self.on_answer(UpstreamAnswer::None, now, facts),
         }
     }
 
@@ -309,7 +309,7 @@ impl Step {
         self.enter(Phase::Polling).ask_again(now, facts)
     }
 
-    fn answered(mut self, upstream: UpstreamAnswer, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
+    fn on_answer(mut self, upstream: UpstreamAnswer, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         self.task.left = true;
         self.task.outcome = Some((upstream, now));
         self.task.unanswered |= upstream == UpstreamAnswer::None;
@@ -327,21 +327,21 @@ impl Step {
 
     /// Reads the target. If no reading can prove anything, decides without one.
     fn verify(self, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
-        match self.means(facts) {
-            Some(Means::Both | Means::Presence | Means::Absence) => self.perform(Effect::Probe),
-            Some(Means::Nothing(why)) => self.unverifiable(Some(why), now),
+        match self.provability(facts) {
+            Some(Provability::Both | Provability::Presence | Provability::Absence) => self.perform(Effect::Probe),
+            Some(Provability::Nothing(why)) => self.unverifiable(Some(why), now),
             None => self.unverifiable(None, now),
         }
     }
 
     /// Returns the directions that the probe can prove for this send; `None` if there is no probe.
-    fn means(&self, facts: &dyn Fn() -> Facts) -> Option<Means> {
+    fn provability(&self, facts: &dyn Fn() -> Facts) -> Option<Provability> {
         let probe = self.task.policy.probe.as_ref()?;
         let uncompared = probe.baseline && self.task.baseline.is_none();
-        Some(match facts().means {
-            Means::Both if uncompared => Means::Presence,
-            Means::Absence if uncompared => Means::Nothing(NOT_COMPARED),
-            means => means,
+        Some(match facts().provability {
+            Provability::Both if uncompared => Provability::Presence,
+            Provability::Absence if uncompared => Provability::Nothing(NOT_COMPARED),
+            provability => provability,
         })
     }
 
@@ -352,12 +352,12 @@ impl Step {
         let Task { outcome, unanswered, deadline_at, .. } = self.task;
         if let Some(why) = why {
             self.task.reading = None;
-            self = self.hindered(format!("nothing can be checked: {why}"));
+            self = self.note_obstacle(format!("nothing can be checked: {why}"));
         }
         match outcome.map(|(upstream, _)| upstream) {
-            Some(UpstreamAnswer::Ok) => self.done(Status::SuccessUnverified, now),
-            Some(UpstreamAnswer::Err) if !unanswered => self.done(Status::Failed, now),
-            _ if now >= deadline_at => self.done(Status::Timeout, now),
+            Some(UpstreamAnswer::Ok) => self.end(Status::SuccessUnverified, now),
+            Some(UpstreamAnswer::Err) if !unanswered => self.end(Status::Failed, now),
+            _ if now >= deadline_at => self.end(Status::Timeout, now),
             _ => self.wait(deadline_at),
         }
     }
@@ -370,16 +370,20 @@ impl Step {
     /// them, because it may have missed the absence that leads to a refund.
     ///
     /// A reading that ends at or after the deadline is the last.
-    fn probed(mut self, reading: Reading, begun: Timestamp, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
+    fn on_reading(mut self, reading: Reading, begun: Timestamp, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         let Some((upstream, answered_at)) = self.task.outcome else { return self };
-        let (shown, hindrance) = match (self.means(facts), reading.verdict) {
-            (Some(Means::Nothing(why)), _) => return self.unverifiable(Some(why), now),
-            (Some(Means::Presence), Verdict::Absent) => (Verdict::Unreadable, Some("here, that proves no absence")),
-            (Some(Means::Absence), Verdict::Present) => (Verdict::Unreadable, Some("here, that proves no success")),
+        let (shown, obstacle) = match (self.provability(facts), reading.verdict) {
+            (Some(Provability::Nothing(why)), _) => return self.unverifiable(Some(why), now),
+            (Some(Provability::Presence), Verdict::Absent) => {
+                (Verdict::Unreadable, Some("here, that proves no absence"))
+            }
+            (Some(Provability::Absence), Verdict::Present) => {
+                (Verdict::Unreadable, Some("here, that proves no success"))
+            }
             (Some(_) | None, verdict) => (verdict, None),
         };
         let not_absent = reading.verdict == Verdict::Present;
-        self.task.hindrance = hindrance.map(str::to_owned);
+        self.task.obstacle = obstacle.map(str::to_owned);
         self.task.reading = Some((reading, now));
         if begun >= answered_at.plus(self.task.policy.settle()) {
             let Readings { absent, unreadable, not_absent: unshown } = &mut self.task.settled;
@@ -399,16 +403,16 @@ impl Step {
         // An unanswered earlier send may still take effect, so an absence proves nothing.
         let answered = !self.task.unanswered;
         match (upstream, shown) {
-            (_, Verdict::Present) => self.done(Status::Success, now),
-            (UpstreamAnswer::Ok, _) if answered && settled.absent >= 2 => self.done(Status::FailedSilent, now),
-            (UpstreamAnswer::Ok, _) if settled.not_absent >= 2 => self.done(Status::SuccessUnverified, now),
-            (UpstreamAnswer::Err, _) if answered && seen => self.done(Status::Failed, now),
+            (_, Verdict::Present) => self.end(Status::Success, now),
+            (UpstreamAnswer::Ok, _) if answered && settled.absent >= 2 => self.end(Status::FailedSilent, now),
+            (UpstreamAnswer::Ok, _) if settled.not_absent >= 2 => self.end(Status::SuccessUnverified, now),
+            (UpstreamAnswer::Err, _) if answered && seen => self.end(Status::Failed, now),
             (UpstreamAnswer::None, Verdict::Absent) if self.may_repeat(begun, now) => {
                 self.task.not_before = now;
                 self.task.settled = Readings::default();
                 self.enter(Phase::Ready).wait(now)
             }
-            _ if last => self.done(Status::Timeout, now),
+            _ if last => self.end(Status::Timeout, now),
             _ => self.again(now),
         }
     }
@@ -430,16 +434,16 @@ impl Step {
     /// Stops sending. If an earlier send may have left, its effect is still evaluated.
     fn unsent(mut self, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         if self.task.left {
-            return self.answered(UpstreamAnswer::None, now, facts);
+            return self.on_answer(UpstreamAnswer::None, now, facts);
         }
         if self.task.attempts > 0 {
             self.entries.push(Entry::ReverseCharge);
         }
         self.task.last_send_at = None;
-        self.done(Status::Failed, now)
+        self.end(Status::Failed, now)
     }
 
-    fn done(mut self, status: Status, now: Timestamp) -> Self {
+    fn end(mut self, status: Status, now: Timestamp) -> Self {
         if status == Status::FailedSilent {
             self.entries.push(Entry::Refund);
         }
@@ -455,8 +459,8 @@ impl Step {
     }
 
     /// Records why the write could not be sent or checked, for the timeline and the evidence.
-    fn hindered(mut self, why: String) -> Self {
-        self.task.hindrance = Some(why);
+    fn note_obstacle(mut self, why: String) -> Self {
+        self.task.obstacle = Some(why);
         self
     }
 

@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::watch;
 use toolwarrant_base::clock::{Clock, Timestamp};
-use toolwarrant_base::unpoisoned;
+use toolwarrant_base::ignore_poison;
 use toolwarrant_core::tasks::{LongPoll, Poll};
 
 /// Maximum number of held polls per application. Further polls are answered at once.
@@ -27,11 +27,11 @@ const SWEEP_AT: usize = 1_024;
 pub(super) struct Polls {
     clock: Clock,
     closed: watch::Sender<bool>,
-    state: Mutex<State>,
+    state: Mutex<PollState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PollState {
     /// Number of held polls by application.
     held: HashMap<Box<str>, usize>,
     /// Per task, a channel that closes when the task ends. Removed when no poll waits.
@@ -43,7 +43,7 @@ struct State {
 
 impl Polls {
     pub(super) fn new(clock: Clock) -> Self {
-        let state = State { sweep_at: SWEEP_AT, ..State::default() };
+        let state = PollState { sweep_at: SWEEP_AT, ..PollState::default() };
         Self { clock, closed: watch::Sender::new(false), state: Mutex::new(state) }
     }
 
@@ -66,7 +66,7 @@ impl Polls {
 
     /// Records an answered poll. Returns the number of seconds until the next one is due. An early
     /// poll does not move that time.
-    pub(super) fn answered(&self, key_id: &str, id: TaskId, interval: Duration) -> u64 {
+    pub(super) fn record_answer(&self, key_id: &str, id: TaskId, interval: Duration) -> u64 {
         let now = self.clock.now();
         let mut state = self.lock();
         if state.due.len() >= state.sweep_at {
@@ -81,12 +81,12 @@ impl Polls {
     }
 
     /// Returns the number of held polls.
-    pub(super) fn held(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.lock().held.values().sum()
     }
 
     /// Releases all polls that wait for the end of this task.
-    pub(super) fn ended(&self, id: TaskId) {
+    pub(super) fn release(&self, id: TaskId) {
         self.lock().ends.remove(&id);
     }
 
@@ -95,8 +95,8 @@ impl Polls {
         self.closed.send_replace(true);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        unpoisoned(self.state.lock())
+    fn lock(&self) -> MutexGuard<'_, PollState> {
+        ignore_poison(self.state.lock())
     }
 }
 

@@ -52,7 +52,7 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
 
     /// Writes all these deduplication keys. If one of them exists already, it writes nothing and
     /// the answer is a conflict.
-    fn mark(&self, marks: Vec<Mark>) -> Stored<'_, ()>;
+    fn mark(&self, marks: Vec<DeduplicationKey>) -> Stored<'_, ()>;
 
     /// Returns at most `limit` keys of a name space above `after`, in order.
     fn marks(&self, space: &'static str, after: Option<Box<[u8]>>, limit: u32) -> Stored<'_, Vec<Box<[u8]>>>;
@@ -78,13 +78,13 @@ pub struct NewTask {
     /// The time at which the call arrived.
     pub at: Timestamp,
     /// Deduplication keys to write in the same transaction.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<DeduplicationKey>,
 }
 
 /// A deduplication key. It guards something that must not happen twice, such as the use of a nonce:
 /// it can be written only once. It exists until it is purged, which is after `until`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct DeduplicationKey {
     /// The name space of the key.
     pub space: &'static str,
     /// The key, unique in its name space.

@@ -109,8 +109,8 @@ pub struct Task {
     pub reading: Option<(Reading, Timestamp)>,
     /// The obstacle that prevented the send, or the check that the policy asks for: a sentence
     /// fragment.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hindrance: Option<String>,
+    #[serde(rename = "hindrance", default, skip_serializing_if = "Option::is_none")]
+    pub obstacle: Option<String>,
     /// The time at which the task ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
@@ -236,13 +236,13 @@ fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
 impl Task {
     /// Returns a task accepted at that time, ready to be sent at once.
     #[must_use]
-    pub fn accepted(policy: TaskPolicy, at: Timestamp) -> Self {
-        Self::delayed(policy, at, at)
+    pub fn new(policy: TaskPolicy, at: Timestamp) -> Self {
+        Self::new_delayed(policy, at, at)
     }
 
     /// Returns a task accepted at that time, ready to be sent from `not_before` on.
     #[must_use]
-    pub fn delayed(policy: TaskPolicy, at: Timestamp, not_before: Timestamp) -> Self {
+    pub fn new_delayed(policy: TaskPolicy, at: Timestamp, not_before: Timestamp) -> Self {
         Self {
             start_delay_ms: not_before.0.saturating_sub(at.0),
             deadline_at: not_before.plus(policy.deadline()),
@@ -260,7 +260,7 @@ impl Task {
             unanswered: false,
             settled: Readings::default(),
             reading: None,
-            hindrance: None,
+            obstacle: None,
             finished_at: None,
         }
     }
@@ -292,7 +292,7 @@ impl Task {
         };
         let probe = self.policy.probe.as_ref();
         // The only obstacle to the send was a missing baseline.
-        let untried = self.attempts == 0 && self.hindrance.is_none();
+        let untried = self.attempts == 0 && self.obstacle.is_none();
         let (checked, expected, observed, at) = match (&self.reading, probe, self.outcome) {
             (Some((Reading { verdict: _, expected, observed }, at)), Some(probe), _) => {
                 (&*probe.name, expected.as_str(), observed.as_str(), *at)
@@ -315,7 +315,7 @@ impl Task {
                 ("upstream_answer", "the platform's answer", observed, at)
             }
         };
-        let observed = match &self.hindrance {
+        let observed = match &self.obstacle {
             Some(why) => Remark::clean(&format!("{observed}; {why}")),
             None => observed.into(),
         };

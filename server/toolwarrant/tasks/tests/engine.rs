@@ -19,7 +19,7 @@ use toolwarrant_core::tasks::{
 use toolwarrant_store::testing::memory::Memory;
 use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
-use toolwarrant_tasks::machine::{Facts, Means, Sent};
+use toolwarrant_tasks::machine::{Facts, Provability, Sent};
 use toolwarrant_tasks::store::TaskStore;
 use toolwarrant_tasks::task::{Reading, TaskId, Verdict};
 
@@ -71,7 +71,7 @@ impl Executor for Forgetful {
 }
 
 fn keyring() -> KeyRing {
-    KeyRing::new("test", &[7; 32], Random::seeded(1))
+    KeyRing::new("test", &[7; 32], Random::from_seed(1))
 }
 
 /// Returns an engine that drives no task until it is run.
@@ -85,7 +85,7 @@ async fn engine_on(store: &Arc<Memory>, executor: Arc<dyn Executor>, clock: &Clo
         executor,
         keyring: keyring(),
         clock: clock.clone(),
-        random: Random::seeded(1),
+        random: Random::from_seed(1),
         max_in_flight: 10,
     };
     Engine::start(parts).await.expect("a store that can be read")
@@ -188,7 +188,7 @@ async fn end(engine: &Arc<Engine>, id: &str) -> TaskView {
 
 #[tokio::test(start_paused = true)]
 async fn an_executor_that_only_sends_and_probes_is_enough() {
-    let engine = engine(Obedient, &Clock::starting(START)).await;
+    let engine = engine(Obedient, &Clock::start_at(START)).await;
     let id = accept(&engine, write("printer", "p-1")).await;
     assert_eq!(end(&engine, &id).await.status, TaskStatus::Success);
     // The probe compares, and there is no reading from before the send, so nothing is sent.
@@ -202,7 +202,7 @@ async fn an_executor_that_only_sends_and_probes_is_enough() {
 async fn facts_are_asked_for_each_write_whose_answer_was_lost() {
     for (target, looked_up) in [("known", 1), ("new", 0)] {
         let (store, executor) = (Arc::default(), Arc::new(Forgetful::default()));
-        let clock = Clock::starting(START);
+        let clock = Clock::start_at(START);
         let died = engine_on(&store, executor.clone(), &clock).await;
         let id = accept(&died, write("printer", target)).await;
         let runner = tokio::spawn(Arc::clone(&died).run(std::future::pending()));
@@ -241,7 +241,7 @@ impl Executor for Gone {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_whose_target_was_removed_fails_at_once_if_unsent_and_otherwise_times_out() {
-    let (store, clock) = (Arc::default(), Clock::starting(START));
+    let (store, clock) = (Arc::default(), Clock::start_at(START));
     let forgetful = Arc::new(Forgetful::default());
     let died = engine_on(&store, forgetful.clone(), &clock).await;
     let sent = accept(&died, write("printer", "new")).await;
@@ -270,12 +270,12 @@ struct Slow {
     clock: Clock,
     sends: u64,
     reads: u64,
-    means: Means,
+    provability: Provability,
 }
 
 impl Executor for Slow {
     fn facts(&self, _: &Write) -> Facts {
-        Facts { means: self.means, ..Facts::default() }
+        Facts { provability: self.provability, ..Facts::default() }
     }
 
     fn baseline<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
@@ -305,8 +305,8 @@ async fn a_reading_may_take_half_a_minute_and_a_send_ten_seconds_after_its_last_
     use TaskStatus::{Failed, Success, Timeout};
     use UpstreamReport::{NoAnswer, NotSent, Success as Done};
     for (sends, reads, ends) in [(9, 29, (Success, Done)), (11, 29, (Success, NoAnswer)), (9, 31, (Timeout, Done))] {
-        let clock = Clock::starting(START);
-        let engine = engine(Slow { clock: clock.clone(), sends, reads, means: Means::Both }, &clock).await;
+        let clock = Clock::start_at(START);
+        let engine = engine(Slow { clock: clock.clone(), sends, reads, provability: Provability::Both }, &clock).await;
         let id = accept(&engine, write("printer", "p-1")).await;
         let TaskView { status, evidence, finished_at, deadline_at, .. } = end(&engine, &id).await;
         assert_eq!((status, evidence.unwrap().reported), ends, "{sends} {reads}");
@@ -321,8 +321,8 @@ async fn a_reading_may_take_half_a_minute_and_a_send_ten_seconds_after_its_last_
 
 #[tokio::test(start_paused = true)]
 async fn an_operator_reads_in_the_timeline_why_a_success_was_not_verified() {
-    let (clock, store) = (Clock::starting(START), Arc::default());
-    let blind = Slow { clock: clock.clone(), sends: 0, reads: 0, means: Means::Nothing("it has no eyes") };
+    let (clock, store) = (Clock::start_at(START), Arc::default());
+    let blind = Slow { clock: clock.clone(), sends: 0, reads: 0, provability: Provability::Nothing("it has no eyes") };
     let engine = engine_on(&store, Arc::new(blind), &clock).await;
     let compared = WriteRequest { policy: PolicyDef { baseline: true, ..POLICY }, ..write("printer", "p-1") };
     let id = accept(&engine, compared).await;
@@ -341,7 +341,7 @@ async fn an_operator_reads_in_the_timeline_why_a_success_was_not_verified() {
 async fn the_nonce_of_a_write_is_stored_with_its_task_or_refusal_and_known_after_a_start() {
     let clock = Clock::manual(START);
     let engine = engine(Obedient, &clock).await;
-    let nonces = Nonces::starting(clock.clone(), []);
+    let nonces = Nonces::with_entries(clock.clone(), []);
     let used = ["fresh", "hit", "busy"].map(|nonce| nonces.take("key", nonce, 0).expect("new"));
     let mut race = Vec::new();
     for (nonce, arguments) in used.iter().zip(["{\"n\":1}", "{\"n\":1}", "{}"]) {
@@ -352,7 +352,7 @@ async fn the_nonce_of_a_write_is_stored_with_its_task_or_refusal_and_known_after
         let _ = engine.accept(write, Secret::new("{}".to_owned())).await;
     }
     engine.keep_nonce(&nonces.take("key", "refused", 0).expect("new")).await.expect("kept");
-    let kept = engine.kept_nonces().await.expect("read");
+    let kept = engine.load_nonces().await.expect("read");
     let kept: Vec<_> = kept.iter().map(|entry| String::from_utf8_lossy(entry)).collect();
     assert_eq!(kept, ["key\nbusy", "key\nfresh", "key\nhit", "key\nrefused"]);
 }

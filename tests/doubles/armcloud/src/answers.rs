@@ -20,7 +20,7 @@ impl Answer {
         Self { code: 200, msg: "success".to_owned(), data, tasks: Vec::new() }
     }
 
-    pub(crate) fn refused(code: i64, msg: impl Into<String>) -> Self {
+    pub(crate) fn refusal(code: i64, msg: impl Into<String>) -> Self {
         Refusal::new(code, msg).into()
     }
 

@@ -33,7 +33,7 @@ struct Refused(StatusCode, String);
 /// Returns the router of everything under `/double`.
 pub(crate) fn router(control: Control) -> Router {
     Router::new()
-        .route("/double/switches", get(known).put(set_all))
+        .route("/double/switches", get(list_known).put(set_all))
         .route("/double/pads/{code}", get(one))
         .route("/double/pads/{code}/switches", get(of_pad).put(set_pad))
         .route("/double/pads/{code}/replace", post(replace))
@@ -43,7 +43,7 @@ pub(crate) fn router(control: Control) -> Router {
         .with_state(control)
 }
 
-async fn known(State(control): State<Control>) -> Response<String> {
+async fn list_known(State(control): State<Control>) -> Response<String> {
     let rows = TABLE.iter().map(|row| {
         json!({"name": row.name, "when": format!("{:?}", row.when).to_lowercase(), "value": row.value.describe(), "doc": row.doc})
     });

@@ -69,19 +69,19 @@ pub(crate) async fn exchange(mut stream: TcpStream, request: &[u8]) -> io::Resul
             }
         }
     }
-    let body = if is_chunked { unchunked(&body) } else { body };
+    let body = if is_chunked { dechunk(&body) } else { body };
     Ok(Some(Reply { status, head, body }))
 }
 
 /// Adds the header that a forwarding proxy adds.
-pub(crate) fn forwarded(request: &[u8], by: Option<Ipv4Addr>) -> Vec<u8> {
+pub(crate) fn add_forwarded(request: &[u8], by: Option<Ipv4Addr>) -> Vec<u8> {
     let (Some(by), Some(at)) = (by, position(request, b"\r\n")) else { return request.to_vec() };
     let added = format!("\r\nX-Forwarded-For: {by}");
     [&request[..at], added.as_bytes(), &request[at..]].concat()
 }
 
 /// Makes the answer of a proxy that answers by itself.
-pub(crate) fn told(body: &str) -> Reply {
+pub(crate) fn reply_text(body: &str) -> Reply {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n", body.len());
     Reply { status: 200, head, body: body.as_bytes().to_vec() }
 }
@@ -99,7 +99,7 @@ fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     fields.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
 }
 
-fn unchunked(mut rest: &[u8]) -> Vec<u8> {
+fn dechunk(mut rest: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     while let Some(at) = position(rest, b"\r\n") {
         let size = std::str::from_utf8(&rest[..at]).ok().and_then(|size| usize::from_str_radix(size.trim(), 16).ok());

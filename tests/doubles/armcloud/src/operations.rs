@@ -51,7 +51,7 @@ pub(crate) fn flat(world: &Arc<World>, operation: Operation<'_>) -> Answer {
 pub(crate) fn timing(world: &Arc<World>, operation: Operation<'_>) -> Answer {
     let is_timing = |seat: &&Seat| world.truth().pad(**seat).kind == Kind::Timing;
     if operation.seats.iter().filter(is_timing).count() < operation.seats.len() {
-        return Answer::refused(500, "this operation is only supported for timing pads");
+        return Answer::refusal(500, "this operation is only supported for timing pads");
     }
     let mut answer = flat(world, operation);
     let shows_tasks = world.switches().global(Switch::TimingAnswer).is_some();
@@ -143,7 +143,7 @@ pub(crate) fn clear_token(world: &World, body: &Members) -> Answer {
     let Some(token) = body.text("token") else { return missing("token").into() };
     let mut truth = world.truth();
     let holder = truth.pads.iter_mut().find(|pad| pad.sessions.iter().any(|known| known == token));
-    let Some(pad) = holder else { return Answer::refused(120_008, "the token does not belong to you") };
+    let Some(pad) = holder else { return Answer::refusal(120_008, "the token does not belong to you") };
     pad.sessions.retain(|known| known != token);
     let entry = json!({"operation": "clear_token", "pad": pad.code});
     drop(truth);

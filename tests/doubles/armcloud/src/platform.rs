@@ -63,17 +63,17 @@ async fn handle(platform: &Platform, connection: &Connection, head: &Parts, body
         log(world, json!({"path": path, "accepted": false, "http": 404, "answer": "sent"}));
         return answers::html(404);
     };
-    let told = told(world, endpoint, path, body);
+    let told = parse_call(world, endpoint, path, body);
     let (query, is_get) = (head.uri.query().unwrap_or_default(), head.method == Method::GET);
     if let Err(refused) = verify(world, &told, &Signed { headers: &head.headers, path, query, body, is_get }) {
-        return dressed(world, &told, refused.into(), &mut Spoiling::default()).0;
+        return to_response(world, &told, refused.into(), &mut Spoiling::default()).0;
     }
     let asked = Asked { endpoint: endpoint.name, seats: &told.seats };
     let Faults { stall, instead, rate, code_after, code_text, spoiling } = Faults::take(&mut world.switches(), asked);
     wait(stall).await;
     let coded = |code: i64| {
         let Refusal { code, msg } = refusal(code);
-        Answer::refused(code, code_text.clone().unwrap_or(msg))
+        Answer::refusal(code, code_text.clone().unwrap_or(msg))
     };
     let limited = rate.is_some_and(|rate| platform.exceeds(rate)).then_some(Instead::Code(429));
     let answer = match limited.or(instead) {
@@ -111,7 +111,7 @@ impl Platform {
     }
 }
 
-fn told<'a>(world: &World, endpoint: &'static Endpoint, path: &'a str, bytes: &[u8]) -> Told<'a> {
+fn parse_call<'a>(world: &World, endpoint: &'static Endpoint, path: &'a str, bytes: &[u8]) -> Told<'a> {
     // A body that is not an object is refused later, after the check of the signature.
     let body = Members::read(bytes).unwrap_or_default();
     let codes: Vec<String> = body.codes().into_iter().map(str::to_owned).collect();
@@ -181,7 +181,7 @@ async fn act(world: &Arc<World>, told: &Told<'_>) -> Answer {
         Call::ClearToken => return operations::clear_token(world, body),
         _ => {}
     }
-    let seats = match known(world, told) {
+    let seats = match find_pads(world, told) {
         Ok(seats) => seats,
         Err(refused) => return refused.into(),
     };
@@ -201,7 +201,7 @@ async fn act(world: &Arc<World>, told: &Told<'_>) -> Answer {
 }
 
 /// Returns the pads that a call names, or its refusal.
-fn known(world: &World, told: &Told<'_>) -> Result<Vec<Seat>, Refusal> {
+fn find_pads(world: &World, told: &Told<'_>) -> Result<Vec<Seat>, Refusal> {
     let Told { endpoint, path: _, body, codes, seats } = told;
     if codes.is_empty() {
         return Err(missing(if matches!(endpoint.call, Call::PadInfo | Call::Token | Call::SyncCommand) {
@@ -238,7 +238,7 @@ async fn finish(
     if let Some(echo) = &spoiling.echo {
         echo_code(&mut answer.data, echo);
     }
-    let (response, length) = dressed(world, told, answer, &mut spoiling);
+    let (response, length) = to_response(world, told, answer, &mut spoiling);
     wait(spoiling.stall).await;
     if let Some(cut) = spoiling.cut.or(spoiling.half.then_some(Cut::HalfBody(length))) {
         connection.cut(cut);
@@ -248,7 +248,7 @@ async fn finish(
 
 /// Records an answer in the journal, and turns it into HTTP. Returns it with the length of its
 /// body.
-fn dressed(world: &World, told: &Told<'_>, answer: Answer, spoiling: &mut Spoiling) -> (Response<Body>, usize) {
+fn to_response(world: &World, told: &Told<'_>, answer: Answer, spoiling: &mut Spoiling) -> (Response<Body>, usize) {
     let Spoiling { stall: _, cut, half, shape, body_bytes, echo: _, rate_reset } = spoiling;
     let fate = match cut {
         Some(Cut::Close) => "dropped",

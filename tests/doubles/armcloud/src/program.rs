@@ -46,8 +46,8 @@ struct Flags {
     /// The seed that the fleet is generated from
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The number of proxies; each serves SOCKS5 and HTTP on a port of its own and reaches only this
-    /// machine
+    /// The number of proxies; each serves SOCKS5 and HTTP on a port of its own and reaches only
+    /// this machine
     #[arg(long, default_value_t = 0)]
     proxies: u16,
     /// The user:password that these proxies require

@@ -5,7 +5,7 @@
 //! The switches of proxies apply here too if they are set for all pads.
 
 use crate::addresses;
-use crate::net::{self, forwarded};
+use crate::net::{self, add_forwarded};
 use crate::switches::{Asked, Switch};
 use crate::world::{World, now};
 use base64::Engine as _;
@@ -27,7 +27,7 @@ pub(crate) struct Proxies {
 
 /// The settings of a proxy while it serves a connection.
 #[derive(Clone, Debug)]
-struct Proxy {
+struct ProxyConnection {
     world: Arc<World>,
     port: u16,
     /// `user:password`.
@@ -62,7 +62,7 @@ impl Proxies {
         let mut open = JoinSet::new();
         for listener in listeners {
             let port = listener.local_addr().map_or(0, |address| address.port());
-            let proxy = Proxy { world: world.clone(), port, login: login.clone() };
+            let proxy = ProxyConnection { world: world.clone(), port, login: login.clone() };
             open.spawn(async move {
                 let mut connections = JoinSet::new();
                 loop {
@@ -80,7 +80,7 @@ impl Proxies {
     }
 }
 
-impl Proxy {
+impl ProxyConnection {
     async fn connection(&self, mut stream: TcpStream) -> io::Result<()> {
         let mut first = [0];
         if stream.peek(&mut first).await? == 0 || self.world.switches().take_flag(Switch::ProxyDead, ALL) {
@@ -120,7 +120,7 @@ impl Proxy {
             return stream.write_all(&[5, 7, 0, 1, 0, 0, 0, 0, 0, 0]).await;
         }
         let reached = self.reach(&host, port).await;
-        let code = if matches!(reached, Reached::Nobody) { 5 } else { 0 };
+        let code = if matches!(reached, ProxyOutcome::Nobody) { 5 } else { 0 };
         stream.write_all(&[5, code, 0, 1, 0, 0, 0, 0, 0, 0]).await?;
         self.pass(stream, reached, Vec::new()).await
     }
@@ -147,7 +147,7 @@ impl Proxy {
         let (host, port) = authority.rsplit_once(':').unwrap_or((authority, "80"));
         let Ok(port) = port.parse() else { return stream.write_all(BAD_REQUEST).await };
         let reached = self.reach(host, port).await;
-        if matches!(reached, Reached::Nobody) {
+        if matches!(reached, ProxyOutcome::Nobody) {
             return stream.write_all(BAD_GATEWAY).await;
         }
         if method == "CONNECT" {
@@ -165,7 +165,7 @@ impl Proxy {
     }
 
     /// Connects as the switches say, and records it in the journal.
-    async fn reach(&self, host: &str, port: u16) -> Reached {
+    async fn reach(&self, host: &str, port: u16) -> ProxyOutcome {
         let own = ("127.0.0.1", self.port);
         let (lie, rotates, forwards) = {
             let mut switches = self.world.switches();
@@ -182,30 +182,30 @@ impl Proxy {
             json!({"pad": null, "to": format!("{host}:{port}"), "proxy": proxy, "set_by": "client", "way": way});
         self.world.journal.write(now(), "traffic", entry);
         if let Some(body) = lie {
-            return Reached::Told(body);
+            return ProxyOutcome::Told(body);
         }
-        let Some(to) = net::resolve(host) else { return Reached::Nobody };
+        let Some(to) = net::resolve(host) else { return ProxyOutcome::Nobody };
         let by = forwards.then_some(Ipv4Addr::LOCALHOST);
-        net::connect(source, to, port).await.map_or(Reached::Nobody, |stream| Reached::Stream(stream, by))
+        net::connect(source, to, port).await.map_or(ProxyOutcome::Nobody, |stream| ProxyOutcome::Stream(stream, by))
     }
 
     /// Sends the part of the request that has been read, then forwards the data of both sides.
-    async fn pass(&self, stream: &mut TcpStream, reached: Reached, mut request: Vec<u8>) -> io::Result<()> {
+    async fn pass(&self, stream: &mut TcpStream, reached: ProxyOutcome, mut request: Vec<u8>) -> io::Result<()> {
         let (mut to, by) = match reached {
-            Reached::Nobody => return Ok(()),
-            Reached::Told(body) => {
+            ProxyOutcome::Nobody => return Ok(()),
+            ProxyOutcome::Told(body) => {
                 if request.is_empty() {
                     head(stream).await?;
                 }
-                let told = net::told(&body);
+                let told = net::reply_text(&body);
                 return stream.write_all(&[told.head.as_bytes(), &told.body].concat()).await;
             }
-            Reached::Stream(to, by) => (to, by),
+            ProxyOutcome::Stream(to, by) => (to, by),
         };
         if request.is_empty() && by.is_some() {
             request = head(stream).await?.into_bytes();
         }
-        to.write_all(&forwarded(&request, by)).await?;
+        to.write_all(&add_forwarded(&request, by)).await?;
         tokio::io::copy_bidirectional(stream, &mut to).await.map(drop)
     }
 
@@ -215,7 +215,7 @@ impl Proxy {
 }
 
 /// The result of connecting.
-enum Reached {
+enum ProxyOutcome {
     Nobody,
     /// The answer of a proxy that lies.
     Told(String),

@@ -28,7 +28,7 @@ pub(crate) fn pages(world: &World, body: &Members, details: Details, left_out: &
     };
     let rows = body.number("rows").and_then(|rows| usize::try_from(rows).ok());
     let Some(rows) = rows.filter(|rows| (1..=1_000).contains(rows)) else {
-        return Answer::refused(100_000, "rows must be between 1 and 1000");
+        return Answer::refusal(100_000, "rows must be between 1 and 1000");
     };
     let switches = world.switches();
     let truth = world.truth();

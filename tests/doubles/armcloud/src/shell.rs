@@ -67,7 +67,7 @@ pub(crate) async fn run(world: &World, seat: Seat, script: &str) -> Result<Ran> 
         let _ = child.wait().await;
         let _ = kill_process_group(group, Signal::KILL);
     };
-    let both = async { tokio::join!(shown(&mut output), end).0 };
+    let both = async { tokio::join!(read_output(&mut output), end).0 };
     match tokio::time::timeout(limit, both).await {
         Ok(output) => Ok(Ran::Output(output)),
         Err(_) => {
@@ -137,7 +137,7 @@ fn tool_folder(folder: &Path, tools: &[String]) -> Result<PathBuf> {
 }
 
 /// Reads the whole output. Returns its beginning.
-async fn shown(output: &mut Receiver) -> String {
+async fn read_output(output: &mut Receiver) -> String {
     let (mut kept, mut buffer) = (Vec::new(), [0; 4_096]);
     while let Ok(read @ 1..) = output.read(&mut buffer).await {
         if kept.len() < SHOWN * 4 {

@@ -73,7 +73,7 @@ impl Verifier<'_> {
     }
 
     fn v2(&self, signed: &Signed<'_>) -> Result<(), Refusal> {
-        self.known(header(signed, "X-Access-Key")?)?;
+        self.check_access_key(header(signed, "X-Access-Key")?)?;
         let timestamp = header(signed, "X-Timestamp")?;
         let given = header(signed, "X-Sign")?;
         self.fresh(timestamp.parse().ok())?;
@@ -99,7 +99,7 @@ impl Verifier<'_> {
             named.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value).unwrap_or_default()
         };
         let (credential, scope) = field("Credential").split_once('/').unwrap_or((field("Credential"), ""));
-        self.known(credential)?;
+        self.check_access_key(credential)?;
         self.fresh(unix_of(date))?;
         let short = date.get(..8).unwrap_or_default();
         let expected_scope = format!("{short}/armcloud-paas/request");
@@ -119,7 +119,7 @@ impl Verifier<'_> {
     }
 
     fn authver(&self, signed: &Signed<'_>) -> Result<(), Refusal> {
-        self.known(header(signed, "x-ak")?)?;
+        self.check_access_key(header(signed, "x-ak")?)?;
         let timestamp = header(signed, "x-timestamp")?;
         let given = header(signed, "x-sign")?;
         self.fresh(timestamp.parse::<i64>().ok().map(|ms| ms / 1_000))?;
@@ -127,7 +127,7 @@ impl Verifier<'_> {
         self.matches(hex(&mac(self.secret_key.as_bytes(), &text)) == given)
     }
 
-    fn known(&self, access_key: &str) -> Result<(), Refusal> {
+    fn check_access_key(&self, access_key: &str) -> Result<(), Refusal> {
         let refused = || Refusal { code: 2031, msg: "access key does not exist".to_owned() };
         if access_key == self.access_key { Ok(()) } else { Err(refused()) }
     }

@@ -88,12 +88,13 @@ pub(crate) fn way(world: &World, journey: &Journey) -> Option<Way> {
         (None, Some(_)) => "platform",
         (None, None) => "nobody",
     };
-    let entry = json!({"pad": pad, "to": format!("{host}:{port}"), "proxy": through, "set_by": by, "way": shown(&way)});
+    let entry =
+        json!({"pad": pad, "to": format!("{host}:{port}"), "proxy": through, "set_by": by, "way": describe_way(&way)});
     world.journal.write(now(), "traffic", entry);
     Some(way)
 }
 
-fn shown(way: &Way) -> String {
+fn describe_way(way: &Way) -> String {
     match way {
         Way::From { source, forwarded: _ } => source.to_string(),
         Way::Told { body: _ } => "answered by the proxy".to_owned(),

@@ -117,7 +117,7 @@ impl Truth {
     /// Returns `/proc/1/stat` of a pad. Field 22 is the start time of its container, in hundredths
     /// of a second since the start of its host.
     pub(crate) fn stat(&self, seat: Seat) -> String {
-        let ticks = (self.pad(seat).started.saturating_sub(fleet::host_start(seat, self.seed, self.started()))) / 10;
+        let ticks = (self.pad(seat).started.saturating_sub(fleet::host_start(seat, self.seed, self.start_time()))) / 10;
         format!(
             "1 (init second_stage) S 0 0 0 0 -1 4194560 9731 412690 113 1210 218 517 1093 823 20 0 1 0 {ticks} 11231232 \
              2381 18446744073709551615 1 1 0 0 0 0 0 0 65536 0 0 0 17 5 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
@@ -126,7 +126,7 @@ impl Truth {
 
     /// Returns `/proc/uptime` of a pad, which is that of its host.
     pub(crate) fn uptime(&self, seat: Seat, now: u64) -> String {
-        let up = now.saturating_sub(fleet::host_start(seat, self.seed, self.started()));
+        let up = now.saturating_sub(fleet::host_start(seat, self.seed, self.start_time()));
         format!("{}.{:02} {}.17\n", up / 1_000, up % 1_000 / 10, up / 1_000 * 7)
     }
 
@@ -150,7 +150,7 @@ impl Truth {
     }
 
     /// Returns the time from which hosts and the first containers count.
-    fn started(&self) -> u64 {
+    fn start_time(&self) -> u64 {
         self.pads.first().map_or(0, |pad| pad.created)
     }
 }

@@ -37,7 +37,7 @@ impl Connection {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(cut);
     }
 
-    fn chosen(&self) -> Option<Cut> {
+    fn choose_cut(&self) -> Option<Cut> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -157,7 +157,7 @@ impl AsyncWrite for Spoilable {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.check(context)?;
         let end: io::Error = io::ErrorKind::BrokenPipe.into();
-        match self.connection.chosen() {
+        match self.connection.choose_cut() {
             None => Pin::new(&mut self.stream).poll_write(context, bytes),
             Some(Cut::Close) => Poll::Ready(Err(end)),
             Some(Cut::Reset) => Poll::Ready(Err(self.reset())),

@@ -5,7 +5,7 @@
 
 use super::super::load::TaskView;
 use super::super::platforms::Pads;
-use super::{Books, Task};
+use super::{AuditBooks, Task};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -27,7 +27,7 @@ pub(super) struct Figures {
 
 /// The requests and effects of one task.
 #[derive(Default)]
-struct Account<'a> {
+struct PadAccount<'a> {
     arrived: usize,
     acted: usize,
     deeds: Vec<&'a Deed>,
@@ -62,7 +62,7 @@ impl Figures {
     }
 }
 
-impl Books {
+impl AuditBooks {
     /// Compares the tasks on pads with the double's journal.
     pub(super) fn agrees_with_the_double(&mut self, tasks: &HashMap<String, Task>, told: &[TaskView], pads: &Pads) {
         let text = fs::read_to_string(pads.journal()).expect("the double's journal");
@@ -81,7 +81,7 @@ impl Books {
         let requested = self.requests(&lines, &by_pad, &mut figures);
         let deeds = deeds(&lines);
         figures.deeds = deeds.values().map(|deeds| deeds.len() as u64).sum();
-        let mut accounts = HashMap::<&str, Account<'_>>::new();
+        let mut accounts = HashMap::<&str, PadAccount<'_>>::new();
         let mut task_of = HashMap::new();
         for (id, platforms) in requested {
             let account = accounts.entry(id).or_default();
@@ -146,8 +146,8 @@ impl Books {
     }
 
     /// Checks that nothing was sent once too often.
-    fn once(&mut self, id: &str, task: &Task, account: &Account<'_>) {
-        let Account { arrived, acted, deeds } = account;
+    fn once(&mut self, id: &str, task: &Task, account: &PadAccount<'_>) {
+        let PadAccount { arrived, acted, deeds } = account;
         let attempts = task.attempts as usize;
         let may = if task.idempotent { attempts } else { attempts.min(1) };
         let too_often =
@@ -168,12 +168,12 @@ impl Books {
         &mut self,
         id: &str,
         task: &Task,
-        account: &Account<'_>,
+        account: &PadAccount<'_>,
         deeds: &[Deed],
         told: Option<&Option<String>>,
         figures: &mut Figures,
     ) {
-        let Account { arrived: _, acted, deeds: own } = account;
+        let PadAccount { arrived: _, acted, deeds: own } = account;
         let end = task.finished_at.unwrap_or(i64::MAX);
         let is_power = task.tool == "set_power";
         let wanted = told.cloned().or_else(|| own.first().map(|deed| deed.host.clone()));

@@ -57,7 +57,7 @@ impl Executor for Shop {
         Box::pin(async move {
             let before = write.baseline.as_deref().and_then(|pages| pages.parse().ok());
             match (before, self.pages(write)) {
-                (Some(before), Ok(pages)) => compared(before, pages),
+                (Some(before), Ok(pages)) => compare(before, pages),
                 (None, _) => unreadable("nothing was read before".into()),
                 (_, Err(Unreadable(why))) => unreadable(why),
             }
@@ -79,7 +79,7 @@ impl Shop {
 
 /// Compares two readings: a higher counter shows the page, an equal one shows its absence. A lower
 /// counter shows nothing, because it must have been reset.
-fn compared(before: u64, pages: u64) -> Reading {
+fn compare(before: u64, pages: u64) -> Reading {
     let verdict = match pages {
         pages if pages > before => Verdict::Present,
         pages if pages == before => Verdict::Absent,

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
-use toolwarrant::unpoisoned;
+use toolwarrant::ignore_poison;
 
 /// A machine: its id, its label, and its habit.
 #[derive(Clone, Copy, Debug)]
@@ -136,7 +136,7 @@ impl Machines {
     }
 
     fn pages(&self) -> MutexGuard<'_, BTreeMap<&'static str, u64>> {
-        unpoisoned(self.pages.lock())
+        ignore_poison(self.pages.lock())
     }
 }
 

@@ -36,7 +36,7 @@ impl Resource<PrinterId> for Shop {
         match capability {
             PrinterCapability::Paper if !paper => Flag::Curable { why: "the tray is empty", cure: texts::FEED_IT },
             PrinterCapability::Paper => Flag::Offered,
-            PrinterCapability::Rollers => offered(rollers, "it has none"),
+            PrinterCapability::Rollers => offer(rollers, "it has none"),
         }
     }
 
@@ -57,7 +57,7 @@ impl Resource<TrayId> for Shop {
 
     fn flag(view: &Tray, capability: TrayCapability) -> Flag {
         match capability {
-            TrayCapability::Refill => offered(view.capabilities.refill, "it is locked"),
+            TrayCapability::Refill => offer(view.capabilities.refill, "it is locked"),
         }
     }
 }
@@ -91,6 +91,6 @@ fn tray(id: &TrayId, machine: &Machine) -> Tray {
     Tray { tray_id: id.clone(), label: Untrusted::clean(machine.label), capabilities }
 }
 
-fn offered(flag: bool, otherwise: &'static str) -> Flag {
+fn offer(flag: bool, otherwise: &'static str) -> Flag {
     if flag { Flag::Offered } else { Flag::Refused(otherwise) }
 }

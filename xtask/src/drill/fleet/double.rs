@@ -27,7 +27,7 @@ pub(super) async fn lines(double: &DoubleProcess) -> Result<u64> {
 
 /// Returns the endpoints that were called after line `after` of the journal, each with the number
 /// of calls.
-pub(super) async fn called(double: &DoubleProcess, after: u64) -> Result<Value> {
+pub(super) async fn endpoint_calls(double: &DoubleProcess, after: u64) -> Result<Value> {
     let mut called = json!({});
     for line in double.journal(after).await?.iter().filter(|line| line["kind"] == "request") {
         let name = line["endpoint"].as_str().or(line["path"].as_str()).unwrap_or("?");

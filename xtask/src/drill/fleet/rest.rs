@@ -2,7 +2,7 @@
 //! at rest, and under 50 lists per second.
 
 use super::double;
-use super::rig::{FAR, Rig, call, listed};
+use super::rig::{FAR, Rig, call, wait_until_listed};
 use crate::serving::{self, quantile};
 use anyhow::Result;
 use driver::{DoubleProcess, Instance, KeyPair};
@@ -24,7 +24,7 @@ const ASKED: u64 = 50;
 const SETTLE: Duration = Duration::from_secs(35);
 
 /// The measurements of one period.
-struct Seen {
+struct RestFigures {
     name: &'static str,
     /// Calls to the platform per minute, by endpoint.
     called: Value,
@@ -48,7 +48,7 @@ pub(super) async fn measure(rig: &Rig) -> Result<Vec<String>> {
         let began = Instant::now();
         let serving = rig.serve("rest", &[("pads", &double)]).await?;
         let started = began.elapsed();
-        let first = listed(&serving, "pads", pads).await? + started;
+        let first = wait_until_listed(&serving, "pads", pads).await? + started;
         let key = serving::key(&serving, "fleet", &[]).await?;
         sleep(SETTLE).await;
         let rest = watch(rig, &serving, &double, None).await?;
@@ -74,7 +74,7 @@ pub(super) async fn measure(rig: &Rig) -> Result<Vec<String>> {
 }
 
 /// Watches the program for a period. With a key, clients list devices meanwhile.
-async fn watch(rig: &Rig, serving: &Instance, double: &DoubleProcess, key: Option<&KeyPair>) -> Result<Seen> {
+async fn watch(rig: &Rig, serving: &Instance, double: &DoubleProcess, key: Option<&KeyPair>) -> Result<RestFigures> {
     let (began, before) = (Instant::now(), double::lines(double).await?);
     let (mut age, mut memory) = (0, Vec::new());
     let look = async {
@@ -108,15 +108,15 @@ async fn watch(rig: &Rig, serving: &Instance, double: &DoubleProcess, key: Optio
     };
     tokio::join!(look, ask).0?;
     let minutes = began.elapsed().as_secs_f64() / 60.0;
-    let called = double::called(double, before).await?;
+    let called = double::endpoint_calls(double, before).await?;
     let calls = called.as_object().into_iter().flat_map(|calls| calls.values()).filter_map(Value::as_u64).sum::<u64>();
     took.sort_by(f64::total_cmp);
     memory.sort_by(f64::total_cmp);
     let name = if key.is_some() { "50 lists/s" } else { "at rest" };
-    Ok(Seen { name, called, calls: calls as f64 / minutes, age: age as f64, memory, took, failed })
+    Ok(RestFigures { name, called, calls: calls as f64 / minutes, age: age as f64, memory, took, failed })
 }
 
-impl Seen {
+impl RestFigures {
     fn row(&self) -> String {
         let Self { name, called: _, calls, age, memory, took, failed } = self;
         let [usual, most] = [0.5, 0.999].map(|share| quantile(memory, share) / 1024.0);

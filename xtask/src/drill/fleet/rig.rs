@@ -38,7 +38,7 @@ impl Rig {
 
 /// Waits until the program knows this number of phones of a platform. Returns the time that it
 /// took.
-pub(super) async fn listed(serving: &Instance, platform: &str, pads: u32) -> Result<Duration> {
+pub(super) async fn wait_until_listed(serving: &Instance, platform: &str, pads: u32) -> Result<Duration> {
     let began = Instant::now();
     let [age, targets] = ["age_seconds", "targets"].map(|what| format!("upstream_{what}{{upstream=\"{platform}\"}}"));
     while serving.metric(&age).await?.is_none() || serving.metric(&targets).await? != Some(pads.into()) {
@@ -60,7 +60,7 @@ pub(super) async fn call(
 }
 
 /// Lists devices. Returns the time in milliseconds.
-pub(super) async fn listing(serving: &Instance, key: &KeyPair) -> Result<f64> {
+pub(super) async fn time_list(serving: &Instance, key: &KeyPair) -> Result<f64> {
     let (limit, began) = (json!({"limit": 100}), Instant::now());
     let answer = timeout(PATIENCE, call(serving, key, "list_devices", &limit)).await.context("no answer in 10 s")??;
     let took = began.elapsed().as_secs_f64() * 1e3;

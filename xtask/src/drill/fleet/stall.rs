@@ -5,7 +5,7 @@
 //! influence of the machine is visible in both.
 
 use super::double;
-use super::rig::{FAR, Rig, call, listed, listing};
+use super::rig::{FAR, Rig, call, time_list, wait_until_listed};
 use crate::serving::{self, quantile};
 use anyhow::{Context, Result, ensure};
 use driver::{Instance, KeyPair};
@@ -67,8 +67,8 @@ pub(super) async fn measure(rig: &Rig) -> Result<Vec<String>> {
     let program = rig.serve("program", &[("pads", &stalls), ("quiet", &quiet)]).await?;
     let twin = rig.serve("twin", &[("pads", &calm), ("quiet", &quiet)]).await?;
     for serving in [&program, &twin] {
-        listed(serving, "pads", rig.pads).await?;
-        listed(serving, "quiet", OTHERS).await?;
+        wait_until_listed(serving, "pads", rig.pads).await?;
+        wait_until_listed(serving, "quiet", OTHERS).await?;
     }
     let keys = async |serving: &Instance| {
         anyhow::Ok([serving::key(serving, "others", &others).await?, serving::key(serving, "all", &[]).await?])
@@ -84,14 +84,14 @@ pub(super) async fn measure(rig: &Rig) -> Result<Vec<String>> {
     println!("{:>7}  {}", "before", pair.monitors().await?);
     let before = pair.ask(rig.seconds).await?;
     for (tool, arguments) in [RESTART, PROXY] {
-        writes.accepted("sent before", &pair, tool, arguments, WRITES).await?;
+        writes.accept_writes("sent before", &pair, tool, arguments, WRITES).await?;
     }
     let (began, pending) = (Instant::now(), "task_sends_total{outcome=\"pending\"}");
     while pair.program.metric(pending).await? != Some(2 * WRITES as u64) {
         ensure!(began.elapsed() < WRITES_END, "the platform did not take {} writes", 2 * WRITES);
         sleep(Duration::from_millis(50)).await;
     }
-    writes.accepted("not sent before", &pair, RESTART.0, RESTART.1, WRITES).await?;
+    writes.accept_writes("not sent before", &pair, RESTART.0, RESTART.1, WRITES).await?;
     let charged = pair.entries().await?;
     stalls.switch(None, &json!({"stall_ms": STALL_MS})).await?;
     let began = Instant::now();
@@ -105,7 +105,7 @@ pub(super) async fn measure(rig: &Rig) -> Result<Vec<String>> {
     println!("{:>7}  {}", "after", pair.monitors().await?);
     let ends = writes.ends(&pair).await?;
     let entries = [charged, uncharged, pair.entries().await?];
-    let seen = Seen { took: [before, during, after], refused, ends, entries, whole };
+    let seen = StallFigures { took: [before, during, after], refused, ends, entries, whole };
     seen.print();
     let mut faults = seen.faults();
     for (name, serving) in [("program", pair.program), ("twin", pair.twin)] {
@@ -117,7 +117,7 @@ pub(super) async fn measure(rig: &Rig) -> Result<Vec<String>> {
 }
 
 /// The results of a stall.
-struct Seen {
+struct StallFigures {
     /// Before, during and after the stall.
     took: [Took; 3],
     refused: Refused,
@@ -129,7 +129,7 @@ struct Seen {
     whole: Duration,
 }
 
-impl Seen {
+impl StallFigures {
     /// Returns the 99th percentile of lists during the stall relative to the one before, and this
     /// ratio relative to the twin's.
     fn ratios(&self, n: usize) -> [f64; 2] {
@@ -222,7 +222,7 @@ impl Writes {
         }
     }
 
-    async fn accepted(
+    async fn accept_writes(
         &mut self,
         group: &'static str,
         pair: &Pair,
@@ -310,7 +310,7 @@ impl Pair {
             for (n, (serving, key)) in
                 [(program, some), (twin, twins_some), (program, all), (twin, twins_all)].into_iter().enumerate()
             {
-                took.0[n].push(listing(serving, key).await.with_context(|| format!("a list: {}", ASKED[n]))?);
+                took.0[n].push(time_list(serving, key).await.with_context(|| format!("a list: {}", ASKED[n]))?);
                 sleep(PACE).await;
             }
         }

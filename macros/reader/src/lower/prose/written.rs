@@ -15,7 +15,7 @@ const DERIVED: &str = "code message retryable retry_after_seconds capabilities w
     reported checked_at units refunded_at upstream_answer description inputSchema true false null";
 
 /// A text as it stands in the file.
-pub(super) struct Written<'a> {
+pub(super) struct ContractText<'a> {
     pub(super) place: Place,
     pub(super) text: &'a str,
     /// The placeholders that it can have in addition to those of every text. `None`: no placeholder
@@ -32,7 +32,7 @@ pub(super) fn own_texts(tool: &raw::Tool) -> impl Iterator<Item = &At<String>> {
 
 /// Returns every text of the contract. The framework's own texts are checked where they are filled
 /// in.
-pub(super) fn written<'a>(contract: &'a Contract, files: &'a Files) -> Vec<Written<'a>> {
+pub(super) fn collect_texts<'a>(contract: &'a Contract, files: &'a Files) -> Vec<ContractText<'a>> {
     let Files { service, errors, types, reserved: _, defaults: _, tools: _ } = files;
     let mut all = Vec::new();
     let raw::ServiceFile {
@@ -48,50 +48,52 @@ pub(super) fn written<'a>(contract: &'a Contract, files: &'a Files) -> Vec<Writt
         probe,
         state,
     } = service;
-    all.extend(head.iter().flat_map(|head| [said(SERVICE, &head.title, None), said(SERVICE, &head.doc, Some(vec![]))]));
+    all.extend(
+        head.iter().flat_map(|head| [text_of(SERVICE, &head.title, None), text_of(SERVICE, &head.doc, Some(vec![]))]),
+    );
     all.extend(phrase.iter().flat_map(phrases));
-    all.extend(text.iter().map(|(_, text)| said(SERVICE, text, Some(vec![]))));
-    all.extend(permission.iter().map(|(_, permission)| said(SERVICE, &permission.doc, None)));
+    all.extend(text.iter().map(|(_, text)| text_of(SERVICE, text, Some(vec![]))));
+    all.extend(permission.iter().map(|(_, permission)| text_of(SERVICE, &permission.doc, None)));
     for (_, raw::Resource { doc, id: _, capability, find }) in resource.iter() {
-        all.push(said(SERVICE, doc, None));
-        all.extend(find.iter().map(|text| said(SERVICE, text, Some(vec![]))));
-        all.extend(capability.iter().flat_map(Named::iter).map(|(_, doc)| said(SERVICE, doc, None)));
+        all.push(text_of(SERVICE, doc, None));
+        all.extend(find.iter().map(|text| text_of(SERVICE, text, Some(vec![]))));
+        all.extend(capability.iter().flat_map(Named::iter).map(|(_, doc)| text_of(SERVICE, doc, None)));
     }
     for (_, raw::Probe { doc, baseline: _, unread, timeout }) in probe.iter() {
-        all.push(said(SERVICE, doc, None));
-        all.extend([unread, timeout].into_iter().flatten().map(|text| said(SERVICE, text, Some(vec![]))));
+        all.push(text_of(SERVICE, doc, None));
+        all.extend([unread, timeout].into_iter().flatten().map(|text| text_of(SERVICE, text, Some(vec![]))));
     }
     for (_, raw::State { brief, meaning, next_step, reported }) in state.iter() {
         let reported = reported.iter().flat_map(Named::iter).map(|(_, text)| text);
         let texts = [brief, meaning, next_step].into_iter().flatten().chain(reported);
-        all.extend(texts.map(|text| said(SERVICE, text, Some(vec![]))));
+        all.extend(texts.map(|text| text_of(SERVICE, text, Some(vec![]))));
     }
     for (code, error) in errors.error.iter() {
         let raw::Error { meaning, brief, remedy, fields, .. } = error;
-        let carried = contract.errors.iter().find(|known| known.code == **code).map(|error| carried(error));
+        let carried = contract.errors.iter().find(|known| known.code == **code).map(|error| sayable_fields(error));
         let carried = carried.unwrap_or_default();
-        all.extend([meaning, brief].into_iter().flatten().map(|text| said(ERRORS, text, Some(vec![]))));
-        all.extend(remedy.iter().map(|text| said(ERRORS, text, Some(carried.clone()))));
-        all.extend(fields.iter().flat_map(Named::iter).map(|(_, field)| said(ERRORS, &field.doc, None)));
+        all.extend([meaning, brief].into_iter().flatten().map(|text| text_of(ERRORS, text, Some(vec![]))));
+        all.extend(remedy.iter().map(|text| text_of(ERRORS, text, Some(carried.clone()))));
+        all.extend(fields.iter().flat_map(Named::iter).map(|(_, field)| text_of(ERRORS, &field.doc, None)));
     }
     for (_, ty) in types.r#type.iter() {
         let fields = ty.fields.iter().flat_map(Named::iter).map(|(_, field)| &field.doc);
         let values = ty.values.iter().flat_map(Named::iter).map(|(_, doc)| doc);
-        all.extend([&ty.doc].into_iter().chain(fields).chain(values).map(|text| said(TYPES, text, None)));
+        all.extend([&ty.doc].into_iter().chain(fields).chain(values).map(|text| text_of(TYPES, text, None)));
     }
     for (n, tool) in tools_of(files) {
         let raw::Tool { title, summary, use_when, not_when, returns, notes, args, .. } = &**tool;
         let told = [summary, use_when, not_when, returns].into_iter().flatten().chain(notes.iter().flatten());
-        all.extend(told.map(|text| said(n, text, Some(vec![]))));
+        all.extend(told.map(|text| text_of(n, text, Some(vec![]))));
         let docs = args.iter().flat_map(Named::iter).map(|(_, field)| &field.doc);
         let examples = tool.example.iter().flatten().map(|example| &example.title);
-        all.extend(title.iter().chain(docs).chain(examples).map(|text| said(n, text, None)));
+        all.extend(title.iter().chain(docs).chain(examples).map(|text| text_of(n, text, None)));
     }
     all
 }
 
 /// Returns the contract's own phrases. Those of a description have additional placeholders.
-fn phrases(phrase: &raw::Phrase) -> impl Iterator<Item = Written<'_>> {
+fn phrases(phrase: &raw::Phrase) -> impl Iterator<Item = ContractText<'_>> {
     let raw::Phrase {
         needs,
         needs_capability,
@@ -118,14 +120,14 @@ fn phrases(phrase: &raw::Phrase) -> impl Iterator<Item = Written<'_>> {
         (failures, &DEFERRED[3..5]),
     ];
     let described = described.into_iter().filter_map(|(text, own)| Some((text.as_ref()?, own)));
-    let described = described.map(|(text, own)| said(SERVICE, text, Some(own.into())));
+    let described = described.map(|(text, own)| text_of(SERVICE, text, Some(own.into())));
     let told =
         [capability, writes, refused, forbidden, busy, untrusted, secret, same_write, other_write, lost_task, curable];
-    described.chain(told.into_iter().flatten().map(|text| said(SERVICE, text, Some(vec![]))))
+    described.chain(told.into_iter().flatten().map(|text| text_of(SERVICE, text, Some(vec![]))))
 }
 
-fn said<'a>(file: usize, text: &'a At<String>, placeholders: Option<Vec<&'a str>>) -> Written<'a> {
-    Written { place: at(file, text.span()), text, placeholders }
+fn text_of<'a>(file: usize, text: &'a At<String>, placeholders: Option<Vec<&'a str>>) -> ContractText<'a> {
+    ContractText { place: at(file, text.span()), text, placeholders }
 }
 
 /// Returns every name that a text can contain.
@@ -151,7 +153,7 @@ pub(super) fn vocabulary(files: &Files) -> HashSet<&str> {
 
 /// Returns the fields that a remedy can contain. Text from outside must not enter a remedy, not
 /// even through a field.
-fn carried(error: &crate::model::ErrorCode) -> Vec<&str> {
+fn sayable_fields(error: &crate::model::ErrorCode) -> Vec<&str> {
     let ours = error.fields.iter().filter(|field| match &field.ty {
         Type::String => field.ours,
         Type::Integer | Type::Boolean | Type::Timestamp => true,

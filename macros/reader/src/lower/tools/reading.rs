@@ -3,7 +3,7 @@
 
 use super::lowering::{Lowering, Scope};
 use super::tasks::task_status;
-use crate::lower::derived::{named, ours, plain, told};
+use crate::lower::derived::{field_with_doc, make_type, ours, plain};
 use crate::lower::require::{at, tools_of};
 use crate::lower::words::Words;
 use crate::model::{Field, Kind, Member, NamedType, ProbeSpec, ResourceSpec, StringSpec, ToolSpec, Type};
@@ -83,7 +83,7 @@ impl Lowering<'_> {
             nullable("refund", "The refund; null unless it ended as `failed_silent`.", refund()),
             ours("next_step", "What to do next."),
         ]);
-        named("Task", "A write and what came of it.", Kind::Object(fields))
+        make_type("Task", "A write and what came of it.", Kind::Object(fields))
     }
 
     /// Returns the resources that tasks act on, each with the argument for its id. The first tool
@@ -112,7 +112,7 @@ impl Lowering<'_> {
 /// Derives the arguments.
 pub(super) fn arguments(words: &Words) -> Vec<Field> {
     let seconds = Kind::Integer { min: 0, max: MAX_WAIT_SECONDS.into() };
-    let wait = named("WaitSeconds", "How long an answer may be held.", seconds);
+    let wait = make_type("WaitSeconds", "How long an answer may be held.", seconds);
     let doc = "Holds the answer until the task ends, at most so many seconds; use {wait_seconds}. 0 answers at once. Left out, a poll \
         within {poll_interval_seconds} s of the last is held up to {hold_seconds} s.";
     vec![
@@ -123,10 +123,10 @@ pub(super) fn arguments(words: &Words) -> Vec<Field> {
 
 /// Returns the types of derived arguments, both of tools that make tasks and of the tool that reads
 /// them.
-pub(crate) fn derived_types<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> Vec<Arc<NamedType>> {
+pub(crate) fn types_of_derived_arguments<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> Vec<Arc<NamedType>> {
     let args = tools.filter(|tool| tool.tells_of_tasks()).flat_map(|tool| &tool.args);
     let derived = args.filter(|field| DERIVED.contains(&field.name.as_str()));
-    let mut types: Vec<_> = derived.filter_map(|field| field.ty.named().cloned()).collect();
+    let mut types: Vec<_> = derived.filter_map(|field| field.ty.as_named().cloned()).collect();
     types.sort_by(|a, b| a.name.cmp(&b.name));
     types.dedup_by(|a, b| a.name == b.name);
     types
@@ -134,7 +134,7 @@ pub(crate) fn derived_types<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> Ve
 
 fn task_id() -> Type {
     let rule = StringSpec { min: 37, max: 37, prefix: "task_".to_owned(), charset: vec![('0', '9'), ('a', 'f')] };
-    Type::Named(named("TaskId", "Identifier of a task.", Kind::String(rule)))
+    Type::Named(make_type("TaskId", "Identifier of a task.", Kind::String(rule)))
 }
 
 fn evidence(probes: &[Arc<ProbeSpec>], noun: &str) -> Type {
@@ -145,16 +145,16 @@ fn evidence(probes: &[Arc<ProbeSpec>], noun: &str) -> Type {
     };
     // Text from outside that may be longer than a name.
     let rule = StringSpec { min: 0, max: REMARK_MAX_CHARS, prefix: String::new(), charset: Vec::new() };
-    let remark = Type::Named(named("Remark", "Text from outside.", Kind::String(rule)));
+    let remark = Type::Named(make_type("Remark", "Text from outside.", Kind::String(rule)));
     let remark = |name, doc| Field { untrusted: true, ..plain(name, doc, remark.clone()) };
     let fields = vec![
         ours("checked", &checked),
         remark("expected", "What would have shown the effect."),
         remark("observed", "What was seen."),
-        told("reported", "What the platform said, which is not what happened.", upstream_report()),
+        field_with_doc("reported", "What the platform said, which is not what happened.", upstream_report()),
         plain("checked_at", "When it was seen.", Type::Timestamp),
     ];
-    Type::Named(named("Evidence", "What the end of a task rests on.", Kind::Object(fields)))
+    Type::Named(make_type("Evidence", "What the end of a task rests on.", Kind::Object(fields)))
 }
 
 fn upstream_report() -> Type {
@@ -165,11 +165,11 @@ fn upstream_report() -> Type {
         ("not_sent", "Nothing was asked of it: no request ever left."),
     ];
     let members = members.map(|(name, doc)| Member { name: name.to_owned(), doc: doc.to_owned() });
-    Type::Named(named("UpstreamReport", "What the platform said of a write.", Kind::Enum(members.into())))
+    Type::Named(make_type("UpstreamReport", "What the platform said of a write.", Kind::Enum(members.into())))
 }
 
 fn refund() -> Type {
     let fields =
         vec![plain("units", "Units given back.", Type::Integer), plain("refunded_at", "When.", Type::Timestamp)];
-    Type::Named(named("Refund", "A refund.", Kind::Object(fields)))
+    Type::Named(make_type("Refund", "A refund.", Kind::Object(fields)))
 }

@@ -2,8 +2,8 @@
 //! contract does not write.
 
 use super::lowering::{Arguments, Lowering};
-use crate::lower::derived::{named, ours, plain, told};
-use crate::lower::require::{at, lacking};
+use crate::lower::derived::{field_with_doc, make_type, ours, plain};
+use crate::lower::require::{at, list_missing};
 use crate::model::{EffectSpec, Field, Kind, Member, NamedType, PolicySpec, StringSpec, TargetSpec, TaskSpec, Type};
 use crate::names;
 use crate::raw::{self, At, EffectName, Named};
@@ -76,7 +76,7 @@ impl Lowering<'_> {
             return None;
         };
         let field = field?;
-        let ty = field.ty.named().filter(|_| !field.optional);
+        let ty = field.ty.as_named().filter(|_| !field.optional);
         let Some(Kind::Enum(values)) = ty.map(|ty| &ty.kind) else {
             self.add(Rule::Task, select, "cases are selected by a required enum argument", None);
             return None;
@@ -130,7 +130,7 @@ impl Lowering<'_> {
             (idempotent, settle_seconds, deadline_seconds)
         else {
             let help = Some("add it here, or for every case under `[tool.task]`".to_owned());
-            self.report.add(Rule::Task, place, format!("the terms of this task lack {}", lacking(&lacks)), help);
+            self.report.add(Rule::Task, place, format!("the terms of this task lack {}", list_missing(&lacks)), help);
             return None;
         };
         if settle_seconds >= deadline_seconds {
@@ -152,7 +152,7 @@ impl Lowering<'_> {
 /// Derives the argument `idempotency_key` of every tool that makes tasks.
 pub(super) fn idempotency_key() -> Field {
     let rule = StringSpec { min: 1, max: 128, prefix: String::new(), charset: vec![('!', '~')] };
-    let ty = named("IdempotencyKey", "Names one intended write.", Kind::String(rule));
+    let ty = make_type("IdempotencyKey", "Names one intended write.", Kind::String(rule));
     let doc = "Names this write: while its task is in flight, the same key returns that task and sends nothing. Left out, tool and \
         arguments are the key. Once the task has ended, the same call is sent anew.";
     Field { optional: true, ..plain("idempotency_key", doc, Type::Named(ty)) }
@@ -160,27 +160,31 @@ pub(super) fn idempotency_key() -> Field {
 
 /// Derives the result of a tool that makes tasks. The field for the target has the name of the
 /// target's argument.
-pub(super) fn accepted(target: &TargetSpec, read_tool: &str) -> Arc<NamedType> {
+pub(super) fn task_result_type(target: &TargetSpec, read_tool: &str) -> Arc<NamedType> {
     let fields = vec![
         ours("task_id", &format!("Names the task for {read_tool}.")),
         ours("tool", "The tool that made it."),
         plain(&target.arg, "What it acts on.", Type::Named(Arc::clone(&target.resource.id))),
         plain("status", "State of the task; a new one is always `dispatched`.", task_status()),
         plain("terminal", "Whether the state is final.", Type::Boolean),
-        told(
+        field_with_doc(
             "idempotent_hit",
             "Whether this is a task that was in flight before; then nothing was sent.",
             Type::Boolean,
         ),
-        told("request_matches", "Whether that task is for the same tool, target and arguments.", Type::Boolean),
+        field_with_doc(
+            "request_matches",
+            "Whether that task is for the same tool, target and arguments.",
+            Type::Boolean,
+        ),
         plain("poll_after_seconds", "When to poll it.", Type::Integer),
         ours("next_step", "What to do next."),
     ];
-    named("TaskAccepted", "An accepted write: the task whose outcome is polled.", Kind::Object(fields))
+    make_type("TaskAccepted", "An accepted write: the task whose outcome is polled.", Kind::Object(fields))
 }
 
 /// Derives the type of a task's status in results. The states of the contract say what each means.
 pub(super) fn task_status() -> Type {
     let members = STATES.map(|name| Member { name: name.to_owned(), doc: String::new() });
-    Type::Named(named("TaskStatus", "State of a task.", Kind::Enum(members.into())))
+    Type::Named(make_type("TaskStatus", "State of a task.", Kind::Enum(members.into())))
 }

@@ -145,7 +145,7 @@ impl Line {
         Some(self.paused_until).filter(|until| until.0 > 0)
     }
 
-    pub(super) fn waiting(&self) -> usize {
+    pub(super) fn queue_length(&self) -> usize {
         self.urgent.len() + self.background.len()
     }
 

@@ -178,7 +178,7 @@ async fn a_call_that_gives_up_leaves_the_line_and_too_many_are_refused() {
 /// in milliseconds.
 type Planned = (u64, Class, u64, u64);
 
-fn planned() -> impl Strategy<Value = Planned> {
+fn plans() -> impl Strategy<Value = Planned> {
     let class = prop_oneof![1 => Just(Class::Write), 1 => Just(Class::Read), 2 => Just(Class::Background)];
     (0..600_u64, class, 0..3_000_u64, prop_oneof![500..5_000_u64, Just(600_000)])
 }
@@ -231,7 +231,7 @@ proptest! {
     #[test]
     fn no_window_and_no_moment_has_more_calls_than_the_limits_and_nobody_waits_for_ever(
         (concurrent, per_second, per_minute) in (1..4_u32, 1..4_u32, 5..40_u32),
-        calls in vec(planned(), 1..60),
+        calls in vec(plans(), 1..60),
     ) {
         let limits = GuardLimits { concurrent, per_second, per_minute };
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");

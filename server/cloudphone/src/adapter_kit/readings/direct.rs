@@ -14,15 +14,15 @@ use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
-use toolwarrant::unpoisoned;
+use toolwarrant::ignore_poison;
 
 /// The addresses of the phones of one platform. The file has a line per phone, `ID ADDRESS;` or `ID
 /// -;`. Each entry starts a new line, so that a truncated entry does not spoil the next one.
 #[derive(Debug)]
-pub struct DirectAddresses(Mutex<Written>);
+pub struct DirectAddresses(Mutex<StoredAddresses>);
 
 #[derive(Debug)]
-struct Written {
+struct StoredAddresses {
     file: File,
     phones: HashMap<DeviceId, Option<IpAddr>>,
 }
@@ -44,20 +44,20 @@ impl DirectAddresses {
                 phones.entry(id).or_insert_with(|| address.strip_suffix(';')?.parse().ok());
             }
         }
-        let written = Written { file, phones };
+        let written = StoredAddresses { file, phones };
         Ok(Self(Mutex::new(written)))
     }
 
     /// Returns the address of a phone; `None` if it is not known.
     #[must_use]
     pub fn of(&self, id: &DeviceId) -> Option<IpAddr> {
-        self.written().phones.get(id).copied().flatten()
+        self.lock().phones.get(id).copied().flatten()
     }
 
     /// Returns true if the entry of the phone is final.
     #[must_use]
     pub fn is_settled(&self, id: &DeviceId) -> bool {
-        self.written().phones.contains_key(id)
+        self.lock().phones.contains_key(id)
     }
 
     /// Stores the address of a phone durably, before the first proxy is sent to it. `None` means
@@ -67,7 +67,7 @@ impl DirectAddresses {
     /// # Errors
     /// The file cannot be written. Then the entry is not stored.
     pub fn note(&self, id: &DeviceId, address: Option<IpAddr>) -> io::Result<()> {
-        let mut written = self.written();
+        let mut written = self.lock();
         if written.phones.contains_key(id) {
             return Ok(());
         }
@@ -81,8 +81,8 @@ impl DirectAddresses {
         Ok(())
     }
 
-    fn written(&self) -> MutexGuard<'_, Written> {
-        unpoisoned(self.0.lock())
+    fn lock(&self) -> MutexGuard<'_, StoredAddresses> {
+        ignore_poison(self.0.lock())
     }
 }
 

@@ -4,7 +4,7 @@
 //! our own URL, and the host and port of a proxy that was checked.
 
 use super::Tool;
-use crate::adapter_kit::shell::quoted;
+use crate::adapter_kit::shell::quote;
 use std::fmt::Write;
 use std::str::FromStr;
 use toolwarrant::Expected;
@@ -14,18 +14,18 @@ use url::{Host, Url};
 /// more. A TLS proxy must not stand in front of the listener, because the listener would see the
 /// address of that proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EchoUrl {
+pub struct CallbackUrl {
     base: String,
     pub(super) host: String,
     pub(super) port: u16,
 }
 
-/// The error for a text that is not an [`EchoUrl`].
+/// The error for a text that is not an [`CallbackUrl`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a URL like `http://203.0.113.7:8081`: http, a host, and a port unless it is 80")]
-pub struct NoEchoUrl;
+pub struct NoCallbackUrl;
 
-impl EchoUrl {
+impl CallbackUrl {
     /// Returns the URL without a slash at its end.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -38,17 +38,17 @@ impl EchoUrl {
     }
 }
 
-impl FromStr for EchoUrl {
-    type Err = NoEchoUrl;
+impl FromStr for CallbackUrl {
+    type Err = NoCallbackUrl;
 
-    fn from_str(text: &str) -> Result<Self, NoEchoUrl> {
-        let url = Url::parse(text).map_err(|_| NoEchoUrl)?;
+    fn from_str(text: &str) -> Result<Self, NoCallbackUrl> {
+        let url = Url::parse(text).map_err(|_| NoCallbackUrl)?;
         let bare = url.username().is_empty() && url.password().is_none();
         let root = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
         let (Some(host), Some(port), "http", true, true) =
             (url.host(), url.port_or_known_default(), url.scheme(), bare, root)
         else {
-            return Err(NoEchoUrl);
+            return Err(NoCallbackUrl);
         };
         let base = url.as_str().trim_end_matches('/').to_owned();
         let host = match host {
@@ -68,9 +68,9 @@ const SECONDS: u8 = 8;
 ///
 /// A missing program ends with 127 or 126. Any other failure comes from the network, and the script
 /// does not try the next program.
-pub(super) fn requests(url: &EchoUrl, ordinary: &Expected, explicit: Option<(&str, &[Expected; 2])>) -> String {
-    let (own, path) = (quoted(&ordinary.url(url.as_str())), quoted(ordinary.path()));
-    let (authority, host, port) = (quoted(url.authority()), quoted(&url.host), url.port);
+pub(super) fn requests(url: &CallbackUrl, ordinary: &Expected, explicit: Option<(&str, &[Expected; 2])>) -> String {
+    let (own, path) = (quote(&ordinary.url(url.as_str())), quote(ordinary.path()));
+    let (authority, host, port) = (quote(url.authority()), quote(&url.host), url.port);
     // A proxy in the environment of the shell is not the phone's proxy.
     let mut script = "unset http_proxy HTTP_PROXY all_proxy ALL_PROXY no_proxy NO_PROXY;".to_owned();
     let _ = write!(script, r#"c() {{ curl -s -m {SECONDS} -o /dev/null "$@"; }};"#);
@@ -80,9 +80,9 @@ pub(super) fn requests(url: &EchoUrl, ordinary: &Expected, explicit: Option<(&st
     );
     script += r#"g() { t=$1;shift;"$@" >/dev/null 2>&1;s=$?;[ $s != 126 ]&&[ $s != 127 ]; };"#;
     if let Some((proxy, pair)) = explicit {
-        let proxy = quoted(proxy);
+        let proxy = quote(proxy);
         for expected in pair {
-            let _ = write!(script, "c -x {proxy} {} >/dev/null 2>&1 & ", quoted(&expected.url(url.as_str())));
+            let _ = write!(script, "c -x {proxy} {} >/dev/null 2>&1 & ", quote(&expected.url(url.as_str())));
         }
     }
     for tool in Tool::ALL {

@@ -13,24 +13,24 @@ use std::sync::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpSocket;
 use tokio::task::JoinHandle;
-use toolwarrant::{BoxFuture, EchoListener, Secret, Verdict};
+use toolwarrant::{BoxFuture, CallbackListener, Secret, Verdict};
 
 /// A callback listener on loopback.
 pub(super) struct Running {
-    pub(super) echo: EchoPaths,
-    pub(super) url: EchoUrl,
+    pub(super) echo: CallbackPaths,
+    pub(super) url: CallbackUrl,
     served: JoinHandle<()>,
 }
 
 impl Running {
     pub(super) fn start() -> Self {
-        let (listener, echo) = EchoListener::bind("127.0.0.1:0".parse().unwrap(), Random::System).unwrap();
+        let (listener, echo) = CallbackListener::bind("127.0.0.1:0".parse().unwrap(), Random::System).unwrap();
         let url = format!("http://{}", listener.address().unwrap()).parse().unwrap();
         Self { echo, url, served: tokio::spawn(listener.serve(std::future::pending())) }
     }
 
     fn readings(&self) -> PhoneReadings {
-        PhoneReadings::new(Some((self.echo.clone(), self.url.clone())), Random::seeded(1))
+        PhoneReadings::new(Some((self.echo.clone(), self.url.clone())), Random::from_seed(1))
     }
 }
 
@@ -118,15 +118,15 @@ fn an_absence_needs_a_reading_through_the_proxy_that_can_be_compared_and_a_prese
 type Askers = &'static [[u8; 4]];
 
 /// A phone that does what a test sets, regardless of the script.
-struct Staged {
-    url: EchoUrl,
+struct StagedPhone {
+    url: CallbackUrl,
     ordinary: Askers,
     through: [Askers; 2],
     prints: &'static str,
     ran: Mutex<String>,
 }
 
-impl Staged {
+impl StagedPhone {
     async fn ask(&self, path: &str, askers: Askers) {
         for from in askers {
             let socket = TcpSocket::new_v4().unwrap();
@@ -143,7 +143,7 @@ fn paths_behind<'a>(script: &'a str, mark: &str) -> Vec<&'a str> {
     script.split(mark).skip(1).map(|rest| &rest[..33]).collect()
 }
 
-impl Shell for Staged {
+impl Shell for StagedPhone {
     fn run<'a>(&'a self, _: &'a DeviceId, script: &'a str) -> BoxFuture<'a, Result<String, Unreachable>> {
         Box::pin(async move {
             script.clone_into(&mut self.ran.lock().unwrap());
@@ -215,7 +215,7 @@ async fn no_phone_and_no_proxy_gets_a_verdict_by_a_lie() {
         ),
     ] {
         let (url, ran) = (running.url.clone(), Mutex::default());
-        let staged = Staged { url, ordinary, through, prints, ran };
+        let staged = StagedPhone { url, ordinary, through, prints, ran };
         let proxy = with_login(proxy("socks5", host, 1080), Some(login));
         let exits = running.readings().exits(&staged, &phone(), Some(&proxy)).await;
         let judged = match exits {
@@ -246,7 +246,7 @@ async fn a_reading_that_the_server_takes_is_used_where_the_phone_cannot_and_nowh
         let (at, heard, _tasks) = run_proxy(manner, exit).await;
         let phones: [Askers; 2] = if prints == "curl" { [&[EXIT], &[EXIT]] } else { [&[], &[]] };
         let (url, ran) = (running.url.clone(), Mutex::default());
-        let staged = Staged { url, ordinary: &[OWN], through: phones, prints, ran };
+        let staged = StagedPhone { url, ordinary: &[OWN], through: phones, prints, ran };
         let proxy = with_login(proxy("http", "127.0.0.1", at.port()), Some(login));
         let readings = running.readings().with_proxy_reader(reader());
         let exits = readings.exits(&staged, &phone(), Some(&proxy)).await.unwrap();
@@ -264,27 +264,27 @@ fn provability_depends_on_the_proxy_and_on_the_machine_that_can_use_it() {
         "the proxy's host is a name, and nobody asks through it: a password never stands in a command on a phone";
     let (name, literal) = ("proxy.example", "198.51.100.7");
     for (scheme, host, login, tool, by_server, expected) in [
-        ("socks5", name, None, None, false, Means::Both),
-        ("socks5", name, None, Some(Tool::Curl), false, Means::Both),
-        ("http", name, None, Some(Tool::Curl), false, Means::Both),
-        ("http", name, None, Some(Tool::Wget), false, Means::Nothing(no_curl)),
-        ("http", literal, None, Some(Tool::Wget), false, Means::Presence),
-        ("http", name, None, Some(Tool::Wget), true, Means::Presence),
-        ("http", literal, None, Some(Tool::Nc), true, Means::Both),
-        ("socks5", name, Some("u:p"), Some(Tool::Curl), false, Means::Nothing(password)),
-        ("socks5", literal, Some("u:p"), Some(Tool::Curl), false, Means::Presence),
-        ("socks5", name, Some("u:"), None, false, Means::Nothing(password)),
-        ("socks5", name, Some(":p"), None, false, Means::Nothing(password)),
-        ("http", name, Some(":p"), None, false, Means::Nothing(password)),
-        ("http", name, Some("u:"), None, false, Means::Nothing(password)),
-        ("socks5", name, Some("u:p"), None, true, Means::Presence),
-        ("socks5", literal, Some("u:p"), None, true, Means::Both),
-        ("https", name, None, None, true, Means::Nothing(password)),
-        ("https", literal, None, Some(Tool::Curl), true, Means::Presence),
-        ("socks5", literal, None, Some(Tool::Missing), true, Means::Nothing(no_program)),
+        ("socks5", name, None, None, false, Provability::Both),
+        ("socks5", name, None, Some(Tool::Curl), false, Provability::Both),
+        ("http", name, None, Some(Tool::Curl), false, Provability::Both),
+        ("http", name, None, Some(Tool::Wget), false, Provability::Nothing(no_curl)),
+        ("http", literal, None, Some(Tool::Wget), false, Provability::Presence),
+        ("http", name, None, Some(Tool::Wget), true, Provability::Presence),
+        ("http", literal, None, Some(Tool::Nc), true, Provability::Both),
+        ("socks5", name, Some("u:p"), Some(Tool::Curl), false, Provability::Nothing(password)),
+        ("socks5", literal, Some("u:p"), Some(Tool::Curl), false, Provability::Presence),
+        ("socks5", name, Some("u:"), None, false, Provability::Nothing(password)),
+        ("socks5", name, Some(":p"), None, false, Provability::Nothing(password)),
+        ("http", name, Some(":p"), None, false, Provability::Nothing(password)),
+        ("http", name, Some("u:"), None, false, Provability::Nothing(password)),
+        ("socks5", name, Some("u:p"), None, true, Provability::Presence),
+        ("socks5", literal, Some("u:p"), None, true, Provability::Both),
+        ("https", name, None, None, true, Provability::Nothing(password)),
+        ("https", literal, None, Some(Tool::Curl), true, Provability::Presence),
+        ("socks5", literal, None, Some(Tool::Missing), true, Provability::Nothing(no_program)),
     ] {
         let proxy = with_login(proxy(scheme, host, 1080), login);
-        let found = means::means(&proxy, tool, by_server);
+        let found = provability::of(&proxy, tool, by_server);
         assert_eq!(found, expected, "{scheme} {host} {login:?} {tool:?} {by_server}");
     }
 }
@@ -339,7 +339,7 @@ async fn a_phone_makes_its_requests_with_what_it_has() {
 #[tokio::test]
 async fn a_phone_asks_through_a_proxy_twice_and_is_told_nothing_but_urls_a_host_and_a_port() {
     let running = Running::start();
-    for (scheme, host, means) in [
+    for (scheme, host, provability) in [
         ("socks5", "proxy.example", "-x socks5h://proxy.example:1080 "),
         ("http", "2001:db8::7", "-x http://[2001:db8::7]:1080 "),
     ] {
@@ -352,7 +352,7 @@ async fn a_phone_asks_through_a_proxy_twice_and_is_told_nothing_but_urls_a_host_
         let exits = running.readings().exits(&shell, &phone(), Some(&proxy(scheme, host, 1080))).await.unwrap();
         let own = address("127.0.0.1");
         assert_eq!(exits, Exits { ordinary: own, through: Some(Through::Phone(own)), direct: None });
-        let through = fs::read_to_string(&log).unwrap().lines().filter(|line| line.contains(means)).count();
+        let through = fs::read_to_string(&log).unwrap().lines().filter(|line| line.contains(provability)).count();
         assert_eq!(through, 2);
         assert!(shell.ran.lock().unwrap().iter().all(|command| command.len() < 2_000), "{:?}", shell.ran);
     }
@@ -365,9 +365,9 @@ async fn the_program_of_a_phone_is_forgotten_when_it_fails_and_the_cache_is_boun
     program(folder.path(), "nc", NETCAT);
     let (mut shell, readings) = (LocalShell::new(folder.path()), running.readings());
     let name = proxy("socks5", "proxy.example", 1080);
-    assert_eq!(readings.means(&phone(), &name), Means::Both);
+    assert_eq!(readings.provability(&phone(), &name), Provability::Both);
     readings.exits(&shell, &phone(), None).await.unwrap();
-    assert!(matches!(readings.means(&phone(), &name), Means::Nothing(_)));
+    assert!(matches!(readings.provability(&phone(), &name), Provability::Nothing(_)));
     program(folder.path(), "nc", "exit 1");
     assert!(readings.exits(&shell, &phone(), None).await.is_err());
     assert_eq!(readings.tool(&phone()), None, "its request did not arrive");
@@ -376,13 +376,13 @@ async fn the_program_of_a_phone_is_forgotten_when_it_fails_and_the_cache_is_boun
     shell.way = |_| "Success".to_owned();
     assert!(readings.exits(&shell, &phone(), None).await.is_err());
     assert_eq!(readings.tool(&phone()), None, "its command did not run whole");
-    assert_eq!(readings.means(&phone(), &name), Means::Both);
+    assert_eq!(readings.provability(&phone(), &name), Provability::Both);
 
     let tools = Tools::default();
     for n in 0..20_000 {
         tools.remember(&DeviceId::new(&format!("cloud-{n}")).unwrap(), Tool::Curl);
     }
-    let kept = (0..20_000).filter(|n| tools.known(&DeviceId::new(&format!("cloud-{n}")).unwrap()).is_some());
+    let kept = (0..20_000).filter(|n| tools.get(&DeviceId::new(&format!("cloud-{n}")).unwrap()).is_some());
     assert_eq!(kept.count(), 16_384);
 }
 
@@ -425,13 +425,13 @@ fn an_echo_is_reached_at_a_host_and_a_port_and_nothing_more() {
         ("http://Echo.Example", "echo.example", "echo.example", 80),
         ("http://[2001:db8::1]:81", "[2001:db8::1]:81", "2001:db8::1", 81),
     ] {
-        let url: EchoUrl = text.parse().unwrap();
+        let url: CallbackUrl = text.parse().unwrap();
         assert_eq!((url.authority(), url.host.as_str(), url.port), (authority, host, port));
         assert_eq!(url.as_str(), format!("http://{authority}"));
     }
     for text in
         ["", "echo", "https://x:1", "http://u@x", "http://u:p@x", "http://x/a", "http://x/?a", "http://x/#a", "ftp://x"]
     {
-        assert_eq!(text.parse::<EchoUrl>(), Err(script::NoEchoUrl), "{text}");
+        assert_eq!(text.parse::<CallbackUrl>(), Err(script::NoCallbackUrl), "{text}");
     }
 }

@@ -6,7 +6,7 @@
 //! proxy's own answer is not evidence; the callback listener sees the address of the request.
 //! Errors and logs never contain a password, and the buffers that held it are wiped.
 
-use super::EchoUrl;
+use super::CallbackUrl;
 use crate::phones::contract::{ProxyScheme, SetProxyArgs};
 use crate::phones::port::Unreachable;
 use crate::phones::proxy_hosts::ProxyHosts;
@@ -58,7 +58,7 @@ impl ProxyReader {
     pub(super) async fn ask(
         &self,
         proxy: &SetProxyArgs,
-        url: &EchoUrl,
+        url: &CallbackUrl,
         pair: &[Expected; 2],
     ) -> Result<(), Unreachable> {
         let asking = async {
@@ -69,7 +69,7 @@ impl ProxyReader {
             // method waits.
             let look_up = spawn_blocking(move || ((host, port).to_socket_addrs(), turn));
             let Ok((Ok(found), _turn)) = look_up.await else { return Err("the host was not found") };
-            let at = self.pinned(found)?;
+            let at = self.pick_address(found)?;
             let [first, second] = pair;
             let both = tokio::try_join!(request(at, proxy, url, first.path()), request(at, proxy, url, second.path()));
             both.map(drop).map_err(|_| "the proxy did not pass a request on")
@@ -79,7 +79,7 @@ impl ProxyReader {
     }
 
     /// Returns one of the addresses of a host if all of them are allowed.
-    fn pinned(&self, found: impl IntoIterator<Item = SocketAddr>) -> Result<SocketAddr, &'static str> {
+    fn pick_address(&self, found: impl IntoIterator<Item = SocketAddr>) -> Result<SocketAddr, &'static str> {
         let mut one = None;
         for address in found {
             let judged = (self.judge)(self.hosts, &address.ip().to_string());
@@ -92,13 +92,13 @@ impl ProxyReader {
 
 /// Requests `path` of the callback listener through the proxy at `at`. Reads the answer, because
 /// the request may still be on its way.
-async fn request(at: SocketAddr, proxy: &SetProxyArgs, url: &EchoUrl, path: &str) -> io::Result<()> {
+async fn request(at: SocketAddr, proxy: &SetProxyArgs, url: &CallbackUrl, path: &str) -> io::Result<()> {
     let mut stream = TcpStream::connect(at).await?;
     stream.set_nodelay(true)?;
     match proxy.scheme {
         ProxyScheme::Socks5 => socks5(&mut stream, proxy, url).await?,
         ProxyScheme::Http => connect(&mut stream, proxy, url).await?,
-        ProxyScheme::Https => return Err(refused()),
+        ProxyScheme::Https => return Err(refusal()),
     }
     let head = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", url.authority());
     stream.write_all(head.as_bytes()).await?;
@@ -113,7 +113,7 @@ fn login(proxy: &SetProxyArgs) -> Option<(&str, &str)> {
     (name.is_some() || password.is_some()).then(|| (name.unwrap_or_default(), password.unwrap_or_default()))
 }
 
-async fn socks5(stream: &mut TcpStream, proxy: &SetProxyArgs, url: &EchoUrl) -> io::Result<()> {
+async fn socks5(stream: &mut TcpStream, proxy: &SetProxyArgs, url: &CallbackUrl) -> io::Result<()> {
     const NO_LOGIN: u8 = 0;
     const PASSWORD: u8 = 2;
     let login = login(proxy);
@@ -127,9 +127,9 @@ async fn socks5(stream: &mut TcpStream, proxy: &SetProxyArgs, url: &EchoUrl) -> 
             put(&mut bytes, name)?;
             put(&mut bytes, password)?;
             stream.write_all(Secret::new(bytes).expose()).await?;
-            let [1, 0] = read(stream).await? else { return Err(refused()) };
+            let [1, 0] = read(stream).await? else { return Err(refusal()) };
         }
-        _ => return Err(refused()),
+        _ => return Err(refusal()),
     }
     let mut wanted = vec![5, 1, 0];
     match url.host.parse() {
@@ -148,17 +148,17 @@ async fn socks5(stream: &mut TcpStream, proxy: &SetProxyArgs, url: &EchoUrl) -> 
     }
     wanted.extend(url.port.to_be_bytes());
     stream.write_all(&wanted).await?;
-    let [5, 0, _, kind] = read(stream).await? else { return Err(refused()) };
+    let [5, 0, _, kind] = read(stream).await? else { return Err(refusal()) };
     let bound = match kind {
         1 => 4,
         4 => 16,
         3 => usize::from(read::<1>(stream).await?[0]),
-        _ => return Err(refused()),
+        _ => return Err(refusal()),
     };
     stream.read_exact(&mut vec![0; bound + 2]).await.map(drop)
 }
 
-async fn connect(stream: &mut TcpStream, proxy: &SetProxyArgs, url: &EchoUrl) -> io::Result<()> {
+async fn connect(stream: &mut TcpStream, proxy: &SetProxyArgs, url: &CallbackUrl) -> io::Result<()> {
     let to = if url.authority().ends_with(&format!(":{}", url.port)) {
         url.authority().to_owned()
     } else {
@@ -179,17 +179,17 @@ async fn connect(stream: &mut TcpStream, proxy: &SetProxyArgs, url: &EchoUrl) ->
     // Byte by byte, because what follows the head does not belong to the proxy's answer.
     while !answer.ends_with(b"\r\n\r\n") {
         if answer.len() == HEAD_BYTES {
-            return Err(refused());
+            return Err(refusal());
         }
         answer.push(stream.read_u8().await?);
     }
     let accepted = [b"HTTP/1.0 2", b"HTTP/1.1 2"].iter().any(|start| answer.starts_with(*start));
-    if accepted { Ok(()) } else { Err(refused()) }
+    if accepted { Ok(()) } else { Err(refusal()) }
 }
 
 /// Appends the length of a text and the text.
 fn put(bytes: &mut Vec<u8>, text: &str) -> io::Result<()> {
-    bytes.push(u8::try_from(text.len()).map_err(|_| refused())?);
+    bytes.push(u8::try_from(text.len()).map_err(|_| refusal())?);
     bytes.extend_from_slice(text.as_bytes());
     Ok(())
 }
@@ -200,7 +200,7 @@ async fn read<const N: usize>(stream: &mut TcpStream) -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-fn refused() -> io::Error {
+fn refusal() -> io::Error {
     io::ErrorKind::ConnectionRefused.into()
 }
 

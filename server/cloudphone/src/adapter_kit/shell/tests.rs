@@ -48,7 +48,7 @@ pub(crate) fn phone() -> DeviceId {
 
 async fn run_with(way: fn(String) -> String, script: &str) -> Result<Ran, String> {
     let shell = LocalShell { way, ..LocalShell::new(Path::new("/nowhere")) };
-    let ran = run_whole(&shell, &Random::seeded(1), &phone(), script).await;
+    let ran = run_whole(&shell, &Random::from_seed(1), &phone(), script).await;
     ran.map_err(|Unreachable(why)| why.as_str().to_owned())
 }
 
@@ -111,9 +111,9 @@ async fn an_output_that_is_cut_lost_replaced_or_followed_by_something_is_an_unkn
 #[tokio::test]
 async fn a_command_that_is_echoed_is_not_its_output() {
     let shell = LocalShell::new(Path::new("/nowhere"));
-    run_whole(&shell, &Random::seeded(1), &phone(), "echo a").await.unwrap();
+    run_whole(&shell, &Random::from_seed(1), &phone(), "echo a").await.unwrap();
     let [command] = &shell.ran.lock().unwrap()[..] else { panic!("one command") };
-    let nonce = hex::encode(&Random::seeded(1).bytes::<8>().unwrap());
+    let nonce = hex::encode(&Random::from_seed(1).bytes::<8>().unwrap());
     assert!(command.contains(&nonce), "the seed draws the nonce");
     assert_eq!(between(&nonce, command), None);
     assert_eq!(between(&nonce, &command.repeat(2)), None);
@@ -138,7 +138,7 @@ proptest! {
             1..4,
         ),
     ) {
-        let words: Vec<_> = values.iter().map(|value| quoted(value)).collect();
+        let words: Vec<_> = values.iter().map(|value| quote(value)).collect();
         let script = format!("printf '%s\\0' {}", words.join(" "));
         let output = Command::new("/bin/sh").arg("-c").arg(script).output().expect("a shell");
         let read: Vec<_> = output.stdout.split_inclusive(|byte| *byte == 0).collect();

@@ -45,7 +45,7 @@ impl Upstream for Watched {
 
     fn at_hand(&self, id: &DeviceId) -> AtHand {
         let read_at = *self.read_at.lock().unwrap();
-        let listed = self.sim.found(&[id.as_str()]).unwrap().pop();
+        let listed = self.sim.find_all(&[id.as_str()]).unwrap().pop();
         read_at.zip(listed).map_or(AtHand::Nothing, |(read_at, seen)| AtHand::Then(seen, read_at))
     }
 
@@ -55,7 +55,7 @@ impl Upstream for Watched {
             let _open = self.gate.acquire().await;
             self.up()?;
             // A second reading does not return the value of the lists.
-            Ok(self.sim.found(&[id.as_str()])?.pop().map(|seen| Arc::new(seen.snapshot.clone().into())))
+            Ok(self.sim.find_all(&[id.as_str()])?.pop().map(|seen| Arc::new(seen.snapshot.clone().into())))
         })
     }
 
@@ -101,7 +101,7 @@ impl Rig {
 
     fn page(&self, grants: &Grants, after: Option<&DeviceId>, limit: u16, filter: Filter) -> Paged {
         let mut devices = Vec::new();
-        let see = &mut |phones: &[&Arc<Seen>]| devices.extend(phones.iter().copied().cloned());
+        let see = &mut |phones: &[&Arc<DeviceSnapshot>]| devices.extend(phones.iter().copied().cloned());
         let page = self.phones.page(grants, after, limit, filter, see).unwrap();
         assert_eq!(page.count, devices.len());
         Paged { devices, next: page.next }
@@ -125,7 +125,7 @@ impl Rig {
 
 /// A page with what it showed.
 struct Paged {
-    devices: Vec<Arc<Seen>>,
+    devices: Vec<Arc<DeviceSnapshot>>,
     next: Option<DeviceId>,
 }
 
@@ -133,15 +133,15 @@ fn id(index: u32) -> DeviceId {
     DeviceId::new(&format!("phone-{index:07}")).ok().unwrap()
 }
 
-fn granted(ids: impl Iterator<Item = u32>) -> Grants {
+fn grant(ids: impl Iterator<Item = u32>) -> Grants {
     Grants::nothing().with(RESOURCE, Granted::Some(ids.map(|index| id(index).as_str().into()).collect()))
 }
 
 #[tokio::test]
 async fn paging_visits_every_granted_phone_that_the_filter_admits_exactly_once() {
     let rig = rig(1_000);
-    let all = rig.upstream.sim.listed(None, 1_000).unwrap();
-    let some = granted((1..=1_100).step_by(3));
+    let all = rig.upstream.sim.list_page(None, 1_000).unwrap();
+    let some = grant((1..=1_100).step_by(3));
     let stopped = Filter { state: Some(DeviceState::Stopped), capability: None };
     let proxied = Filter { state: None, capability: Some(DeviceCapability::Proxy) };
     let both = Filter { state: Some(DeviceState::Unknown), capability: Some(DeviceCapability::Power) };
@@ -166,7 +166,7 @@ async fn paging_visits_every_granted_phone_that_the_filter_admits_exactly_once()
 #[tokio::test]
 async fn unfiltered_pages_are_full_up_to_the_last_which_is_not_empty() {
     let rig = rig(1_000);
-    let with_ghosts = granted((1..=1_000).chain(2_000..2_050));
+    let with_ghosts = grant((1..=1_000).chain(2_000..2_050));
     for grants in [Grants::everything(), with_ghosts] {
         for limit in [1, 7, 50, 200] {
             let pages = rig.pages(&grants, limit, Filter::default());
@@ -180,7 +180,7 @@ async fn a_page_after_a_phone_that_is_gone_goes_on_where_it_was() {
     let rig = rig(10);
     for (after, first) in [("a", 1), ("phone-0000003x", 4), ("phone-00000035", 4)] {
         let after = DeviceId::new(after).ok().unwrap();
-        for grants in [Grants::everything(), granted(1..=10)] {
+        for grants in [Grants::everything(), grant(1..=10)] {
             let page = rig.page(&grants, Some(&after), 2, Filter::default());
             assert_eq!(page.devices[0].id, id(first), "{after}");
         }
@@ -192,7 +192,7 @@ async fn a_page_after_a_phone_that_is_gone_goes_on_where_it_was() {
 #[tokio::test]
 async fn a_page_of_a_million_costs_what_it_examines() {
     let none = Filter { state: Some(DeviceState::Stopping), capability: None };
-    for grants in [Grants::everything(), granted(1..=5_000)] {
+    for grants in [Grants::everything(), grant(1..=5_000)] {
         let rig = rig(1_000_000);
         let page = rig.page(&grants, None, 50, Filter::default());
         assert_eq!((page.devices.len(), rig.upstream.examined.swap(0, Relaxed)), (50, 51));
@@ -211,7 +211,7 @@ async fn a_page_that_ends_at_its_bound_loses_no_phone() {
     for index in 1..=2_500 {
         expected.extend(rig.phones.find(&id(index)).await.ok().filter(|phone| stopped.admits(phone)));
     }
-    for grants in [Grants::everything(), granted(1..=2_500)] {
+    for grants in [Grants::everything(), grant(1..=2_500)] {
         let pages = rig.pages(&grants, 200, stopped);
         assert_eq!(pages.len(), 3);
         assert!(pages.iter().flat_map(|page| &page.devices).eq(&expected));

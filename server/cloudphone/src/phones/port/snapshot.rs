@@ -1,110 +1,49 @@
-//! A phone as one reading found it.
+//! A phone as clients see it, with the JSON that shows it.
+//!
+//! An adapter returns the same [`Seen`] until something that a client can see has changed. So the
+//! JSON is made once per visible change. The time of the reading is not part of it. This module
+//! does not know any tool: the code that makes a rendering defines its content.
 
-use crate::phones::contract::{
-    DeviceCapabilities, DeviceCapability, DeviceId, DeviceSpec, DeviceState, PowerAction, Proxy, ProxyScheme,
-    SessionMode,
-};
-use std::borrow::Cow;
-use std::sync::Arc;
-use toolwarrant::{Flag, Untrusted, Words, words};
+use super::reading::DeviceReading;
+use crate::phones::contract::{Device, DeviceDetail};
+use std::ops::Deref;
+use std::sync::{Arc, LazyLock};
+use toolwarrant::{Prepared, RenderBudget};
 
-/// Everything that one reading of a phone found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Snapshot {
-    /// Identifier of the phone.
-    pub id: DeviceId,
-    /// Name given by its owner.
-    pub name: Untrusted,
-    /// Its state; `None` if it could not be read.
-    pub state: Option<DeviceState>,
-    /// The capabilities that it offers now.
-    pub offers: Offers,
-    /// Hardware and system.
-    pub spec: Arc<DeviceSpec>,
-    /// The power actions that the platform has for it, in any state.
-    pub power_actions: Cow<'static, [PowerAction]>,
-    /// The proxy schemes that the platform has for it, in any state.
-    pub proxy_schemes: Cow<'static, [ProxyScheme]>,
-    /// The proxy in force; `None` if there is no proxy or it could not be read.
-    pub proxy: Option<Proxy>,
-    /// The modes to which the platform can limit its screen sessions.
-    pub session_modes: Cow<'static, [SessionMode]>,
-    /// The durations of writes on it.
-    pub paces: Paces,
+/// The most bytes that the JSON of all phones takes in this process, in both forms in which answers
+/// contain it: about 290 for a phone in a list and 920 for its detail. JSON beyond this limit is
+/// made for each answer. In addition, each phone that was ever seen takes about 560 bytes.
+pub const RENDERED_MAX: usize = 256 << 20;
+
+static BUDGET: LazyLock<Arc<RenderBudget>> = LazyLock::new(|| Arc::new(RenderBudget::new(RENDERED_MAX)));
+
+/// A device snapshot with its prepared JSON. Dereferences to the snapshot.
+#[derive(Debug)]
+pub struct DeviceSnapshot {
+    /// The phone as it was read.
+    pub snapshot: DeviceReading,
+    /// The JSON of the phone in a list.
+    pub row: Prepared<Device>,
+    /// The JSON of the result of get_device.
+    pub detail: Prepared<DeviceDetail>,
 }
 
-/// The durations of writes on a phone; `None` means the contract's values.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Paces {
-    /// Setting and clearing the proxy.
-    pub proxy: Option<Pace>,
-    /// Changing the power state.
-    pub power: Option<Pace>,
+impl From<DeviceReading> for DeviceSnapshot {
+    fn from(snapshot: DeviceReading) -> Self {
+        Self { snapshot, row: Prepared::within(&BUDGET), detail: Prepared::within(&BUDGET) }
+    }
 }
 
-/// The duration of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
-    /// The longest time from the platform's report of success until the effect shows, in seconds.
-    pub settle_seconds: u32,
-    /// The longest time for the whole write, in seconds.
-    pub deadline_seconds: u32,
+impl Deref for DeviceSnapshot {
+    type Target = DeviceReading;
+    fn deref(&self) -> &DeviceReading {
+        &self.snapshot
+    }
 }
 
-/// The flag of each capability. Clients read the reason of a flag that is false.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offers {
-    /// Setting and clearing the proxy.
-    pub proxy: Flag,
-    /// Changing the power state.
-    pub power: Flag,
-    /// Issuing screen sessions.
-    pub session: Flag,
-}
-
-impl Snapshot {
-    /// Returns the flag of one capability. The precondition of tools, `capabilities` and `notes`
-    /// all use it.
-    #[must_use]
-    pub fn flag(&self, capability: DeviceCapability) -> &Flag {
-        match capability {
-            DeviceCapability::Proxy => &self.offers.proxy,
-            DeviceCapability::Power => &self.offers.power,
-            DeviceCapability::Session => &self.offers.session,
-        }
-    }
-
-    /// Returns true if the flag of this capability is true.
-    #[must_use]
-    pub fn offers(&self, capability: DeviceCapability) -> bool {
-        self.flag(capability).refusal().is_none()
-    }
-
-    /// Returns the flags as clients see them.
-    #[must_use]
-    pub fn capabilities(&self) -> DeviceCapabilities {
-        DeviceCapabilities {
-            proxy: self.offers(DeviceCapability::Proxy),
-            power: self.offers(DeviceCapability::Power),
-            session: self.offers(DeviceCapability::Session),
-        }
-    }
-
-    /// Returns the state as clients see it.
-    #[must_use]
-    pub fn state(&self) -> DeviceState {
-        self.state.unwrap_or(DeviceState::Unknown)
-    }
-
-    /// Returns why the state is unknown, and why each capability is not offered: one fragment per
-    /// reason, in the order of the contract.
-    #[must_use]
-    pub fn notes(&self) -> Vec<Words> {
-        let state = (self.state() == DeviceState::Unknown)
-            .then(|| "`state` is unknown: the platform could not read it; the device need not be faulty".into());
-        let flags = DeviceCapability::ALL.iter().filter_map(|capability| {
-            Some(words!["`", capability, "` is not offered: ", self.flag(*capability).refusal()?])
-        });
-        state.into_iter().chain(flags).collect()
+/// Two values are equal if they show the same, even if only one has its JSON yet.
+impl PartialEq for DeviceSnapshot {
+    fn eq(&self, other: &Self) -> bool {
+        self.snapshot == other.snapshot
     }
 }

@@ -3,7 +3,7 @@
 use crate::phones::contract::{Cursor, Device, DeviceDetail, DeviceId, DevicePage, DeviceSpec, DevicesTools};
 use crate::phones::contract::{GetDeviceArgs, GetDeviceError, ListDevicesArgs, ListDevicesError, texts};
 use crate::phones::devices::{Filter, Phones};
-use crate::phones::port::{PlatformName, See, Seen, Snapshot};
+use crate::phones::port::{DeviceReading, DeviceSnapshot, PlatformName, See};
 use std::sync::Arc;
 use toolwarrant::{Call, Grants, ListWriter, PermissionSet, Reply, Target, Words, hex, words};
 
@@ -16,7 +16,7 @@ impl DevicesTools for Phones {
         let application = &call.caller.application;
         let mut listing = ListWriter::begin(call);
         let rest = self.list(&application.grants, application.permissions, args, &mut |phones| {
-            let rows: Vec<_> = phones.iter().map(|phone| phone.row.rendered(|| device(phone))).collect();
+            let rows: Vec<_> = phones.iter().map(|phone| phone.row.render(|| device(phone))).collect();
             listing.extend(&rows);
         })?;
         Ok(listing.finish(rest))
@@ -25,7 +25,7 @@ impl DevicesTools for Phones {
     async fn get_device(
         &self,
         call: &Call<'_>,
-        device: &Target<Arc<Seen>>,
+        device: &Target<Arc<DeviceSnapshot>>,
         _: GetDeviceArgs,
     ) -> Result<Reply<DeviceDetail>, GetDeviceError> {
         Ok(device.detail.reply(call, || detail(device)))
@@ -55,7 +55,7 @@ impl Phones {
         let full = page.count == usize::from(limit);
         let more = page.next.as_ref().map(|_| if full { texts::NEXT_PAGE } else { texts::MORE_DEVICES });
         let unread = page.unread.iter().map(unread).collect::<Vec<_>>();
-        let next_step: Vec<_> = more.map(|more| more.told_to(reader)).into_iter().chain(unread).collect();
+        let next_step: Vec<_> = more.map(|more| more.for_reader(reader)).into_iter().chain(unread).collect();
         Ok(DevicePage {
             devices: Vec::new(),
             next_step: (!next_step.is_empty()).then(|| Words::list(&next_step, " ")),
@@ -73,7 +73,7 @@ fn unread(platform: &PlatformName) -> Words {
     ]
 }
 
-fn device(snapshot: &Snapshot) -> Device {
+fn device(snapshot: &DeviceReading) -> Device {
     Device {
         device_id: snapshot.id.clone(),
         name: snapshot.name.clone(),
@@ -82,7 +82,7 @@ fn device(snapshot: &Snapshot) -> Device {
     }
 }
 
-fn detail(snapshot: &Snapshot) -> DeviceDetail {
+fn detail(snapshot: &DeviceReading) -> DeviceDetail {
     let Device { device_id, name, state, capabilities } = device(snapshot);
     DeviceDetail {
         device_id,
@@ -120,17 +120,20 @@ mod tests {
     use crate::platforms::simulator::Sim;
     use toolwarrant::{BoxFuture, Clock, Resource, Timestamp};
 
-    fn cast() -> (Phones, Vec<Arc<Seen>>) {
+    fn cast() -> (Phones, Vec<Arc<DeviceSnapshot>>) {
         let clock = Clock::manual(Timestamp(0));
         let sim = Sim::new(5, 12, clock.clone(), &[0; 32]);
-        let phones = sim.listed(None, 12).unwrap();
+        let phones = sim.list_page(None, 12).unwrap();
         (Phones::new(Arc::new(sim), ProxyHosts::Public, clock), phones)
     }
 
     /// Returns the devices of a page, and the other fields of the result.
-    fn list(phones: &Phones, args: ListDevicesArgs) -> Result<(Vec<Arc<Seen>>, DevicePage), ListDevicesError> {
+    fn list(
+        phones: &Phones,
+        args: ListDevicesArgs,
+    ) -> Result<(Vec<Arc<DeviceSnapshot>>, DevicePage), ListDevicesError> {
         let mut listed = Vec::new();
-        let see = &mut |phones: &[&Arc<Seen>]| listed.extend(phones.iter().copied().cloned());
+        let see = &mut |phones: &[&Arc<DeviceSnapshot>]| listed.extend(phones.iter().copied().cloned());
         let rest = phones.list(&Grants::everything(), PermissionSet::NONE, args, see)?;
         Ok((listed, rest))
     }
@@ -226,7 +229,7 @@ mod tests {
         let (before, began) = (resident(), std::time::Instant::now());
         let sim = Sim::new(5, DEVICES, Clock::manual(Timestamp(0)), &[0; 32]);
         println!("start {:?}, {} bytes", began.elapsed(), resident() - before);
-        let walk = |what: &str, limit: u16, see: &dyn Fn(&Seen)| {
+        let walk = |what: &str, limit: u16, see: &dyn Fn(&DeviceSnapshot)| {
             let (before, began) = (resident(), std::time::Instant::now());
             let mut after = None;
             while let Some(last) = {
@@ -245,9 +248,9 @@ mod tests {
         };
         walk("seen", 100, &|_| ());
         walk("seen again", 100, &|_| ());
-        walk("listed", 100, &|phone| drop(phone.row.rendered(|| device(phone))));
-        walk("listed again", 100, &|phone| drop(phone.row.rendered(|| device(phone))));
-        walk("detailed", 100, &|phone| drop(phone.detail.rendered(|| detail(phone))));
-        println!("{} of a Seen, {} of them of a Snapshot", size_of::<Seen>(), size_of::<Snapshot>());
+        walk("listed", 100, &|phone| drop(phone.row.render(|| device(phone))));
+        walk("listed again", 100, &|phone| drop(phone.row.render(|| device(phone))));
+        walk("detailed", 100, &|phone| drop(phone.detail.render(|| detail(phone))));
+        println!("{} of a Seen, {} of them of a Snapshot", size_of::<DeviceSnapshot>(), size_of::<DeviceReading>());
     }
 }

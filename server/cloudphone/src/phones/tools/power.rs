@@ -1,9 +1,9 @@
 //! The handler that changes the power state: `spec/tools/power.toml`.
 
-use super::offered;
+use super::check_offer;
 use crate::phones::contract::{Command, PowerTools, SetPowerArgs, SetPowerError};
 use crate::phones::devices::Phones;
-use crate::phones::port::Seen;
+use crate::phones::port::DeviceSnapshot;
 use std::sync::Arc;
 use toolwarrant::{Call, Target};
 
@@ -11,10 +11,10 @@ impl PowerTools for Phones {
     async fn set_power(
         &self,
         _: &Call<'_>,
-        device: &Target<Arc<Seen>>,
+        device: &Target<Arc<DeviceSnapshot>>,
         args: SetPowerArgs,
     ) -> Result<Command, SetPowerError> {
-        offered("action", &args.action, &device.power_actions, |action| action.as_str())
+        check_offer("action", &args.action, &device.power_actions, |action| action.as_str())
             .map_err(|what| SetPowerError::NotOffered { what })?;
         Ok(Command::SetPower(args))
     }

@@ -1,11 +1,11 @@
 //! The handlers that set and clear the egress proxy: `spec/tools/proxy.toml`.
 
-use super::offered;
+use super::check_offer;
 use crate::phones::contract::{
     ClearProxyArgs, ClearProxyError, Command, Host, ProxyTools, SetProxyArgs, SetProxyError,
 };
 use crate::phones::devices::Phones;
-use crate::phones::port::Seen;
+use crate::phones::port::DeviceSnapshot;
 use crate::phones::proxy_hosts::NO_HOST;
 use std::sync::Arc;
 use toolwarrant::{Call, Target, words};
@@ -14,12 +14,12 @@ impl ProxyTools for Phones {
     async fn set_proxy(
         &self,
         _: &Call<'_>,
-        device: &Target<Arc<Seen>>,
+        device: &Target<Arc<DeviceSnapshot>>,
         args: SetProxyArgs,
     ) -> Result<Command, SetProxyError> {
         let mut args = args;
         let SetProxyArgs { scheme, host, .. } = &mut args;
-        offered("scheme", scheme, &device.proxy_schemes, |scheme| scheme.as_str())
+        check_offer("scheme", scheme, &device.proxy_schemes, |scheme| scheme.as_str())
             .map_err(|what| SetProxyError::NotOffered { what })?;
         let judged = self.proxy_hosts.judge(host.as_str());
         let refused = |why| SetProxyError::InvalidArgument { what: words!["`host` ", &*host, " ", why] };
@@ -33,7 +33,7 @@ impl ProxyTools for Phones {
     async fn clear_proxy(
         &self,
         _: &Call<'_>,
-        _: &Target<Arc<Seen>>,
+        _: &Target<Arc<DeviceSnapshot>>,
         args: ClearProxyArgs,
     ) -> Result<Command, ClearProxyError> {
         Ok(Command::ClearProxy(args))

@@ -1,11 +1,11 @@
 //! The handler that issues screen sessions: `spec/tools/sessions.toml`.
 
-use super::offered;
+use super::check_offer;
 use crate::phones::contract::{
     CreateSessionArgs, CreateSessionError, ScreenSession, SessionMode, SessionsTools, texts,
 };
 use crate::phones::devices::Phones;
-use crate::phones::port::{Seen, Session, SessionError, Snapshot, Upstream};
+use crate::phones::port::{DeviceReading, DeviceSnapshot, Session, SessionError, Upstream};
 use std::sync::Arc;
 use toolwarrant::{Call, PermissionSet, Reply, Target};
 
@@ -13,11 +13,11 @@ impl SessionsTools for Phones {
     async fn create_session(
         &self,
         call: &Call<'_>,
-        device: &Target<Arc<Seen>>,
+        device: &Target<Arc<DeviceSnapshot>>,
         args: CreateSessionArgs,
     ) -> Result<Reply<ScreenSession>, CreateSessionError> {
         let CreateSessionArgs { device_id: _, mode } = args;
-        offered("mode", &mode, &device.session_modes, |mode| mode.as_str())
+        check_offer("mode", &mode, &device.session_modes, |mode| mode.as_str())
             .map_err(|what| CreateSessionError::NotOffered { what })?;
         let reader = call.caller.application.permissions;
         issue(&*self.upstream, device, mode, reader).await.map(Reply::from).map_err(|error| {
@@ -29,13 +29,13 @@ impl SessionsTools for Phones {
 
 async fn issue(
     upstream: &dyn Upstream,
-    device: &Snapshot,
+    device: &DeviceReading,
     mode: SessionMode,
     reader: PermissionSet,
 ) -> Result<ScreenSession, SessionError> {
     let Session { token, url, expires_at } = upstream.session(&device.id, mode).await?;
     let next_step = if url.is_some() { texts::SESSION_PAGE } else { texts::SESSION_TOKEN };
-    let next_step = next_step.told_to(reader);
+    let next_step = next_step.for_reader(reader);
     Ok(ScreenSession { device_id: device.id.clone(), token, url, mode, expires_at, next_step })
 }
 
@@ -56,7 +56,7 @@ mod tests {
     #[tokio::test]
     async fn a_session_names_its_phone_and_mode_and_passes_on_what_the_platform_gave() {
         let sim = Sim::new(5, 12, Clock::manual(Timestamp(0)), &[0; 32]);
-        let cast = sim.listed(None, 12).unwrap();
+        let cast = sim.list_page(None, 12).unwrap();
         for (index, expires_at) in [(0, Some(Timestamp(600_000))), (10, None)] {
             let session = issue(&sim, &cast[index], SessionMode::View, PermissionSet::NONE).await.unwrap();
             assert_eq!((&session.device_id, session.mode), (&cast[index].id, SessionMode::View));
@@ -68,7 +68,7 @@ mod tests {
     #[tokio::test]
     async fn a_platform_that_issues_no_session_is_not_quoted() {
         let sim = Sim::new(5, 12, Clock::manual(Timestamp(0)), &[0; 32]);
-        let cast = sim.listed(None, 12).unwrap();
+        let cast = sim.list_page(None, 12).unwrap();
         let refused = issue(&sim, &cast[6], SessionMode::View, PermissionSet::NONE).await.unwrap_err();
         assert!(refused.to_string().contains("no screen stream"));
         assert_eq!(what(&refused), "the platform issued no session");

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::phones::contract::{DeviceSpec, SessionMode};
-use crate::phones::port::{Exits, Offers, Paces, See, Session, SessionError, Snapshot, Upstream};
+use crate::phones::port::{DeviceReading, Exits, Offers, Paces, See, Session, SessionError, Upstream};
 use Verdict::{Absent, Present, Unreadable as Unread};
 use std::net::IpAddr;
 use std::sync::Mutex;
@@ -21,17 +21,17 @@ struct Staged {
     asked: Mutex<Vec<(TaskId, Option<String>)>>,
 }
 
-fn staged<T>(reading: Option<T>) -> Result<T, Unreachable> {
+fn stage<T>(reading: Option<T>) -> Result<T, Unreachable> {
     reading.ok_or_else(|| Unreachable("the vendor's words".into()))
 }
 
 impl Upstream for Staged {
     fn page(&self, _: Option<&DeviceId>, _: u16, _: See<'_>) -> Result<(), Unreachable> {
-        staged(None)
+        stage(None)
     }
 
     fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable> {
-        if let Some(state) = staged(self.state)? {
+        if let Some(state) = stage(self.state)? {
             see(&[&Arc::new(phone(ids[0], state).into())]);
         }
         Ok(())
@@ -67,21 +67,19 @@ impl Control for Staged {
         proxy: Option<&'a SetProxyArgs>,
     ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
         Box::pin(async move {
-            let through = proxy
-                .map(|_| staged(self.through))
-                .transpose()?
-                .map(|address| Through::Phone(address.parse().unwrap()));
-            Ok(Exits { ordinary: staged(self.own)?.parse().unwrap(), through, direct: self.direct })
+            let through =
+                proxy.map(|_| stage(self.through)).transpose()?.map(|address| Through::Phone(address.parse().unwrap()));
+            Ok(Exits { ordinary: stage(self.own)?.parse().unwrap(), through, direct: self.direct })
         })
     }
 
     fn boot_id<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
-        Box::pin(async { Ok(staged(self.boot)?.to_owned()) })
+        Box::pin(async { Ok(stage(self.boot)?.to_owned()) })
     }
 }
 
-fn phone(id: &str, state: Option<DeviceState>) -> Snapshot {
-    Snapshot {
+fn phone(id: &str, state: Option<DeviceState>) -> DeviceReading {
+    DeviceReading {
         id: DeviceId::new(id).ok().unwrap(),
         name: "".into(),
         state,

@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use toolwarrant::{Clock, HttpClient, HttpFailure, HttpLimits, Remark, Timestamp, Untrusted, unpoisoned};
+use toolwarrant::{Clock, HttpClient, HttpFailure, HttpLimits, Remark, Timestamp, Untrusted, ignore_poison};
 use url::Url;
 
 /// One account of a platform, and the connection to it.
@@ -90,10 +90,10 @@ pub fn judge_base_url(url: &Url) -> Result<(), &'static str> {
 }
 
 /// The result of one attempt.
-type Attempt<T> = Result<T, Trouble>;
+type CallResult<T> = Result<T, Trouble>;
 
 /// A request to be exchanged.
-struct Order<'a> {
+struct Exchange<'a> {
     class: Class,
     call: ApiCall,
     path: &'a str,
@@ -170,13 +170,13 @@ impl Api {
         call: ApiCall,
         body: &impl Serialize,
     ) -> Result<T, ApiError> {
-        let body = written(body)?;
+        let body = to_json(body)?;
         let deadline = self.clock.now().plus(2 * self.settings.read_within);
         let mut pause = PAUSE;
         loop {
             let again = self.clock.now().plus(pause);
             match self.attempt(class, call, &body, deadline).await {
-                Ok(data) => return typed(&data),
+                Ok(data) => return parse_data(&data),
                 Err(trouble) if trouble.may_pass && again < deadline && self.guard.may_retry() => {
                     self.clock.sleep_until(self.clock.now().plus(pause)).await;
                     pause *= PAUSE_GROWTH;
@@ -196,9 +196,9 @@ impl Api {
         body: &impl Serialize,
         not_after: Timestamp,
     ) -> Result<T, ApiError> {
-        let body = written(body)?;
+        let body = to_json(body)?;
         let data = self.attempt(Class::Write, call, &body, not_after).await.map_err(|trouble| trouble.error)?;
-        typed(&data)
+        parse_data(&data)
     }
 
     /// Starts a task of the platform on one pad, which must be the only one that `body` names.
@@ -220,16 +220,16 @@ impl Api {
     }
 
     /// Makes one attempt. Returns the data of a success as JSON.
-    async fn attempt(&self, class: Class, call: ApiCall, body: &str, deadline: Timestamp) -> Attempt<Box<str>> {
+    async fn attempt(&self, class: Class, call: ApiCall, body: &str, deadline: Timestamp) -> CallResult<Box<str>> {
         let last = |error| Trouble { error, may_pass: false };
         let Some(path) = call.path(self.settings.family) else {
-            return Err(last(ApiError::unsupported("this platform has no such call")));
+            return Err(last(ApiError::without_support("this platform has no such call")));
         };
         if lock(&self.missing).get(&call).is_some_and(|until| self.clock.now() < *until) {
-            return Err(last(ApiError::unsupported("the platform answered 404 to such a call a while ago")));
+            return Err(last(ApiError::without_support("the platform answered 404 to such a call a while ago")));
         }
         let path = format!("{}{path}", self.settings.prefix);
-        let order = Order { class, call, path: &path, body, deadline };
+        let order = Exchange { class, call, path: &path, body, deadline };
         let may_leave_out = call.is_command() && self.settings.scheme == Scheme::V2;
         let signs_body = !may_leave_out || self.signs_commands.load(Relaxed);
         let signed = |signs_body| if signs_body { body } else { "" };
@@ -259,8 +259,8 @@ impl Api {
 
     /// Makes one exchange under the guard. The caller must report its end to the returned pass.
     /// `signed` is the part of the body that is signed.
-    async fn exchange(&self, order: &Order<'_>, signed: &str) -> Attempt<(Judged, Pass<'_>)> {
-        let Order { class, call, path, body, deadline } = *order;
+    async fn exchange(&self, order: &Exchange<'_>, signed: &str) -> CallResult<(Judged, Pass<'_>)> {
+        let Exchange { class, call, path, body, deadline } = *order;
         let pass = self.guard.admit(class, deadline).await.map_err(|withheld| unsent(&withheld.to_string()))?;
         let (began, wall) = (self.clock.now(), self.clock.wall());
         let signed = Signable { host: &self.host, path, body: signed, at: wall };
@@ -319,19 +319,19 @@ fn unsent(why: &str) -> Trouble {
 }
 
 /// Writes compact JSON, so that the signed bytes are the sent bytes.
-fn written(body: &impl Serialize) -> Result<String, ApiError> {
+fn to_json(body: &impl Serialize) -> Result<String, ApiError> {
     serde_json::to_string(body)
         .map_err(|_| ApiError::NotDone { code: None, why: "the arguments cannot be written as JSON".into() })
 }
 
 /// Parses the data of an answer. The texts of parse errors can quote the answer, so they are left
 /// out.
-fn typed<T: DeserializeOwned>(data: &str) -> Result<T, ApiError> {
+fn parse_data<T: DeserializeOwned>(data: &str) -> Result<T, ApiError> {
     serde_json::from_str(data).map_err(|error| {
         ApiError::Unknown(format!("the data of the answer has another shape ({:?})", error.classify()).into())
     })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    unpoisoned(mutex.lock())
+    ignore_poison(mutex.lock())
 }

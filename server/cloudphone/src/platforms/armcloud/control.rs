@@ -4,8 +4,8 @@ use super::api::{Accepted, ApiCall, ApiError, Family};
 use super::operations::{Progress, progress};
 use super::{Armcloud, LEAVES_WITHIN};
 use crate::adapter_kit::guard::{CallCounts, GuardState};
+use crate::adapter_kit::proven::Showing;
 use crate::adapter_kit::shell::Shell;
-use crate::adapter_kit::shown::Showing;
 use crate::phones::contract::{
     ClearProxyArgs, Command, DeviceId, PowerAction, ProxyScheme, SetPowerArgs, SetProxyArgs,
 };
@@ -16,7 +16,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::{JoinError, spawn_blocking};
-use toolwarrant::{BoxFuture, Facts, Means, Sent, TaskId, Timestamp, UpstreamState};
+use toolwarrant::{BoxFuture, Facts, Provability, Sent, TaskId, Timestamp, UpstreamState};
 
 /// The time between two looks at a command on a phone, and the longest time for a command.
 const LOOK_EVERY: Duration = Duration::from_millis(1_500);
@@ -70,14 +70,14 @@ impl Armcloud {
             return Ok(());
         }
         let (direct, id) = (Arc::clone(&self.direct), id.clone());
-        written(spawn_blocking(move || direct.note(&id, address)).await)
+        check_write(spawn_blocking(move || direct.note(&id, address)).await)
     }
 
     /// Limits the provability of a reading to the directions that are proven on this account.
-    fn trusted(&self, direction: Direction, means: Means) -> Means {
-        match means {
-            Means::Both if self.shown.has(direction).is_none() => Means::Presence,
-            means => means,
+    fn restrict(&self, direction: Direction, provability: Provability) -> Provability {
+        match provability {
+            Provability::Both if self.shown.has(direction).is_none() => Provability::Presence,
+            provability => provability,
         }
     }
 }
@@ -105,16 +105,16 @@ fn proxy(code: &str, args: &SetProxyArgs) -> Option<Value> {
 
 impl Control for Armcloud {
     fn facts(&self, id: &DeviceId, command: &Command) -> Facts {
-        let means = match command {
-            Command::SetProxy(args) => self.trusted(Direction::Exit, self.readings.means(id, args)),
+        let provability = match command {
+            Command::SetProxy(args) => self.restrict(Direction::Exit, self.readings.provability(id, args)),
             Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. }) => {
-                self.trusted(Direction::Start, Means::Both)
+                self.restrict(Direction::Start, Provability::Both)
             }
             // Only the platform's own list shows it, and that list lags.
-            Command::SetPower(_) => Means::Presence,
-            Command::ClearProxy(_) => Means::Both,
+            Command::SetPower(_) => Provability::Presence,
+            Command::ClearProxy(_) => Provability::Both,
         };
-        Facts { means, ..Facts::default() }
+        Facts { provability, ..Facts::default() }
     }
 
     fn send<'a>(&'a self, _: TaskId, command: &'a Command, not_after: Timestamp) -> BoxFuture<'a, Sent> {
@@ -144,7 +144,7 @@ impl Control for Armcloud {
             if progress != Progress::Open {
                 self.refresh.wake();
             }
-            Ok(Some(progress.sent(task_id)))
+            Ok(Some(progress.into_sent(task_id)))
         })
     }
 
@@ -203,7 +203,7 @@ impl Control for Armcloud {
         let tool = self.readings.tool(id).map_or("", |tool| tool.as_str());
         let showing = Showing { at: self.clock.wall(), device: id.to_string(), tool: tool.to_owned() };
         let shown = Arc::clone(&self.shown);
-        Box::pin(async move { written(spawn_blocking(move || shown.record(direction, showing)).await) })
+        Box::pin(async move { check_write(spawn_blocking(move || shown.record(direction, showing)).await) })
     }
 
     fn state(&self, name: &PlatformName) -> UpstreamState {
@@ -221,8 +221,8 @@ impl Control for Armcloud {
             name: name.to_string(),
             kind: "armcloud",
             reachable: open.is_none() && self.refresh.is_reachable(),
-            age_seconds: self.roster.age().map(|age| age.as_secs()),
-            targets: self.roster.count() as u64,
+            age_seconds: self.registry.age().map(|age| age.as_secs()),
+            targets: self.registry.count() as u64,
             calls: calls.to_vec(),
             waiting: waiting as u64,
             refused: withheld,
@@ -231,7 +231,7 @@ impl Control for Armcloud {
 }
 
 /// Converts the outcome of writing to the disk.
-fn written(outcome: Result<io::Result<()>, JoinError>) -> Result<(), Unreachable> {
+fn check_write(outcome: Result<io::Result<()>, JoinError>) -> Result<(), Unreachable> {
     let why = match outcome {
         Ok(Ok(())) => return Ok(()),
         Ok(Err(error)) => error.to_string(),

@@ -6,8 +6,8 @@
 //! [`Lists`] makes, retries and limits the calls. Start at [`Listing`].
 
 use super::rows::{CodeChanges, Pad, PadRows};
-use crate::adapter_kit::roster::refresh::Source;
-use crate::adapter_kit::roster::{Listed, Recoded, Roster, Row};
+use crate::adapter_kit::device_registry::refresh::Source;
+use crate::adapter_kit::device_registry::{DeviceRegistry, Listed, Recoded, Row};
 use crate::phones::contract::DeviceId;
 use crate::phones::port::Unreachable;
 use serde::Serialize;
@@ -110,16 +110,16 @@ impl<L: Lists> Listing<L> {
     /// The platform gave no usable answer.
     pub async fn reread(
         &self,
-        roster: &Roster<Pad>,
+        registry: &DeviceRegistry<Pad>,
         id: &DeviceId,
         clock: &Clock,
     ) -> Result<Option<Listed<Pad>>, Unreachable> {
-        let Some(known) = roster.get(id) else { return Ok(None) };
+        let Some(known) = registry.get(id) else { return Ok(None) };
         let began = clock.now();
         let Some((pad, recoded)) = self.read_one(&known.row).await? else { return Ok(None) };
-        roster.note(pad, recoded, began).await;
+        registry.note(pad, recoded, began).await;
         // The reading may have shown that this is another phone.
-        Ok(roster.get(id).filter(|listed| listed.read_at >= began))
+        Ok(registry.get(id).filter(|listed| listed.read_at >= began))
     }
 
     /// Reads one pad again: its row, and the records about its code. A pad whose code has changed
@@ -147,13 +147,13 @@ impl<L: Lists> Listing<L> {
                 (Some(info.unwrap_or_default().or(row)), Vec::new())
             }
             (Some(info), None) => (Some(info), Vec::new()),
-            (None, None) => self.recorded(code).await?,
+            (None, None) => self.find_by_record(code).await?,
         };
         Ok(found.filter(|pad| !pad.is_deleted()).map(|pad| (pad, recoded)))
     }
 
     /// Finds the new code of a pad in the records of changed codes.
-    async fn recorded(&self, code: &str) -> Result<(Option<Pad>, Vec<Recoded>), Unreachable> {
+    async fn find_by_record(&self, code: &str) -> Result<(Option<Pad>, Vec<Recoded>), Unreachable> {
         let records = self.records().await?;
         let changed: HashMap<&str, &str> =
             records.iter().map(|Recoded { from, to }| (from.as_str(), to.as_str())).collect();
@@ -172,7 +172,7 @@ impl<L: Lists> Listing<L> {
         let ask = InfosQuery { page: 1, rows: ROWS_REFUSED, pad_codes: vec![code.to_owned()] };
         match self.lists.infos(&ask).await {
             Err(NoList::NoSuchPad) => Ok(None),
-            rows => Ok(rows.map_err(failed)?.pads.into_iter().find(|pad| pad.code() == code)),
+            rows => Ok(rows.map_err(to_unreachable)?.pads.into_iter().find(|pad| pad.code() == code)),
         }
     }
 
@@ -187,7 +187,7 @@ impl<L: Lists> Listing<L> {
                 self.no_seats.store(true, Relaxed);
                 Ok(PadRows::default())
             }
-            rows => rows.map_err(failed),
+            rows => rows.map_err(to_unreachable),
         }
     }
 
@@ -225,7 +225,7 @@ impl<L: Lists> Listing<L> {
         for page in 1..=PAGES_MAX {
             let answer = match self.lists.infos(&InfosQuery { page, rows, pad_codes: Vec::new() }).await {
                 Err(NoList::Refused(_)) if rows > ROWS_REFUSED => return Ok(None),
-                answer => answer.map_err(failed)?,
+                answer => answer.map_err(to_unreachable)?,
             };
             let count = answer.count;
             if !all.add(answer)? {
@@ -251,7 +251,7 @@ impl<L: Lists> Listing<L> {
                 self.no_records.store(true, Relaxed);
                 Ok(Vec::new())
             }
-            Err(error) => Err(failed(error)),
+            Err(error) => Err(to_unreachable(error)),
         }
     }
 
@@ -279,7 +279,7 @@ impl<L: Lists> Source<Pad> for Listing<L> {
         Box::pin(self.all())
     }
 
-    fn recoded(&self) -> BoxFuture<'_, Result<Vec<Recoded>, Unreachable>> {
+    fn code_changes(&self) -> BoxFuture<'_, Result<Vec<Recoded>, Unreachable>> {
         Box::pin(self.records())
     }
 
@@ -316,7 +316,7 @@ fn endless() -> Unreachable {
     Unreachable(format!("a list has more than {PADS_MAX} pads, or does not end").into())
 }
 
-fn failed(error: NoList) -> Unreachable {
+fn to_unreachable(error: NoList) -> Unreachable {
     match error {
         NoList::Unsupported => Unreachable("the platform does not have this call".into()),
         NoList::NoSuchPad => Unreachable("the platform has no such pad, and none was asked for".into()),

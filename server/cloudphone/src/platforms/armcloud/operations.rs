@@ -63,7 +63,7 @@ impl Row {
 
 impl Progress {
     /// Converts the progress for the engine.
-    pub(super) fn sent(self, task_id: i64) -> Sent {
+    pub(super) fn into_sent(self, task_id: i64) -> Sent {
         match self {
             Self::Open => Sent::Pending(task_id.to_string()),
             Self::Done(_) => Sent::Ok,

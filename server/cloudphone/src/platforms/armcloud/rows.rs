@@ -9,13 +9,13 @@
 mod conditions;
 mod loose;
 mod pad;
-mod shown;
+mod views;
 
 pub use pad::{Pad, PadViews};
-pub use shown::{Abilities, Reach};
+pub use views::{Abilities, Reach};
 
 use super::api::{Form, Rows};
-use crate::adapter_kit::roster::Recoded;
+use crate::adapter_kit::device_registry::Recoded;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -33,7 +33,7 @@ pub struct PadRows {
 
 impl<'de> Deserialize<'de> for PadRows {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let Rows { rows, form } = listed(from)?;
+        let Rows { rows, form } = deserialize_rows(from)?;
         let count = rows.len();
         let pad = |row: &RawValue| serde_json::from_str::<Pad>(row.get()).ok();
         let pads = rows.into_iter().filter_map(pad).filter(|pad| pad.pad_code.is_some()).collect();
@@ -59,12 +59,12 @@ impl<'de> Deserialize<'de> for CodeChanges {
             let Change { old_pad_code, new_pad_code } = serde_json::from_str(row.get()).ok()?;
             Some(Recoded { from: old_pad_code?, to: new_pad_code? })
         };
-        Ok(Self(listed(from)?.rows.into_iter().filter_map(change).collect()))
+        Ok(Self(deserialize_rows(from)?.rows.into_iter().filter_map(change).collect()))
     }
 }
 
 /// Returns the rows of a list. An object of another form must not count as an empty list.
-fn listed<'de, D: Deserializer<'de>>(from: D) -> Result<Rows<&'de RawValue>, D::Error> {
+fn deserialize_rows<'de, D: Deserializer<'de>>(from: D) -> Result<Rows<&'de RawValue>, D::Error> {
     let rows = Rows::deserialize(from)?;
     if rows.form == Form::One { Err(D::Error::custom("an object without rows")) } else { Ok(rows) }
 }

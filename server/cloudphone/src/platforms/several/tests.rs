@@ -1,11 +1,11 @@
 use super::*;
 use crate::phones::contract::{ClearProxyArgs, DeviceSpec};
-use crate::phones::port::{Offers, Paces, Seen, Snapshot};
+use crate::phones::port::{DeviceReading, DeviceSnapshot, Offers, Paces};
 use proptest::prelude::*;
 use toolwarrant::Flag;
 
 /// A platform whose phones can only be listed.
-struct Shelf(Vec<Arc<Seen>>);
+struct Shelf(Vec<Arc<DeviceSnapshot>>);
 
 impl Shelf {
     fn of<'a>(ids: impl Iterator<Item = &'a String>) -> Self {
@@ -63,7 +63,7 @@ impl Control for Shelf {
     }
 }
 
-fn phone(id: &str) -> Snapshot {
+fn phone(id: &str) -> DeviceReading {
     let spec = DeviceSpec {
         model: None,
         os_version: None,
@@ -73,7 +73,7 @@ fn phone(id: &str) -> Snapshot {
         screen: None,
         region: None,
     };
-    Snapshot {
+    DeviceReading {
         id: device(id),
         name: "".into(),
         state: None,
@@ -121,7 +121,7 @@ proptest! {
         let expected: Vec<_> = ids.iter().filter(|id| after.as_ref().is_none_or(|after| id.as_str() > after.as_str())).collect();
         let mut seen = Vec::new();
         loop {
-            let page = fleet.listed(after.as_ref(), limit).unwrap();
+            let page = fleet.list_page(after.as_ref(), limit).unwrap();
             after = page.last().map(|phone| phone.id.clone());
             let full = page.len() == usize::from(limit);
             seen.extend(page.into_iter().map(|phone| phone.id.to_string()));
@@ -138,14 +138,14 @@ fn a_platform_that_fails_is_named_until_it_is_read_and_takes_nothing_from_the_ot
     let ids = ["a-1", "b-1"].map(str::to_owned);
     let fleet = fleet(&ids, &["a", "ab", "b"]);
     assert_eq!(fleet.unread(), []);
-    assert_eq!(fleet.listed(None, 9).unwrap().len(), 2);
+    assert_eq!(fleet.list_page(None, 9).unwrap().len(), 2);
     assert_eq!(fleet.unread(), [name("ab")]);
 }
 
 #[tokio::test]
 async fn a_phone_of_a_platform_that_is_not_configured_is_not_there_and_nothing_is_sent_to_it() {
     let fleet = fleet(&["a-1".to_owned()], &["a"]);
-    let found = fleet.found(&["a-1", "c-1", "a-2", "nothing"]).unwrap();
+    let found = fleet.find_all(&["a-1", "c-1", "a-2", "nothing"]).unwrap();
     assert_eq!(found.iter().map(|phone| phone.id.as_str()).collect::<Vec<_>>(), ["a-1"]);
     assert!(matches!(fleet.at_hand(&device("c-1")), AtHand::Now(Ok(None))));
     assert_eq!(fleet.read_anew(&device("c-1")).await.unwrap(), None);

@@ -30,9 +30,9 @@
 //! | 22 | Slow | success | success_unverified | success | success | success |
 //! | 23 | Refusing | failed | failed | failed | failed | failed |
 
-use super::truth::{Answer, ProxyEndpoint, Reply, State};
+use super::truth::{Answer, PhoneState, ProxyEndpoint, ReplyTime};
 use crate::phones::contract::{DeviceSpec, DeviceState, Port, PowerAction, ProxyScheme};
-use crate::phones::port::Snapshot;
+use crate::phones::port::DeviceReading;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -141,26 +141,31 @@ pub(super) enum Fate {
 
 /// The events of a command after it was accepted.
 pub(super) struct Script {
-    pub(super) reply: Reply,
+    pub(super) reply: ReplyTime,
     pub(super) answer: Answer,
     /// The time from the send to the effect; `None` if there is none.
     pub(super) acts_after: Option<Duration>,
 }
 
 impl Script {
-    const HONEST: Self = Self { reply: Reply::Operation, answer: Answer::Ok, acts_after: Some(WORK) };
+    const HONEST: Self = Self { reply: ReplyTime::Operation, answer: Answer::Ok, acts_after: Some(WORK) };
 
     /// The script of a phone that cannot carry out the command.
-    pub(super) const FAILED: Self = Self { reply: Reply::Operation, answer: Answer::Err, acts_after: None };
+    pub(super) const FAILED: Self = Self { reply: ReplyTime::Operation, answer: Answer::Err, acts_after: None };
 }
 
 impl Part {
     /// Returns the state of a phone with this part before its first command.
-    pub(super) fn untouched(self) -> State {
-        State { power: self.power(), proxy: if self == Self::Proxied { proxy() } else { None }, boots: 0, deeds: 0 }
+    pub(super) fn initial_state(self) -> PhoneState {
+        PhoneState {
+            power: self.power(),
+            proxy: if self == Self::Proxied { proxy() } else { None },
+            boots: 0,
+            deeds: 0,
+        }
     }
 
-    /// Returns the power state of [`Self::untouched`].
+    /// Returns the power state of [`Self::initial_state`].
     pub(super) fn power(self) -> DeviceState {
         match self {
             Self::Stopped => DeviceState::Stopped,
@@ -170,7 +175,7 @@ impl Part {
     }
 
     /// Turns the snapshot of a plain phone into that of a phone with this part.
-    pub(super) fn play(self, phone: &mut Snapshot) {
+    pub(super) fn play(self, phone: &mut DeviceReading) {
         match self {
             Self::WithoutProxy => {
                 phone.offers.proxy = Flag::Refused("the phone shares its network with others");
@@ -198,9 +203,9 @@ impl Part {
             Self::Swallowing => Script { acts_after: None, ..honest },
             Self::Failing => Script::FAILED,
             Self::ErringButActing => Script { answer: Answer::Err, ..honest },
-            Self::LosingAnswers => Script { reply: Reply::Lost, ..honest },
+            Self::LosingAnswers => Script { reply: ReplyTime::Lost, ..honest },
             Self::Late => Script { acts_after: Some(WORK + LATE), ..honest },
-            Self::Slow => Script { reply: Reply::Held, ..honest },
+            Self::Slow => Script { reply: ReplyTime::Held, ..honest },
             _ => honest,
         })
     }

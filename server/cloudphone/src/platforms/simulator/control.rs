@@ -3,8 +3,8 @@
 
 use super::cast::{Fate, Part, Script, WORK};
 use super::fleet::{self, Network, mix};
-use super::truth::{Answer, Change, ProxyEndpoint, Reply, Taken};
-use super::{Phone, Record, Sim};
+use super::truth::{Answer, Change, ProxyEndpoint, ReplyTime, Taken};
+use super::{PhoneAt, Record, Sim};
 use crate::phones::contract::{ClearProxyArgs, Command, DeviceCapability, DeviceId, DeviceState, PowerAction};
 use crate::phones::contract::{SetPowerArgs, SetProxyArgs};
 use crate::phones::port::{Control, Exits, PlatformName, Through, Unreachable};
@@ -36,7 +36,7 @@ impl Control for Sim {
         request: TaskId,
         operation: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>> {
-        Box::pin(async move { self.asked(request, operation) })
+        Box::pin(async move { self.find_sent(request, operation) })
     }
 
     fn exits<'a>(
@@ -66,7 +66,7 @@ impl Control for Sim {
 
     fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
         Box::pin(async move {
-            let Phone { index, state, .. } = self.awake(id)?;
+            let PhoneAt { index, state, .. } = self.awake(id)?;
             Ok(format!("{:016x}", mix([self.seed, index.into(), state.boots])))
         })
     }
@@ -102,13 +102,13 @@ impl Sim {
         let (answer_at, acts_at) = (now.plus(WORK), acts_after.map(|after| now.plus(after)));
         let taken = Taken { at: now, request, phone: index, change, reply, answer, answer_at, acts_at };
         journal.append(&taken).map_err(|error| format!("the journal cannot be written: {error}"))?;
-        let number = truth.take(taken, || phone.part.untouched());
+        let number = truth.take(taken, || phone.part.initial_state());
         self.table.write(index);
         Ok(Some(number))
     }
 
     /// Returns true if a phone offers a change now, and can make it.
-    fn can(&self, phone: &Phone, change: &Change) -> bool {
+    fn can(&self, phone: &PhoneAt, change: &Change) -> bool {
         let snapshot = self.snapshot(phone);
         let power = |action| snapshot.offers(DeviceCapability::Power) && snapshot.power_actions.contains(&action);
         match change {
@@ -127,7 +127,7 @@ impl Sim {
 
     /// Returns the platform's report about an operation now; `None` if there is no operation with
     /// this number.
-    fn said(&self, number: usize) -> Option<(Taken, Sent)> {
+    fn report(&self, number: usize) -> Option<(Taken, Sent)> {
         let taken = self.record().truth.operation(number)?.clone();
         let sent = match taken.answer {
             _ if self.clock.now() < taken.answer_at => Sent::Pending(operation(number)),
@@ -140,18 +140,18 @@ impl Sim {
     /// Waits for the answer to a send.
     async fn answer(&self, number: usize) -> Sent {
         let lost = || Sent::NoAnswer("no answer in time".into());
-        let Some((Taken { reply, answer_at, .. }, sent)) = self.said(number) else { return lost() };
-        if reply == Reply::Operation {
+        let Some((Taken { reply, answer_at, .. }, sent)) = self.report(number) else { return lost() };
+        if reply == ReplyTime::Operation {
             return sent;
         }
         self.clock.sleep_until(answer_at).await;
-        if reply == Reply::Lost || self.reach().is_err() {
+        if reply == ReplyTime::Lost || self.reach().is_err() {
             return lost();
         }
-        self.said(number).map_or_else(lost, |(_, sent)| sent)
+        self.report(number).map_or_else(lost, |(_, sent)| sent)
     }
 
-    fn asked(&self, request: TaskId, name: Option<&str>) -> Result<Option<Sent>, Unreachable> {
+    fn find_sent(&self, request: TaskId, name: Option<&str>) -> Result<Option<Sent>, Unreachable> {
         self.reach()?;
         let numbers = self.record().truth.numbers(request).to_vec();
         let number = match name {
@@ -159,7 +159,7 @@ impl Sim {
             None if self.facts.looks_up => numbers.into_iter().next_back(),
             None => return Err(Unreachable("it knows operations, not requests".into())),
         };
-        Ok(number.and_then(|number| self.said(number)).map(|(_, sent)| sent))
+        Ok(number.and_then(|number| self.report(number)).map(|(_, sent)| sent))
     }
 
     fn leaves_from(&self, id: &DeviceId, through: Option<&SetProxyArgs>) -> Result<IpAddr, Unreachable> {
@@ -180,7 +180,7 @@ impl Sim {
     }
 
     /// Finds a phone that is running and can be read.
-    fn awake(&self, id: &DeviceId) -> Result<Phone, Unreachable> {
+    fn awake(&self, id: &DeviceId) -> Result<PhoneAt, Unreachable> {
         self.reach()?;
         let awake = self.find(id).filter(|phone| phone.readable && phone.state.power == DeviceState::Running);
         awake.ok_or_else(|| Unreachable(format!("{id} does not respond").into()))

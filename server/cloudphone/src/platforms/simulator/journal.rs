@@ -8,7 +8,7 @@
 //! passwords.
 
 use super::fleet::DEVICES_MAX;
-use super::truth::{Folded, SettledPhone, State, Taken, Truth};
+use super::truth::{Folded, PhoneState, SettledPhone, Taken, Truth};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result};
@@ -50,13 +50,13 @@ struct Header {
 
 impl Journal {
     /// Opens the journal of the fleet with this seed, or creates it, and returns the truth that it
-    /// contains. `untouched` makes the state of a phone without commands. A last line without a
+    /// contains. `initial_state` makes the state of a phone without commands. A last line without a
     /// line break was never answered, and is cut off.
     ///
     /// # Errors
     /// The file cannot be read or written, belongs to another fleet, has another version, or is
     /// damaged before its last line.
-    pub(super) fn open(path: &Path, seed: u64, untouched: impl Fn(u32) -> State) -> Result<(Self, Truth)> {
+    pub(super) fn open(path: &Path, seed: u64, untouched: impl Fn(u32) -> PhoneState) -> Result<(Self, Truth)> {
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
         if !file.metadata()?.is_file() {
             return Err(wrong(path, NO_JOURNAL));
@@ -69,7 +69,7 @@ impl Journal {
             let (path, length) = (path.to_owned(), header.len() as u64);
             return Ok((Self::File { path, file, seed, length, fold_at: FOLD_AT }, Truth::default()));
         }
-        let Told { seed: made_with, length, folded, phones, taken } = told(path, &text)?;
+        let JournalContents { seed: made_with, length, folded, phones, taken } = parse(path, &text)?;
         if made_with != seed {
             let hint = "start with that seed, or with another data folder";
             return Err(wrong(path, &format!("was made with seed {made_with}, not {seed}; {hint}")));
@@ -138,14 +138,14 @@ pub(super) fn examine(path: &Path) -> Result<()> {
     match path.metadata() {
         // Reading from a pipe would wait for a writer.
         Ok(about) if !about.is_file() => Err(wrong(path, NO_JOURNAL)),
-        Ok(about) if about.len() > 0 => told(path, &fs::read(path)?).map(drop),
+        Ok(about) if about.len() > 0 => parse(path, &fs::read(path)?).map(drop),
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
 
 /// The content of a journal.
-struct Told {
+struct JournalContents {
     seed: u64,
     /// The end of its last whole line.
     length: u64,
@@ -156,7 +156,7 @@ struct Told {
 
 const NO_JOURNAL: &str = "is not a journal of simulated phones; choose another data folder";
 
-fn told(path: &Path, text: &[u8]) -> Result<Told> {
+fn parse(path: &Path, text: &[u8]) -> Result<JournalContents> {
     let length = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     let mut lines = text[..length].split_inclusive(|byte| *byte == b'\n');
     let Some(Ok(Header { simulated_phones, seed })) = lines.next().map(serde_json::from_slice) else {
@@ -167,31 +167,31 @@ fn told(path: &Path, text: &[u8]) -> Result<Told> {
         VERSION => Folded { forgotten: 0, settled: Timestamp(0), phones: 0, commands: 0 },
         FOLDED => {
             let (line, n) = lines.next().unwrap_or_default();
-            serde_json::from_slice(line).map_err(|why| damaged(path, n, &why))?
+            serde_json::from_slice(line).map_err(|why| damage_error(path, n, &why))?
         }
         other => return Err(wrong(path, &format!("has version {other}; the newest known version is {FOLDED}"))),
     };
     let phones = lines.by_ref().take(folded.phones).map(|(line, n)| {
-        let settled = serde_json::from_slice::<SettledPhone>(line).map_err(|why| damaged(path, n, &why))?;
-        known(path, n, settled.phone).map(|()| settled)
+        let settled = serde_json::from_slice::<SettledPhone>(line).map_err(|why| damage_error(path, n, &why))?;
+        check_phone(path, n, settled.phone).map(|()| settled)
     });
     let phones = phones.collect::<Result<_>>()?;
     let taken = lines.map(|(line, n)| {
-        let taken = serde_json::from_slice::<Taken>(line).map_err(|why| damaged(path, n, &why))?;
-        known(path, n, taken.phone).map(|()| taken)
+        let taken = serde_json::from_slice::<Taken>(line).map_err(|why| damage_error(path, n, &why))?;
+        check_phone(path, n, taken.phone).map(|()| taken)
     });
-    Ok(Told { seed, length: length as u64, folded, phones, taken: taken.collect::<Result<_>>()? })
+    Ok(JournalContents { seed, length: length as u64, folded, phones, taken: taken.collect::<Result<_>>()? })
 }
 
 /// Checks that a phone with this index can exist.
-fn known(path: &Path, n: u32, phone: u32) -> Result<()> {
+fn check_phone(path: &Path, n: u32, phone: u32) -> Result<()> {
     match (1..=DEVICES_MAX).contains(&phone) {
         true => Ok(()),
         false => Err(wrong(path, &format!("is damaged in line {n}: no phone has index {phone}"))),
     }
 }
 
-fn damaged(path: &Path, n: u32, why: &serde_json::Error) -> Error {
+fn damage_error(path: &Path, n: u32, why: &serde_json::Error) -> Error {
     // The error counts lines from the beginning of this line.
     let why = why.to_string();
     let why = why.split(" at line ").next().unwrap_or_default();

@@ -8,10 +8,10 @@
 
 use super::cast::Part;
 use crate::phones::contract::DeviceState;
-use crate::phones::port::{See, Seen};
+use crate::phones::port::{DeviceSnapshot, See};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock, RwLockWriteGuard};
-use toolwarrant::unpoisoned;
+use toolwarrant::ignore_poison;
 
 /// The number of phones of a piece.
 const PIECE: u32 = 128;
@@ -27,14 +27,14 @@ struct Piece {
     /// True if one of them has ever received a command.
     written: AtomicBool,
     /// Empty until one of them is shown.
-    shown: RwLock<Box<[Option<Shown>]>>,
+    shown: RwLock<Box<[Option<LastView>]>>,
 }
 
 /// The last shown view of a phone.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct LastView {
     pub(super) look: Look,
-    pub(super) seen: Arc<Seen>,
+    pub(super) seen: Arc<DeviceSnapshot>,
 }
 
 /// The inputs that decide how a phone is shown, given its seed and index: its drawn part, and what
@@ -70,12 +70,12 @@ impl Table {
         &self,
         indices: impl Iterator<Item = u32> + Clone,
         is_so: impl Fn(u32, &Look) -> bool,
-        make: impl Fn(u32) -> Shown,
+        make: impl Fn(u32) -> LastView,
         see: See<'_>,
     ) {
         let Some(first) = indices.clone().next() else { return };
         let piece = self.at(first);
-        let shown = unpoisoned(piece.shown.read());
+        let shown = ignore_poison(piece.shown.read());
         let mut seen = Vec::with_capacity(indices.size_hint().0);
         let mut was_so = true;
         for index in indices.clone() {
@@ -92,7 +92,7 @@ impl Table {
         }
         drop(seen);
         drop(shown);
-        let mut shown = unpoisoned(piece.shown.write());
+        let mut shown = ignore_poison(piece.shown.write());
         if shown.is_empty() {
             *shown = (0..PIECE).map(|_| None).collect();
         }
@@ -102,7 +102,7 @@ impl Table {
                 let made = make(index);
                 match shown {
                     // The change is not visible to clients.
-                    Some(Shown { look, seen }) if *seen == made.seen => *look = made.look,
+                    Some(LastView { look, seen }) if *seen == made.seen => *look = made.look,
                     _ => *shown = Some(made),
                 }
             }

@@ -7,7 +7,7 @@ mod shown;
 use super::cast::WORK;
 use super::*;
 use crate::phones::contract::{Command, DeviceCapability};
-use crate::phones::port::{Control, Seen};
+use crate::phones::port::{Control, DeviceSnapshot};
 use std::net::IpAddr;
 use toolwarrant::Sent;
 
@@ -19,7 +19,7 @@ fn sim(seed: u64, devices: u32) -> Sim {
 
 /// Returns the differences between a phone and a plain one. Each line of the cast names them for
 /// its part.
-fn shows(phone: &Snapshot, session: Result<Session, SessionError>) -> Vec<String> {
+fn shows(phone: &DeviceReading, session: Result<Session, SessionError>) -> Vec<String> {
     let mut shows = Vec::new();
     if phone.state != Some(DeviceState::Running) {
         shows.push(phone.state().as_str().to_owned());
@@ -64,7 +64,7 @@ async fn the_first_twelve_play_their_parts_with_any_seed() {
     assert_eq!(cast.map(|(part, _)| part), CAST[..12]);
     for seed in [0, 1, u64::MAX] {
         let sim = sim(seed, 12);
-        let phones = sim.listed(None, 200).unwrap();
+        let phones = sim.list_page(None, 200).unwrap();
         for (phone, (part, expected)) in phones.iter().zip(cast) {
             let session = sim.session(&phone.id, SessionMode::View).await;
             assert_eq!(shows(phone, session), expected, "{part:?}, seed {seed}");
@@ -74,9 +74,9 @@ async fn the_first_twelve_play_their_parts_with_any_seed() {
 
 #[tokio::test]
 async fn the_fleet_is_a_function_of_seed_and_index() {
-    let [small, large] = [sim(3, 500).listed(None, 500).unwrap(), sim(3, 1_000_000).listed(None, 500).unwrap()];
+    let [small, large] = [sim(3, 500).list_page(None, 500).unwrap(), sim(3, 1_000_000).list_page(None, 500).unwrap()];
     assert_eq!(small, large);
-    assert_ne!(small, sim(4, 500).listed(None, 500).unwrap());
+    assert_ne!(small, sim(4, 500).list_page(None, 500).unwrap());
     let mut parts = (13..500).map(|index| Draw::new(3, index).part(index));
     assert!(CAST.iter().all(|part| parts.clone().any(|drawn| drawn == *part)));
     assert!(parts.by_ref().filter(|part| *part == Part::Plain).count() > 200);
@@ -94,9 +94,9 @@ async fn a_phone_is_read_by_the_id_that_pages_show_and_by_no_other() {
         "phone-00000001",
         "phone-+000001",
     ];
-    let found = sim.found(&ids).unwrap();
+    let found = sim.find_all(&ids).unwrap();
     assert_eq!(found.iter().map(|phone| &phone.id).collect::<Vec<_>>(), [&device_id(1), &device_id(1_000_000)]);
-    let last = sim.listed(Some(&device_id(999_998)), 200).unwrap();
+    let last = sim.list_page(Some(&device_id(999_998)), 200).unwrap();
     assert_eq!(last.iter().map(|phone| &phone.id).collect::<Vec<_>>(), [&device_id(999_999), &device_id(1_000_000)]);
     assert_eq!(found[1], last[1]);
 }
@@ -154,13 +154,13 @@ async fn send(sim: &Sim, number: u8, index: u32, what: &str) -> Sent {
     sim.send(request(number), &command(index, what), sim.clock.now().plus(WORK)).await
 }
 
-fn read(sim: &Sim, index: u32) -> Arc<Seen> {
-    sim.found(&[device_id(index).as_str()]).unwrap().remove(0)
+fn read(sim: &Sim, index: u32) -> Arc<DeviceSnapshot> {
+    sim.find_all(&[device_id(index).as_str()]).unwrap().remove(0)
 }
 
 /// Reads state, flags of proxy and session, proxy, exit address and boot id, as far as they can be
 /// read.
-async fn seen(sim: &Sim, index: u32) -> (DeviceState, [bool; 2], Option<String>, Option<IpAddr>, Option<String>) {
+async fn observe(sim: &Sim, index: u32) -> (DeviceState, [bool; 2], Option<String>, Option<IpAddr>, Option<String>) {
     let phone = read(sim, index);
     let flags = [DeviceCapability::Proxy, DeviceCapability::Session].map(|capability| phone.offers(capability));
     let proxy = phone.proxy.as_ref().map(|proxy| proxy.host.as_str().to_owned());
@@ -214,7 +214,7 @@ async fn the_state_shows_what_is_under_way_and_a_phone_that_does_not_run_offers_
                 send(&sim, 1, 1, what).await;
             }
             wait(&sim, wait_ms);
-            let (shown, flags, _, address, boot) = seen(&sim, 1).await;
+            let (shown, flags, _, address, boot) = observe(&sim, 1).await;
             let runs = state == Running;
             assert_eq!((shown, flags, address.is_some(), boot.is_some()), (state, [runs; 2], runs, runs), "{what}");
             boots.extend(boot.filter(|_| state == after));
@@ -228,8 +228,8 @@ async fn the_state_shows_what_is_under_way_and_a_phone_that_does_not_run_offers_
 #[tokio::test]
 async fn a_proxy_is_in_force_where_it_was_set_until_it_is_cleared() {
     let sim = sim(3, 23);
-    let own = seen(&sim, 1).await;
-    assert_ne!(own.3, seen(&sim, 11).await.3, "each phone has an address of its own");
+    let own = observe(&sim, 1).await;
+    assert_ne!(own.3, observe(&sim, 11).await.3, "each phone has an address of its own");
     let Command::SetProxy(args) = command(1, "set_proxy") else { unreachable!() };
     let through = sim
         .exits(&args.device_id, Some(&args))
@@ -238,17 +238,17 @@ async fn a_proxy_is_in_force_where_it_was_set_until_it_is_cleared() {
         .and_then(|exits| exits.through)
         .map(crate::phones::port::Through::address);
     send(&sim, 1, 1, "set_proxy").await;
-    assert_eq!(seen(&sim, 1).await, own);
+    assert_eq!(observe(&sim, 1).await, own);
     wait(&sim, 5_000);
-    let (_, _, proxy, address, boot) = seen(&sim, 1).await;
+    let (_, _, proxy, address, boot) = observe(&sim, 1).await;
     assert_eq!((proxy.as_deref(), address, boot), (Some("proxy.example.com"), through, own.4.clone()));
     assert_eq!(read(&sim, 1).proxy.as_ref().map(|proxy| (proxy.scheme, proxy.port)), Some((args.scheme, args.port)));
     send(&sim, 2, 1, "set_proxy 192.0.2.1").await;
     wait(&sim, 5_000);
-    assert!(![own.3, through].contains(&seen(&sim, 1).await.3));
+    assert!(![own.3, through].contains(&observe(&sim, 1).await.3));
     send(&sim, 3, 1, "clear_proxy").await;
     wait(&sim, 5_000);
-    assert_eq!(seen(&sim, 1).await, own);
+    assert_eq!(observe(&sim, 1).await, own);
 }
 
 #[tokio::test]
@@ -279,11 +279,11 @@ async fn a_flapping_phone_is_unreadable_half_of_the_time_never_for_long_and_neve
     let sim = sim(3, 23);
     send(&sim, 1, 21, "set_proxy").await;
     wait(&sim, 5_000);
-    let right = seen(&sim, 1).await;
+    let right = observe(&sim, 1).await;
     let (mut readable, mut dark) = (0, 0);
     for _ in 0..200 {
         wait(&sim, 3_000);
-        let (state, flags, proxy, address, boot) = seen(&sim, 21).await;
+        let (state, flags, proxy, address, boot) = observe(&sim, 21).await;
         if state == DeviceState::Unknown {
             assert_eq!((proxy, address, boot), (None, None, None));
             dark += 1;
@@ -335,7 +335,7 @@ async fn nothing_is_sent_too_late_nor_to_a_phone_that_refuses_or_does_not_exist_
     for sent in [late, cut].iter().chain(&refused) {
         assert!(matches!(sent, Sent::NotSent(_)), "{sent:?}");
     }
-    assert!(sim.listed(None, 1).is_err() && sim.found(&[]).is_err());
+    assert!(sim.list_page(None, 1).is_err() && sim.find_all(&[]).is_err());
     assert!(sim.exits(&device_id(1), None).await.is_err() && sim.boot_id(&device_id(1)).await.is_err());
     assert!(sim.look_up(&device_id(1), request(1), Some("operation-0")).await.is_err());
     assert!(matches!(sim.session(&device_id(1), SessionMode::View).await, Err(SessionError::Unreachable(_))));

@@ -19,19 +19,19 @@ const TRANSITION: Duration = Duration::from_secs(5);
 /// All commands and phones, with effects past and to come.
 #[derive(Debug, Default)]
 pub(super) struct Truth {
-    log: Log,
+    log: CommandLog,
     requests: HashMap<TaskId, Vec<usize>>,
-    phones: BTreeMap<u32, Phone>,
+    phones: BTreeMap<u32, WrittenPhone>,
 }
 
 /// Commands by their numbers, without the first ones, which were forgotten.
 #[derive(Debug, Default)]
-struct Log {
+struct CommandLog {
     forgotten: usize,
     taken: Vec<Taken>,
 }
 
-impl Log {
+impl CommandLog {
     fn get(&self, number: usize) -> Option<&Taken> {
         self.taken.get(number.checked_sub(self.forgotten)?)
     }
@@ -61,7 +61,7 @@ pub(super) struct Folded {
 pub(super) struct SettledPhone {
     /// The index of the phone.
     pub(super) phone: u32,
-    pub(super) state: State,
+    pub(super) state: PhoneState,
 }
 
 /// An accepted command with all of its consequences. One line of the journal.
@@ -74,7 +74,7 @@ pub(super) struct Taken {
     /// The index of the phone.
     pub(super) phone: u32,
     pub(super) change: Change,
-    pub(super) reply: Reply,
+    pub(super) reply: ReplyTime,
     pub(super) answer: Answer,
     pub(super) answer_at: Timestamp,
     /// The time when it takes effect; `None` if it never does.
@@ -114,7 +114,7 @@ pub struct ProxyEndpoint {
 /// The way in which a send is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Reply {
+pub(super) enum ReplyTime {
     /// At once, with an operation that can be asked about.
     Operation,
     /// After the command is done.
@@ -145,7 +145,7 @@ pub struct Deed {
 /// The part of a phone that commands can change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct State {
+pub(super) struct PhoneState {
     #[serde(deserialize_with = "power")]
     pub(super) power: DeviceState,
     pub(super) proxy: Option<ProxyEndpoint>,
@@ -157,8 +157,8 @@ pub(super) struct State {
 
 /// A phone that was written to.
 #[derive(Debug)]
-struct Phone {
-    state: State,
+struct WrittenPhone {
+    state: PhoneState,
     /// The numbers of commands that have yet to take effect, the earliest first.
     pending: Vec<usize>,
 }
@@ -166,24 +166,26 @@ struct Phone {
 impl Truth {
     /// Creates the truth after commands that were forgotten.
     pub(super) fn after(folded: Folded, phones: Vec<SettledPhone>) -> Self {
-        let phones =
-            phones.into_iter().map(|SettledPhone { phone, state }| (phone, Phone { state, pending: Vec::new() }));
-        let log = Log { forgotten: folded.forgotten, taken: Vec::new() };
+        let phones = phones
+            .into_iter()
+            .map(|SettledPhone { phone, state }| (phone, WrittenPhone { state, pending: Vec::new() }));
+        let log = CommandLog { forgotten: folded.forgotten, taken: Vec::new() };
         Self { log, requests: HashMap::new(), phones: phones.collect() }
     }
 
-    /// Accepts a command and returns its number, which names its operation. `untouched` makes the
-    /// state of a phone without commands.
-    pub(super) fn take(&mut self, taken: Taken, untouched: impl FnOnce() -> State) -> usize {
+    /// Accepts a command and returns its number, which names its operation. `initial_state` makes
+    /// the state of a phone without commands.
+    pub(super) fn take(&mut self, taken: Taken, untouched: impl FnOnce() -> PhoneState) -> usize {
         let acts = taken.acts_at.is_some();
         self.take_settled(taken, acts, untouched)
     }
 
     /// Does the same for a restored command. If `acts` is false, its effect is already in the state
     /// of its phone, or it never has one.
-    pub(super) fn take_settled(&mut self, taken: Taken, acts: bool, untouched: impl FnOnce() -> State) -> usize {
+    pub(super) fn take_settled(&mut self, taken: Taken, acts: bool, untouched: impl FnOnce() -> PhoneState) -> usize {
         let number = self.log.forgotten + self.log.taken.len();
-        let phone = self.phones.entry(taken.phone).or_insert_with(|| Phone { state: untouched(), pending: Vec::new() });
+        let phone =
+            self.phones.entry(taken.phone).or_insert_with(|| WrittenPhone { state: untouched(), pending: Vec::new() });
         if acts {
             let place = phone.pending.partition_point(|earlier| self.log.acts_at(*earlier) <= taken.acts_at);
             phone.pending.insert(place, number);
@@ -204,24 +206,31 @@ impl Truth {
         log.forgotten += forgotten;
         requests.values_mut().for_each(|numbers| numbers.retain(|number| *number >= log.forgotten));
         requests.retain(|_, numbers| !numbers.is_empty());
-        let state = |(phone, Phone { state, .. }): (&u32, &Phone)| SettledPhone { phone: *phone, state: state.clone() };
+        let state = |(phone, WrittenPhone { state, .. }): (&u32, &WrittenPhone)| SettledPhone {
+            phone: *phone,
+            state: state.clone(),
+        };
         let states: Vec<_> = phones.iter().map(state).collect();
         let (phones, commands) = (states.len(), log.taken.len());
         (Folded { forgotten: log.forgotten, settled: now, phones, commands }, states, &log.taken)
     }
 
     /// Returns the state of a phone at `now`; `None` if no command ever reached it.
-    pub(super) fn state(&mut self, phone: u32, now: Timestamp) -> Option<State> {
+    pub(super) fn state(&mut self, phone: u32, now: Timestamp) -> Option<PhoneState> {
         let phone = self.phones.get_mut(&phone)?;
         phone.settle(&self.log, now);
-        Some(phone.seen(&self.log, now))
+        Some(phone.state_at(&self.log, now))
     }
 
     /// Returns the phones of these indices that have received commands, in order, each with the
     /// power state that it shows at `now` and the number of commands that took effect.
-    pub(super) fn reached(&mut self, phones: RangeInclusive<u32>, now: Timestamp) -> Vec<(u32, DeviceState, u64)> {
+    pub(super) fn commanded_phones(
+        &mut self,
+        phones: RangeInclusive<u32>,
+        now: Timestamp,
+    ) -> Vec<(u32, DeviceState, u64)> {
         let Self { log, requests: _, phones: all } = self;
-        let reached = |(index, phone): (&u32, &mut Phone)| {
+        let reached = |(index, phone): (&u32, &mut WrittenPhone)| {
             phone.settle(log, now);
             (*index, phone.power(log, now), phone.state.deeds)
         };
@@ -257,8 +266,8 @@ impl Truth {
     }
 }
 
-impl Phone {
-    fn settle(&mut self, log: &Log, now: Timestamp) {
+impl WrittenPhone {
+    fn settle(&mut self, log: &CommandLog, now: Timestamp) {
         let due = self.pending.partition_point(|number| log.acts_at(*number).is_some_and(|at| at <= now));
         for taken in self.pending.drain(..due).filter_map(|number| log.get(number)) {
             self.state.apply(&taken.change);
@@ -266,19 +275,19 @@ impl Phone {
     }
 
     /// Returns its state, including commands that are about to take effect.
-    fn seen(&self, log: &Log, now: Timestamp) -> State {
-        State { power: self.power(log, now), ..self.state.clone() }
+    fn state_at(&self, log: &CommandLog, now: Timestamp) -> PhoneState {
+        PhoneState { power: self.power(log, now), ..self.state.clone() }
     }
 
-    /// Returns the power state of [`Self::seen`].
-    fn power(&self, log: &Log, now: Timestamp) -> DeviceState {
+    /// Returns the power state of [`Self::state_at`].
+    fn power(&self, log: &CommandLog, now: Timestamp) -> DeviceState {
         let begun = self.pending.iter().filter_map(|number| log.get(*number));
         let mut begun = begun.filter(|taken| taken.acts_at.is_some_and(|at| at <= now.plus(TRANSITION)));
         begun.find_map(|taken| self.state.on_the_way(&taken.change)).unwrap_or(self.state.power)
     }
 }
 
-impl State {
+impl PhoneState {
     fn apply(&mut self, change: &Change) {
         let running = self.power == DeviceState::Running;
         self.deeds += 1;

@@ -30,7 +30,7 @@ impl Sealed {
     fn run(&mut self, at: Timestamp, lines: usize) {
         let anchor = Some(self.anchor.clone());
         let audit = Audit::start(AuditParts { anchor, ..self.scratch.parts(&Clock::manual(at)) }).expect("started");
-        let sealed = audit.handle().sealed();
+        let sealed = audit.handle().seals();
         for n in 0..lines {
             put(&audit, &line(at, &format!("r{n}")));
         }

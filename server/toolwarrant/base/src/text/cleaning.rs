@@ -10,12 +10,12 @@ use toolwarrant_limits::deceives;
 /// Cleans a text of any length. The result is one line without control characters and without
 /// hidden text.
 #[must_use]
-pub fn cleaned(text: &str) -> Cow<'_, str> {
+pub fn clean(text: &str) -> Cow<'_, str> {
     if is_clean(text) { Cow::Borrowed(text) } else { Cow::Owned(one_line(text, usize::MAX)) }
 }
 
 /// Cleans a text and cuts it to `cap` characters. If it is cut, the last one is `…`.
-pub(super) fn capped(text: &str, cap: usize) -> String {
+pub(super) fn clean_and_cut(text: &str, cap: usize) -> String {
     // Nearly all text is clean and short, and lists contain much of it.
     if text.len() <= cap && is_clean(text) { text.to_owned() } else { one_line(text, cap) }
 }
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn text_loses_what_deceives_and_what_a_terminal_obeys_and_keeps_the_rest() {
-        for (raw, clean) in [
+        for (raw, cleaned) in [
             ("", ""),
             ("Tray 1", "Tray 1"),
             (" \t Tray\r\n\u{85}\u{2028}\u{a0} 1 ", "Tray 1"),
@@ -147,9 +147,9 @@ mod tests {
             ("ESC \u{1b}\u{1b}[31mtwice, \u{1b}é alone, \u{1b}", "ESC twice, é alone,"),
             ("C1 \u{80}a\u{84}b\u{9c}", "C1 a b"),
         ] {
-            assert_eq!(cleaned(raw), clean, "{raw:?}");
-            assert_eq!(capped(raw, 1_000), clean, "{raw:?}");
-            assert_eq!(cleaned(clean), clean, "what is clean stays");
+            assert_eq!(clean(raw), cleaned, "{raw:?}");
+            assert_eq!(clean_and_cut(raw, 1_000), cleaned, "{raw:?}");
+            assert_eq!(clean(cleaned), cleaned, "what is clean stays");
         }
     }
 
@@ -164,7 +164,7 @@ mod tests {
             ("1234567 \u{1b}[31m", "1234567"),
             ("12345678\u{200b} \n", "12345678"),
         ] {
-            assert_eq!(capped(raw, 8), clean, "{raw:?}");
+            assert_eq!(clean_and_cut(raw, 8), clean, "{raw:?}");
         }
     }
 }

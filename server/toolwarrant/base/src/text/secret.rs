@@ -52,7 +52,7 @@ const ROOM: usize = 2 << 10;
 
 /// Writes a value as JSON. Also returns true if it contains a secret: the caller must then wipe the
 /// text.
-pub fn written(value: &impl Serialize) -> serde_json::Result<(String, bool)> {
+pub fn to_json(value: &impl Serialize) -> serde_json::Result<(String, bool)> {
     let mut json = Json::of(value)?;
     let text = String::from_utf8(mem::take(&mut json.bytes)).map_err(serde_json::Error::custom)?;
     Ok((text, json.has_secret))
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_text_with_a_secret_is_distinguished_from_one_without() {
         let secret = Secret::new("hunter2".to_owned());
-        assert_eq!(written(&("a", &secret)).unwrap(), (r#"["a","hunter2"]"#.to_owned(), true));
-        assert_eq!(written(&"a").unwrap(), (r#""a""#.to_owned(), false));
+        assert_eq!(to_json(&("a", &secret)).unwrap(), (r#"["a","hunter2"]"#.to_owned(), true));
+        assert_eq!(to_json(&"a").unwrap(), (r#""a""#.to_owned(), false));
     }
 }

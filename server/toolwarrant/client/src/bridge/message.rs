@@ -85,7 +85,7 @@ impl Message {
     /// Reads a line.
     pub(super) fn read(body: Bytes) -> Self {
         if let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(&body) {
-            let ids = envelope.awaited().into_iter().collect();
+            let ids = envelope.reply_id().into_iter().collect();
             let params = envelope.params();
             let (kind, head) = (envelope.kind(&params), envelope.head(&params));
             return Self { kind, ids, head, body };
@@ -96,7 +96,7 @@ impl Message {
         let kind = if batch.is_ok() { Kind::Batch } else { Kind::Other };
         let awaited = |item: &RawValue| {
             let envelope = serde_json::from_str::<Envelope<'_>>(item.get());
-            envelope.map_or(Some(NO_ID.to_owned()), |envelope| envelope.awaited())
+            envelope.map_or(Some(NO_ID.to_owned()), |envelope| envelope.reply_id())
         };
         // A batch has one set of headers. The first revision that an item names applies to all.
         let revision = batch.iter().flatten().find_map(|item| {
@@ -131,7 +131,7 @@ pub(super) const NO_ID: &str = "null";
 impl Envelope<'_> {
     /// Returns the id to answer. Notifications and responses get no answer. A message that is
     /// neither of them, nor a request, is refused, so it also needs an id.
-    fn awaited(&self) -> Option<String> {
+    fn reply_id(&self) -> Option<String> {
         let Self { id, method, params: _, result, error } = self;
         let is_response = method.is_none() && (result.is_some() || error.is_some());
         let is_notification = method.is_some() && id.is_none();
@@ -168,7 +168,7 @@ impl Envelope<'_> {
         Head {
             revision: params.meta[REVISION].as_str().and_then(value),
             method: method.and_then(value),
-            name: name.and_then(|name| value(&encoded(name))),
+            name: name.and_then(|name| value(&encode_name(name))),
         }
     }
 }
@@ -184,7 +184,7 @@ fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, 
 }
 
 /// Encodes a name for a header (Streamable HTTP of 2026-07-28, "Value Encoding").
-fn encoded(name: &str) -> Cow<'_, str> {
+fn encode_name(name: &str) -> Cow<'_, str> {
     let marked = name.starts_with(OPEN) && name.ends_with(CLOSE);
     if is_plain(name) && !marked {
         name.into()

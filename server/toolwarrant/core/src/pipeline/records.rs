@@ -45,7 +45,7 @@ pub(super) struct AuditGuard<'a> {
 impl Drop for AuditGuard<'_> {
     fn drop(&mut self) {
         let Call { caller, tool, request_id, around, .. } = *self.call;
-        let (target, arguments) = self.call.noted();
+        let (target, arguments) = self.call.notes();
         if let Some(slot) = self.slot.take() {
             let outcome = self.outcome;
             let line = Line { target, arguments, outcome, ..line(caller, tool, request_id, around.arrived.1, None) };
@@ -65,7 +65,7 @@ pub(super) struct CallCounter<'a> {
 
 impl Drop for CallCounter<'_> {
     fn drop(&mut self) {
-        self.counts.ended(self.tool, self.outcome, Some(self.clock.now().since(self.since)));
+        self.counts.count_call(self.tool, self.outcome, Some(self.clock.now().since(self.since)));
     }
 }
 

@@ -12,7 +12,7 @@ use toolwarrant_base::words;
 pub(super) fn not_found(call: &Call<'_>) -> Failure {
     let named = call.tool.target.as_ref().map_or("target", |target| target.resource);
     let failure = Failure::new(call.catalogue.roles.not_found, words!["no such ", named, " for this application"]);
-    failure.advising(find_target(call), call.caller.application.permissions)
+    failure.with_advice(find_target(call), call.caller.application.permissions)
 }
 
 /// Returns the advice for finding the id of the target.
@@ -31,8 +31,8 @@ pub(super) fn not_supported(call: &Call<'_>, flag: &Flag) -> Failure {
     let (role, reader) = (call.catalogue.roles.not_supported, call.caller.application.permissions);
     match flag {
         Flag::Curable { why: _, cure } => {
-            let stays = call.catalogue.phrases.curable.told_to(reader);
-            Failure::stating(role, words![what, ". ", stays]).advising(*cure, reader)
+            let stays = call.catalogue.phrases.curable.for_reader(reader);
+            Failure::from_sentences(role, words![what, ". ", stays]).with_advice(*cure, reader)
         }
         Flag::Offered | Flag::Unreachable | Flag::Refused(_) => Failure::new(role, what),
     }
@@ -44,25 +44,25 @@ pub(super) fn not_accepted(call: &Call<'_>, refused: WriteRefusal) -> Failure {
         WriteRefusal::Busy { task_id, retry_after_seconds } => {
             Failure::plain(roles.target_busy).with("retry_after_seconds", retry_after_seconds).with("task_id", task_id)
         }
-        WriteRefusal::Full => overloaded(call.catalogue, "the queue of tasks is full"),
-        WriteRefusal::Unavailable => overloaded(call.catalogue, "the server cannot write at present"),
-        WriteRefusal::Broken(why) => broken(call, &why),
+        WriteRefusal::Full => overload(call.catalogue, "the queue of tasks is full"),
+        WriteRefusal::Unavailable => overload(call.catalogue, "the server cannot write at present"),
+        WriteRefusal::Broken(why) => internal_failure(call, &why),
     }
 }
 
 /// Makes the failure for a handler that answered for another tool, or is missing. Generated code
 /// rules out both.
 #[must_use]
-pub fn unrouted(call: &Call<'_>) -> Failure {
-    broken(call, "the handler's answer is not this tool's")
+pub fn no_route(call: &Call<'_>) -> Failure {
+    internal_failure(call, "the handler's answer is not this tool's")
 }
 
 /// Logs why the server failed. The failure gives the client the id of the request.
-pub(super) fn broken(call: &Call<'_>, why: &str) -> Failure {
+pub(super) fn internal_failure(call: &Call<'_>, why: &str) -> Failure {
     tracing::error!(request_id = call.request_id, why, "internal error");
     Failure::plain(call.catalogue.roles.internal).with("request_id", call.request_id)
 }
 
-pub(super) fn overloaded(catalogue: &'static Catalogue, what: &'static str) -> Failure {
+pub(super) fn overload(catalogue: &'static Catalogue, what: &'static str) -> Failure {
     Failure::new(catalogue.roles.overloaded, what)
 }

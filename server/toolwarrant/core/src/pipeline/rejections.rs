@@ -1,7 +1,7 @@
 //! The refusals that come before a call, with their audit lines.
 
 use super::records::line;
-use super::refusals::overloaded;
+use super::refusals::overload;
 use super::{Admitted, Handlers, Pipeline, permit};
 use crate::access::Caller;
 use crate::catalogue::ToolDef;
@@ -21,21 +21,21 @@ impl<H: Handlers> Pipeline<H> {
         request_id: &str,
         what: Words,
     ) -> Failure {
-        let Some(slot) = self.audit.reserve() else { return overloaded(H::CATALOGUE, "the audit cannot keep up") };
+        let Some(slot) = self.audit.reserve() else { return overload(H::CATALOGUE, "the audit cannot keep up") };
         let failure = permit(H::CATALOGUE, caller, tool).err();
         let failure = failure.unwrap_or_else(|| Failure::new(H::CATALOGUE.roles.invalid_argument, what));
         slot.refuse(&line(caller, tool, request_id, self.clock.latest(), Some(&failure)));
-        self.counts.ended(tool, failure.def().code, None);
-        failure.told_to(caller.application.permissions)
+        self.counts.count_call(tool, failure.def().code, None);
+        failure.for_reader(caller.application.permissions)
     }
 
     /// Writes an audit line about tool calls that did not fit the budget. Each application gets at
     /// most one line a second, which gives the number of calls that it covers. So a refusal does
     /// not cost more than a call.
-    pub fn refused(&self, caller: &Caller, name: &str, request_id: &str, failure: &Failure) {
+    pub fn record_refusal(&self, caller: &Caller, name: &str, request_id: &str, failure: &Failure) {
         let now = self.now();
         let Some(tool) = H::CATALOGUE.tool(name) else { return };
-        self.counts.ended(tool, failure.def().code, None);
+        self.counts.count_call(tool, failure.def().code, None);
         let Some(calls) = caller.application.window.take_unlogged(now) else { return };
         if let Some(slot) = self.audit.reserve() {
             let time = self.clock.latest();

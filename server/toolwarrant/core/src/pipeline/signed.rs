@@ -1,6 +1,6 @@
 //! Authentication of signed requests, and storage of their nonces.
 
-use super::refusals::overloaded;
+use super::refusals::overload;
 use super::{Handlers, Pipeline};
 use crate::access::Caller;
 use crate::failure::Failure;
@@ -40,22 +40,22 @@ impl<H: Handlers> Pipeline<H> {
     pub fn verify(&self, signed: &SignedRequest<'_>, reads: bool) -> Result<Caller, Failure> {
         let SignedRequest { key_id, timestamp, nonce, canonical, signature } = *signed;
         self.nonces.judge(timestamp, reads).map_err(|bad| match bad {
-            BadTime::Behind(seconds) => self.unsigned(off_by(seconds, " s behind")),
-            BadTime::Ahead(seconds) => self.unsigned(off_by(seconds, " s ahead of")),
-            BadTime::BeforeStart => self.unsigned(BEFORE_START.into()),
+            BadTime::Behind(seconds) => self.refuse_signature(off_by(seconds, " s behind")),
+            BadTime::Ahead(seconds) => self.refuse_signature(off_by(seconds, " s ahead of")),
+            BadTime::BeforeStart => self.refuse_signature(BEFORE_START.into()),
         })?;
         let verified = self.access.verify(key_id, canonical, signature, &self.clock);
-        let mut caller = verified.map_err(|_| self.unsigned(WRONG.into()))?;
+        let mut caller = verified.map_err(|_| self.refuse_signature(WRONG.into()))?;
         let used = self.nonces.take(key_id, nonce, timestamp).map_err(|bad| match bad {
-            BadNonce::Used => self.unsigned(USED.into()),
-            BadNonce::Full => overloaded(H::CATALOGUE, "too many signed requests came in the last minutes"),
+            BadNonce::Used => self.refuse_signature(USED.into()),
+            BadNonce::Full => overload(H::CATALOGUE, "too many signed requests came in the last minutes"),
         })?;
         caller.nonce = Some(Arc::new(used));
         Ok(caller)
     }
 
     /// Refuses a request whose signature is wrong or cannot be verified.
-    pub fn unsigned(&self, what: Words) -> Failure {
+    pub fn refuse_signature(&self, what: Words) -> Failure {
         self.counts.unauthenticated.add(1);
         Failure::exactly(H::CATALOGUE.roles.unauthenticated, what)
     }
@@ -70,7 +70,7 @@ impl<H: Handlers> Pipeline<H> {
         let Some(nonce) = caller.nonce.as_deref().filter(|nonce| nonce.is_due(reads)) else { return Ok(()) };
         self.tasks.keep_nonce(nonce).await.map_err(|error| {
             tracing::error!(%error, "the nonce of a signed request could not be stored");
-            overloaded(H::CATALOGUE, "the server cannot write at present")
+            overload(H::CATALOGUE, "the server cannot write at present")
         })?;
         nonce.set_stored();
         Ok(())

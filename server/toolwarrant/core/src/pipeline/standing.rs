@@ -35,14 +35,14 @@ impl Call<'_> {
         // An unchanged caller was checked before.
         let Cow::Owned(caller) = renewed else { return Ok(()) };
         permit(self.catalogue, &caller, self.tool)?;
-        match (&self.tool.target, self.noted().0) {
+        match (&self.tool.target, self.notes().0) {
             (Some(def), Some(id)) if !caller.application.grants.covers(def.resource, id) => Err(not_found(self)),
             _ => Ok(()),
         }
     }
 
     /// Waits until the caller may no longer make this call, and returns the failure.
-    pub(crate) async fn ended(&self) -> Failure {
+    pub(crate) async fn wait_for_end(&self) -> Failure {
         let mut changes = self.around.access.changes();
         let expires_at = self.caller.expires_at();
         loop {

@@ -19,7 +19,7 @@ pub enum Frame<'a> {
 
 impl Frame<'_> {
     /// Writes a body of exactly its size. `quote` appends the JSON escaped for a string, which is
-    /// `quoted` bytes long.
+    /// `json_string` bytes long.
     pub(super) fn around(self, plain: &[u8], quoted: usize, quote: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
         let Self::Text { open, .. } = self else { return plain.to_vec() };
         let open: usize = open.iter().map(|part| part.len()).sum();

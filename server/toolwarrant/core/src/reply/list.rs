@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::ser::Error;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use toolwarrant_base::bytes::{quote, quoted_len};
+use toolwarrant_base::bytes::{quote, quote_len};
 use toolwarrant_base::text::Json;
 
 /// A result whose first field is a list.
@@ -50,14 +50,14 @@ impl<'a, L: ListResult> ListWriter<'a, L> {
     pub fn extend(&mut self, items: &[impl Deref<Target = Rendered<L::Item>>]) {
         let (mut in_quotes, mut as_is, mut has_secret) = (0, 0, false);
         for item in items {
-            in_quotes += item.quoted().len() + 1;
+            in_quotes += item.json_string().len() + 1;
             as_is += item.plain().len() + 1;
             has_secret |= item.has_secret();
             self.unwritable |= item.is_empty();
         }
         self.reserve(in_quotes, as_is, has_secret);
         if let Some(quoted) = &mut self.quoted {
-            items.iter().for_each(|item| push(quoted, item.quoted()));
+            items.iter().for_each(|item| push(quoted, item.json_string()));
         }
         if let Some(plain) = &mut self.plain {
             items.iter().for_each(|item| push(plain, item.plain()));
@@ -75,7 +75,7 @@ impl<'a, L: ListResult> ListWriter<'a, L> {
         let Some(tail) = tail.filter(|_| !self.unwritable) else {
             return Reply(Form::Unwritable(serde_json::Error::custom("a list could not be joined")));
         };
-        self.reserve(quoted_len(tail) + self.frame.close_len(&[]), tail.len(), rest.has_secret);
+        self.reserve(quote_len(tail) + self.frame.close_len(&[]), tail.len(), rest.has_secret);
         let Self { frame, quoted, mut plain, unwritable: _, of: _ } = self;
         if let Some(plain) = &mut plain {
             plain.bytes.pop_if(|last| *last == b',');

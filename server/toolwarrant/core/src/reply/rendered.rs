@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
-use toolwarrant_base::bytes::{quote, quoted_len};
+use toolwarrant_base::bytes::{quote, quote_len};
 use toolwarrant_base::text::Json;
 
 /// A value as JSON, in both forms that an answer uses: plain, and escaped for a place inside a JSON
@@ -30,7 +30,7 @@ impl<T: Serialize> Rendered<T> {
             tracing::error!(%error, "a value could not be rendered");
             Json::default()
         });
-        let mut both = Json::with_capacity(plain.bytes.len() + quoted_len(&plain.bytes), plain.has_secret);
+        let mut both = Json::with_capacity(plain.bytes.len() + quote_len(&plain.bytes), plain.has_secret);
         both.bytes.extend_from_slice(&plain.bytes);
         quote(&plain.bytes, &mut both.bytes);
         Self { both, plain: plain.bytes.len(), of: PhantomData }
@@ -41,7 +41,7 @@ impl<T: Serialize> Rendered<T> {
         if self.is_empty() {
             return Reply(Form::Unwritable(serde_json::Error::custom("a value could not be rendered")));
         }
-        let quoted = self.quoted();
+        let quoted = self.json_string();
         let bytes = frame.into().around(self.plain(), quoted.len(), |body| body.extend_from_slice(quoted));
         Reply(Form::Written(Json { bytes, has_secret: self.has_secret() }.into()))
     }
@@ -64,7 +64,7 @@ impl<T> Rendered<T> {
         &self.both.bytes[..self.plain]
     }
 
-    pub(super) fn quoted(&self) -> &[u8] {
+    pub(super) fn json_string(&self) -> &[u8] {
         &self.both.bytes[self.plain..]
     }
 
@@ -122,12 +122,12 @@ impl<T: Serialize> Prepared<T> {
     /// Makes a reply from it. The first call makes the value with `make`. While the budget has no
     /// room, every call does.
     pub fn reply<'a>(&self, frame: impl Into<Frame<'a>>, make: impl FnOnce() -> T) -> Reply<T> {
-        self.rendered(make).reply(frame)
+        self.render(make).reply(frame)
     }
 
     /// Returns it for a [`ListWriter`](super::ListWriter). It is made in the same way as for
     /// [`Self::reply`].
-    pub fn rendered(&self, make: impl FnOnce() -> T) -> Ready<'_, T> {
+    pub fn render(&self, make: impl FnOnce() -> T) -> Ready<'_, T> {
         if let Some(kept) = self.kept.get() {
             return Ready::Kept(kept);
         }

@@ -15,7 +15,7 @@ pub(crate) struct ToolLists {
 
 impl ToolLists {
     pub(crate) fn of(tools: &[&ToolDef]) -> Self {
-        let (plain, with_outputs): (Vec<_>, Vec<_>) = tools.iter().map(|tool| listed(tool)).unzip();
+        let (plain, with_outputs): (Vec<_>, Vec<_>) = tools.iter().map(|tool| describe_tool(tool)).unzip();
         let [plain, with_outputs] = [plain, with_outputs].map(|items| format!("[{}]", items.join(",")).into());
         Self { plain, with_outputs }
     }
@@ -26,7 +26,7 @@ impl ToolLists {
 }
 
 /// Describes a tool without and with its output schema. Schemas are already JSON.
-fn listed(tool: &ToolDef) -> (String, String) {
+fn describe_tool(tool: &ToolDef) -> (String, String) {
     let ToolHints { read_only, destructive, idempotent } = tool.hints;
     let annotations = json!({
         "title": tool.title,

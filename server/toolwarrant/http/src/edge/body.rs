@@ -3,7 +3,7 @@
 use super::connection::Peer;
 use super::limits::Limits;
 use super::quota::Share;
-use super::turns::hushed;
+use super::turns::without_wakeups;
 use axum::body::HttpBody;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
@@ -135,7 +135,7 @@ async fn next_piece(
             connection.inspect(|connection| connection.await_client());
             let frame = timeout_at(deadline.min(now + limits.body_gap), body.frame()).await;
             // A connection that was given up in the meantime ends at once.
-            connection.map_or(Ok(()), |connection| connection.received()).map_err(|_| BodyError::Broken)?;
+            connection.map_or(Ok(()), |connection| connection.mark_received()).map_err(|_| BodyError::Broken)?;
             frame.map_err(|_| BodyError::Timeout)?
         }
     };
@@ -148,7 +148,7 @@ fn poll_once<B>(body: &mut B, context: &mut Context<'_>) -> Poll<Option<Result<F
 where
     B: HttpBody<Data = Bytes> + Unpin,
 {
-    let (frame, wakes) = hushed(|| Pin::new(&mut *body).poll_frame(context));
+    let (frame, wakes) = without_wakeups(|| Pin::new(&mut *body).poll_frame(context));
     let was_last = matches!(frame, Poll::Ready(Some(Ok(_)))) && body.is_end_stream();
     if wakes && !was_last {
         context.waker().wake_by_ref();

@@ -93,13 +93,13 @@ impl Connection {
     }
 
     /// Records that the head of a request has arrived. Fails if the connection was given up before.
-    pub(super) fn received_head(&self) -> Result<(), GivenUp> {
+    pub(super) fn mark_head_received(&self) -> Result<(), GivenUp> {
         self.head.store(IN_REQUEST, Relaxed);
-        self.received()
+        self.mark_received()
     }
 
     /// Records that the client has sent its part. Fails if the connection was given up before.
-    pub(crate) fn received(&self) -> Result<(), GivenUp> {
+    pub(crate) fn mark_received(&self) -> Result<(), GivenUp> {
         self.state.compare_exchange(WAITING, BUSY, AcqRel, Acquire).map(drop).map_err(|_| GivenUp)
     }
 
@@ -117,7 +117,7 @@ impl Connection {
     }
 
     /// Records that all written bytes have left.
-    pub(super) fn flushed(&self) {
+    pub(super) fn mark_flushed(&self) {
         self.moves(ANSWERED, FLUSHED);
     }
 
@@ -174,7 +174,7 @@ impl Connection {
     }
 
     /// Waits until the connection is given up.
-    pub(crate) async fn given_up(&self) {
+    pub(crate) async fn wait_until_closed(&self) {
         self.given_up.notified().await;
     }
 }
@@ -200,7 +200,7 @@ pub struct Peer {
 /// once, and its connection ends.
 pub(crate) async fn slow_down(throttle: &AuthThrottle, peer: Option<&Peer>, now: Timestamp) {
     let Some(Peer { address, connection, .. }) = peer else { return };
-    let Some(delay) = throttle.failed(*address, now) else { return };
+    let Some(delay) = throttle.record_failure(*address, now) else { return };
     match connection.quotas.delayed.take(*address, 1) {
         Some(_share) => sleep(delay).await,
         None => connection.last.store(true, Relaxed),

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
-use toolwarrant_base::unpoisoned;
+use toolwarrant_base::ignore_poison;
 use toolwarrant_core::counts::Count;
 
 /// Limit on connections that were given up and have not ended yet. They are open beyond the total
@@ -130,7 +130,7 @@ impl ConnectionLimiter {
     }
 
     fn open(&self) -> MutexGuard<'_, OpenConnections> {
-        unpoisoned(self.open.lock())
+        ignore_poison(self.open.lock())
     }
 }
 
@@ -192,19 +192,19 @@ mod tests {
     fn at_the_cap_the_oldest_connection_that_waits_for_its_client_is_given_up() {
         let limiter = limiter(3);
         let [busy, used, waits] = [(); 3].map(|()| limiter.acquire(ONE).expect("a permit"));
-        busy.connection.received().expect("open");
-        used.connection.received().expect("open");
+        busy.connection.mark_received().expect("open");
+        used.connection.mark_received().expect("open");
         used.connection.answered();
         let next = limiter.acquire(ONE).expect("a permit");
-        assert!(waits.connection.received().is_err(), "it was given up");
+        assert!(waits.connection.mark_received().is_err(), "it was given up");
         assert_eq!((limiter.connections(), limiter.refused.get()), (4, 1));
         drop(waits);
         assert_eq!(limiter.connections(), 3);
 
         // A used connection is given up if no other one waits.
-        next.connection.received().expect("open");
+        next.connection.mark_received().expect("open");
         let _last = limiter.acquire(ONE).expect("a permit");
-        assert!(used.connection.received().is_err(), "it was given up");
+        assert!(used.connection.mark_received().is_err(), "it was given up");
     }
 
     #[test]
@@ -213,8 +213,8 @@ mod tests {
         let other = [192, 0, 2, 2].into();
         let few = limiter.acquire(other).expect("a permit");
         let many: Vec<_> = (0..20).map(|_| limiter.acquire(ONE).expect("a permit")).collect();
-        few.connection.received().expect("it is still there");
-        assert_eq!(many.iter().filter(|permit| permit.connection.received().is_ok()).count(), 3);
+        few.connection.mark_received().expect("it is still there");
+        assert_eq!(many.iter().filter(|permit| permit.connection.mark_received().is_ok()).count(), 3);
     }
 
     #[tokio::test(start_paused = true)]
@@ -230,7 +230,7 @@ mod tests {
     fn connections_whose_requests_are_carried_out_are_never_given_up() {
         let limiter = limiter(2);
         let busy = [(); 2].map(|()| limiter.acquire(ONE).expect("a permit"));
-        busy.iter().for_each(|permit| permit.connection.received().expect("open"));
+        busy.iter().for_each(|permit| permit.connection.mark_received().expect("open"));
         assert!(limiter.acquire(ONE).is_none());
         busy[1].connection.await_client();
         assert!(limiter.acquire(ONE).is_some());

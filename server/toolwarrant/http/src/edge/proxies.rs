@@ -54,7 +54,7 @@ impl TrustedProxies {
             headers.contains_key(name).then(|| values.collect::<Vec<_>>().join(","))
         };
         let standard =
-            text(&FORWARDED).map(|text| self.first_untrusted(split(&text, ',').into_iter().rev().map(forwarded_for)));
+            text(&FORWARDED).map(|text| self.first_untrusted(split(&text, ',').into_iter().rev().map(client_address)));
         let usual = text(&X_FORWARDED_FOR).map(|text| self.first_untrusted(text.rsplit(',').map(address)));
         let named = match (standard, usual) {
             (Some(one), Some(other)) => one.filter(|_| one == other),
@@ -126,7 +126,7 @@ fn split(text: &str, at: char) -> Vec<&str> {
 
 /// Returns the address in the `for` parameter of a `Forwarded` element. `unknown` and obfuscated
 /// names are not addresses.
-fn forwarded_for(element: &str) -> Option<IpAddr> {
+fn client_address(element: &str) -> Option<IpAddr> {
     let mut named = split(element, ';').into_iter().filter_map(|pair| {
         let (name, value) = pair.split_once('=')?;
         name.trim().eq_ignore_ascii_case("for").then_some(value.trim())

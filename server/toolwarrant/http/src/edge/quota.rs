@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard};
-use toolwarrant_base::unpoisoned;
+use toolwarrant_base::ignore_poison;
 
 /// A limit on an amount, in total and for one address.
 #[derive(Debug)]
@@ -42,17 +42,17 @@ impl Quota {
 
     /// Returns true if an address holds more than the average of all addresses with a share.
     pub(super) fn is_above_average(&self, address: IpAddr) -> bool {
-        let Shares { total, by_address } = &*self.taken();
+        let Shares { total, by_address } = &*self.lock();
         by_address.get(&network_of(address)).is_some_and(|own| own * by_address.len() > *total)
     }
 
     #[cfg(test)]
     pub(super) fn total(&self) -> usize {
-        self.taken().total
+        self.lock().total
     }
 
-    fn taken(&self) -> MutexGuard<'_, Shares> {
-        unpoisoned(self.taken.lock())
+    fn lock(&self) -> MutexGuard<'_, Shares> {
+        ignore_poison(self.taken.lock())
     }
 }
 
@@ -60,7 +60,7 @@ impl Share {
     /// Takes more. If too little is left, takes nothing and returns false.
     pub(super) fn grow(&mut self, amount: usize) -> bool {
         let Quota { most, most_each, .. } = *self.quota;
-        let mut taken = self.quota.taken();
+        let mut taken = self.quota.lock();
         let own = taken.by_address.get(&self.address).copied().unwrap_or(0);
         if amount > most.saturating_sub(taken.total) || amount > most_each.saturating_sub(own) {
             return false;
@@ -74,7 +74,7 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        let mut taken = self.quota.taken();
+        let mut taken = self.quota.lock();
         taken.total -= self.amount;
         if let Entry::Occupied(mut own) = taken.by_address.entry(self.address) {
             *own.get_mut() -= self.amount;
@@ -107,9 +107,9 @@ mod tests {
     fn an_address_leaves_no_trace_once_its_last_share_is_returned() {
         let quota = Quota::new(10, 10);
         let shares = [quota.take(address("192.0.2.1"), 1), quota.take(address("::ffff:192.0.2.1"), 1)];
-        assert_eq!(quota.taken().by_address.get(&address("192.0.2.1")), Some(&2));
+        assert_eq!(quota.lock().by_address.get(&address("192.0.2.1")), Some(&2));
         drop(shares);
-        assert!(quota.taken().by_address.is_empty() && quota.taken().total == 0);
+        assert!(quota.lock().by_address.is_empty() && quota.lock().total == 0);
     }
 
     #[test]

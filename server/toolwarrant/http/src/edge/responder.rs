@@ -43,17 +43,17 @@ impl Responder for Router {
 
 /// The body of an answer.
 #[derive(Debug)]
-pub struct ResponseBody(Kind);
+pub struct ResponseBody(BodyKind);
 
 #[derive(Debug)]
-enum Kind {
+enum BodyKind {
     Whole(Bytes),
     Foreign(Body),
 }
 
 impl From<Bytes> for ResponseBody {
     fn from(bytes: Bytes) -> Self {
-        Self(Kind::Whole(bytes))
+        Self(BodyKind::Whole(bytes))
     }
 }
 
@@ -71,7 +71,7 @@ impl From<Vec<u8>> for ResponseBody {
 
 impl From<Body> for ResponseBody {
     fn from(body: Body) -> Self {
-        Self(Kind::Foreign(body))
+        Self(BodyKind::Foreign(body))
     }
 }
 
@@ -84,23 +84,23 @@ impl HttpBody for ResponseBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         match &mut self.0 {
-            Kind::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Kind::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(mem::take(bytes))))),
-            Kind::Foreign(body) => Pin::new(body).poll_frame(context),
+            BodyKind::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            BodyKind::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(mem::take(bytes))))),
+            BodyKind::Foreign(body) => Pin::new(body).poll_frame(context),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Kind::Whole(bytes) => bytes.is_empty(),
-            Kind::Foreign(body) => body.is_end_stream(),
+            BodyKind::Whole(bytes) => bytes.is_empty(),
+            BodyKind::Foreign(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Foreign(body) => body.size_hint(),
+            BodyKind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            BodyKind::Foreign(body) => body.size_hint(),
         }
     }
 }

@@ -162,7 +162,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
         self.slow = None;
         self.look_ahead(context);
         ready!(Pin::new(&mut self.stream).poll_flush(context))?;
-        self.connection.flushed();
+        self.connection.mark_flushed();
         Poll::Ready(Ok(()))
     }
 

@@ -307,7 +307,7 @@ fn a_head_larger_than_the_limit_is_refused() {
 #[test]
 fn connections_of_an_address_beyond_the_limit_are_closed_and_an_ended_one_makes_room() {
     let server = TestServer::start(Limits { connections_per_address: 2, ..long_deadlines() });
-    let answered = || answered(server.connect());
+    let answered = || wait_for_answer(server.connect());
     let first = answered().expect("a permit");
     let second = answered().expect("a permit");
     assert!(answered().is_none(), "a third connection");
@@ -322,7 +322,7 @@ fn connections_of_an_address_beyond_the_limit_are_closed_and_an_ended_one_makes_
 }
 
 /// Returns the connection if the server answers a request on it.
-fn answered(mut stream: TcpStream) -> Option<TcpStream> {
+fn wait_for_answer(mut stream: TcpStream) -> Option<TcpStream> {
     let request = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi";
     let mut answer = [0; 12];
     let alive = stream.write_all(request.as_bytes()).and_then(|()| stream.read_exact(&mut answer)).is_ok();
@@ -341,7 +341,7 @@ fn clients_that_stall_do_not_keep_others_out() {
             let mut stream = server.connect();
             // Writing fails if this connection was given up for the next one.
             let _ = stream.write_all(stalled[n % 3].as_bytes());
-            assert!(n % 10 != 0 || answered(server.connect()).is_some(), "another client beside {n} that stall");
+            assert!(n % 10 != 0 || wait_for_answer(server.connect()).is_some(), "another client beside {n} that stall");
             stream
         })
         .collect();

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::Mutex;
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
-use toolwarrant_base::unpoisoned;
+use toolwarrant_base::ignore_poison;
 
 /// Failures of one address per minute that are answered at once. A client with a wrong key makes a
 /// few at each start.
@@ -31,9 +31,9 @@ struct Failures {
 impl AuthThrottle {
     /// Counts a failure and returns the delay before its answer. Requests with valid credentials
     /// are never delayed.
-    pub(crate) fn failed(&self, address: IpAddr, now: Timestamp) -> Option<Duration> {
+    pub(crate) fn record_failure(&self, address: IpAddr, now: Timestamp) -> Option<Duration> {
         let address = network_of(address);
-        let mut all = unpoisoned(self.0.lock());
+        let mut all = ignore_poison(self.0.lock());
         if all.len() >= CAPACITY && !all.contains_key(&address) {
             all.retain(|_, failures| now < failures.since.plus(MINUTE));
             if all.len() >= CAPACITY {
@@ -59,19 +59,19 @@ mod tests {
         let address = |text: &str| text.parse::<IpAddr>().expect("an address");
         let one = address("192.0.2.1");
         for _ in 0..UNDELAYED {
-            assert_eq!(throttle.failed(one, start), None);
+            assert_eq!(throttle.record_failure(one, start), None);
         }
-        assert_eq!(throttle.failed(one, start), Some(DELAY));
-        assert_eq!(throttle.failed(address("::ffff:192.0.2.1"), start), Some(DELAY));
-        assert_eq!(throttle.failed(address("192.0.2.2"), start), None);
-        assert_eq!(throttle.failed(one, start.plus(MINUTE)), None);
+        assert_eq!(throttle.record_failure(one, start), Some(DELAY));
+        assert_eq!(throttle.record_failure(address("::ffff:192.0.2.1"), start), Some(DELAY));
+        assert_eq!(throttle.record_failure(address("192.0.2.2"), start), None);
+        assert_eq!(throttle.record_failure(one, start.plus(MINUTE)), None);
     }
 
     #[test]
     fn the_number_of_addresses_in_memory_is_bounded() {
         let throttle = AuthThrottle::default();
         for n in 0..u32::try_from(CAPACITY).expect("small") * 2 {
-            throttle.failed(IpAddr::V4(n.into()), Timestamp(0));
+            throttle.record_failure(IpAddr::V4(n.into()), Timestamp(0));
         }
         assert!(throttle.0.lock().expect("sound").len() <= CAPACITY);
     }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tokio_rustls::TlsAcceptor;
-use toolwarrant_base::unpoisoned;
+use toolwarrant_base::ignore_poison;
 
 /// The flag for the file with the certificate, without its dashes.
 pub const TLS_CERT: &str = "tls-cert";
@@ -101,7 +101,7 @@ impl Tls {
     }
 
     fn pair(&self) -> MutexGuard<'_, Pair> {
-        unpoisoned(self.pair.lock())
+        ignore_poison(self.pair.lock())
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Two wakers stand between a connection and its task. A [`Bell`] records that it was rung, so that
 //! rare events are polled only after they have happened. A [`Hushed`] waker stays silent within
-//! [`hushed`]: hyper's bodies wake their own task for each piece that is taken, even for the last
+//! [`without_wakeups`]: hyper's bodies wake their own task for each piece that is taken, even for the last
 //! one, after which there is no work. One timer in the runtime's wheel serves many requests:
 //! [`HeadTimer`].
 
@@ -30,7 +30,7 @@ enum Hush {
 }
 
 /// Runs `act` with silent wakers. Also returns true if it would have woken a task of this thread.
-pub(super) fn hushed<T>(act: impl FnOnce() -> T) -> (T, bool) {
+pub(super) fn without_wakeups<T>(act: impl FnOnce() -> T) -> (T, bool) {
     /// Ends the silence even if `act` panics.
     struct End;
     impl Drop for End {
@@ -44,7 +44,7 @@ pub(super) fn hushed<T>(act: impl FnOnce() -> T) -> (T, bool) {
     (done, matches!(HUSH.get(), Hush::Kept))
 }
 
-/// Wakes a task, except within [`hushed`].
+/// Wakes a task, except within [`without_wakeups`].
 struct Hushed(Waker);
 
 impl Wake for Hushed {
@@ -99,7 +99,7 @@ impl Wakers {
     }
 
     /// Returns the context for the part that is polled at each turn.
-    pub(super) fn hushed(&self) -> Context<'_> {
+    pub(super) fn quiet_context(&self) -> Context<'_> {
         Context::from_waker(&self.hushed)
     }
 

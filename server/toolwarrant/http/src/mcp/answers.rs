@@ -69,19 +69,19 @@ impl Answers {
     }
 
     /// Answers `initialize` with the agreed revision. `instructions` is a JSON string.
-    pub(super) fn initialized(&self, id: &str, agreed: Revision, instructions: &Bytes) -> Answer {
+    pub(super) fn initialize(&self, id: &str, agreed: Revision, instructions: &Bytes) -> Answer {
         let head = self.initialize.iter().find(|(revision, _)| *revision == agreed).map_or("", |(_, head)| head);
-        joined(&[OPEN, id, head], instructions, "}}")
+        join(&[OPEN, id, head], instructions, "}}")
     }
 
     /// Answers `server/discover`. `instructions` is a JSON string.
-    pub(super) fn discovered(&self, id: &str, instructions: &Bytes) -> Answer {
-        joined(&[OPEN, id, &self.discover], instructions, "}}")
+    pub(super) fn discover(&self, id: &str, instructions: &Bytes) -> Answer {
+        join(&[OPEN, id, &self.discover], instructions, "}}")
     }
 
     /// Answers `tools/list`. `tools` is a JSON list.
-    pub(super) fn listed(&self, id: &str, revision: Revision, tools: &Bytes) -> Answer {
-        joined(&[OPEN, id, &self.openings(revision).list], tools, "}}")
+    pub(super) fn list_tools(&self, id: &str, revision: Revision, tools: &Bytes) -> Answer {
+        join(&[OPEN, id, &self.openings(revision).list], tools, "}}")
     }
 
     /// Returns the frame of a tool's result: one text item and, if the revision supports it, the
@@ -96,7 +96,7 @@ impl Answers {
 
     /// Returns the failure of a tool as its result: one text item. Clients validate structured
     /// content against the output schema, so it has no structured content.
-    pub(super) fn failed(&self, id: &str, revision: Revision, failure: &Failure) -> Answer {
+    pub(super) fn tool_failure(&self, id: &str, revision: Revision, failure: &Failure) -> Answer {
         let frame = Frame::Text {
             open: [OPEN, id, &self.openings(revision).call],
             between: None,
@@ -112,18 +112,18 @@ impl Answers {
 
 /// Returns an empty answer, which only shows that the server runs.
 pub(super) fn pong(id: &str) -> Answer {
-    joined(&[OPEN, id, r#","result":{}}"#], b"", "")
+    join(&[OPEN, id, r#","result":{}}"#], b"", "")
 }
 
 /// Returns an error of the protocol.
 pub(super) fn error(id: &str, failure: &Failure) -> Answer {
     let data = json!(failure);
     let error = json!({"code": failure.def().jsonrpc, "message": data["message"], "data": data});
-    joined(&[OPEN, id, r#","error":"#], error.to_string().as_bytes(), "}")
+    join(&[OPEN, id, r#","error":"#], error.to_string().as_bytes(), "}")
 }
 
 /// Joins an answer from texts that already exist.
-fn joined(head: &[&str; 3], middle: &[u8], tail: &str) -> Answer {
+fn join(head: &[&str; 3], middle: &[u8], tail: &str) -> Answer {
     let [a, b, c] = head.map(str::as_bytes);
     [a, b, c, middle, tail.as_bytes()].concat().into()
 }

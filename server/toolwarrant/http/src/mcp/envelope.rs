@@ -184,11 +184,11 @@ pub(super) fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Res
 }
 
 fn message(json: &str) -> Result<Message<'_>, serde_json::Error> {
-    if let Some(usual) = usual(json) { Ok(usual) } else { judged(json) }
+    if let Some(usual) = usual(json) { Ok(usual) } else { parse_unusual(json) }
 }
 
 /// Reads a valid request together with its parameters. Returns `None` for any other message, which
-/// `judged` checks in detail.
+/// `parse_unusual` checks in detail.
 fn usual(json: &str) -> Option<Message<'_>> {
     // A derived reader would accept a list of an object's values as the object.
     json.trim_start().strip_prefix('{')?;
@@ -261,7 +261,7 @@ fn object<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<P
     deserializer.deserialize_map(Object).map(Some)
 }
 
-fn judged(json: &str) -> Result<Message<'_>, serde_json::Error> {
+fn parse_unusual(json: &str) -> Result<Message<'_>, serde_json::Error> {
     if !json.trim_start().starts_with('{') {
         return Ok(Message::Invalid { id: None, what: words![Echo::of(json), " is no JSON-RPC message"] });
     }
@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     /// Describes a message, with the JSON of its parameters in place of their parsed form.
-    fn shown(message: &Message<'_>) -> String {
+    fn describe_message(message: &Message<'_>) -> String {
         match message {
             Message::Request(request) => {
                 let RpcRequest { id, method, params: _, json: _ } = request;
@@ -344,7 +344,11 @@ mod tests {
                     let text = format!("{{\"jsonrpc\":{version},\"id\":{id}{params},\"method\":{method}{end}}}");
                     let Some(usual) = usual(&text) else { continue };
                     read += 1;
-                    assert_eq!(shown(&usual), shown(&judged(&text).expect(&text)), "{text}");
+                    assert_eq!(
+                        describe_message(&usual),
+                        describe_message(&parse_unusual(&text).expect(&text)),
+                        "{text}"
+                    );
                 }
             }
         }

@@ -31,7 +31,7 @@ struct Mirror {
 static REVISION: Mirror =
     Mirror { header: HeaderName::from_static("mcp-protocol-version"), shown: "MCP-Protocol-Version", read: literal };
 static METHOD: Mirror = Mirror { header: HeaderName::from_static("mcp-method"), shown: "Mcp-Method", read: literal };
-static NAME: Mirror = Mirror { header: HeaderName::from_static("mcp-name"), shown: "Mcp-Name", read: decoded };
+static NAME: Mirror = Mirror { header: HeaderName::from_static("mcp-name"), shown: "Mcp-Name", read: decode_value };
 
 /// Returns the revision in which a single message is answered.
 ///
@@ -61,7 +61,7 @@ pub(super) fn revision<H: Handlers>(headers: &HeaderMap) -> Result<Revision, Fai
     let Some(first) = named.next() else { return Ok(Revision::FALLBACK) };
     let served = H::CATALOGUE.service.served;
     // Some proxies send headers twice. Two different values name no revision.
-    let known = str::from_utf8(first).ok().and_then(|name| Revision::requested(name, served));
+    let known = str::from_utf8(first).ok().and_then(|name| Revision::from_request(name, served));
     if let (Some(revision), true) = (known, named.all(|other| other == first)) {
         return Ok(revision);
     }
@@ -157,7 +157,7 @@ fn literal(value: &str) -> Option<Cow<'_, str>> {
 }
 
 /// Reads a value. It may be encoded as `=?base64?...?=`, and must be if it is not visible ASCII.
-fn decoded(value: &str) -> Option<Cow<'_, str>> {
+fn decode_value(value: &str) -> Option<Cow<'_, str>> {
     let Some(encoded) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
         return literal(value);
     };

@@ -69,11 +69,11 @@ impl<H: Handlers> Session<'_, H> {
     /// # Errors
     /// The caller's key or secret has ended meanwhile.
     pub(super) async fn one(&self, message: &Message<'_>) -> Result<Option<Answer>, Refusal> {
-        match self.answered(message, &self.charge(1)).await {
+        match self.answer_message(message, &self.charge(1)).await {
             Some(Err((id, failure))) if *failure.def() == *H::CATALOGUE.roles.unauthenticated => {
                 Err(Refusal { failure, id: id.to_owned() })
             }
-            answered => Ok(answered.map(told)),
+            answered => Ok(answered.map(into_answer)),
         }
     }
 
@@ -84,7 +84,7 @@ impl<H: Handlers> Session<'_, H> {
         let charged = self.charge(requests);
         let mut answers = Vec::with_capacity(requests);
         for message in messages {
-            answers.extend(self.answered(message, &charged).await.map(told));
+            answers.extend(self.answer_message(message, &charged).await.map(into_answer));
         }
         (!answers.is_empty()).then(|| Answer::list(&answers))
     }
@@ -95,7 +95,7 @@ impl<H: Handlers> Session<'_, H> {
     }
 
     /// Returns the answer to a message, or its id and the failure; `None` for a notification.
-    async fn answered<'m>(
+    async fn answer_message<'m>(
         &self,
         message: &'m Message<'_>,
         charged: &Result<Admitted<'_>, Failure>,
@@ -118,9 +118,9 @@ impl<H: Handlers> Session<'_, H> {
             return error(id, failure);
         }
         if let Ok(call) = self.call_params(request) {
-            self.context.pipeline.refused(self.caller, &call.name, self.request_id, failure);
+            self.context.pipeline.record_refusal(self.caller, &call.name, self.request_id, failure);
         }
-        self.answers.failed(id, self.revision, failure)
+        self.answers.tool_failure(id, self.revision, failure)
     }
 
     async fn answer(&self, admitted: &Admitted<'_>, request: &RpcRequest<'_>) -> Result<Answer, Failure> {
@@ -136,17 +136,17 @@ impl<H: Handlers> Session<'_, H> {
         match Method::of(method, self.revision) {
             Some(Method::CallTool) => self.call(admitted, id, &self.call_params(request)?).await,
             Some(Method::ListTools) => match cursor(request) {
-                None => Ok(answers.listed(id, self.revision, &pipeline.list(admitted, self.revision)?)),
+                None => Ok(answers.list_tools(id, self.revision, &pipeline.list(admitted, self.revision)?)),
                 Some(cursor) => {
                     let what = words!["`cursor` ", cursor, " is not one that tools/list returned: it returns one page"];
                     Err(Failure::new(invalid_params, what))
                 }
             },
             Some(Method::Initialize) => {
-                let agreed = Revision::agreed(&offer(request), H::CATALOGUE.service.served);
-                Ok(answers.initialized(id, agreed, &pipeline.instructions(admitted)?))
+                let agreed = Revision::negotiate(&offer(request), H::CATALOGUE.service.served);
+                Ok(answers.initialize(id, agreed, &pipeline.instructions(admitted)?))
             }
-            Some(Method::Discover) => Ok(answers.discovered(id, &pipeline.instructions(admitted)?)),
+            Some(Method::Discover) => Ok(answers.discover(id, &pipeline.instructions(admitted)?)),
             Some(Method::Ping) => Ok(answers::pong(id)),
             None => Err(Method::unknown::<H>(method)),
         }
@@ -163,7 +163,7 @@ impl<H: Handlers> Session<'_, H> {
             {
                 Err(failure)
             }
-            Err(failure) => Ok(answers.failed(id, revision, &failure)),
+            Err(failure) => Ok(answers.tool_failure(id, revision, &failure)),
         }
     }
 
@@ -192,7 +192,7 @@ impl<H: Handlers> Session<'_, H> {
 }
 
 /// Returns the answer, or an error in its place.
-fn told(answered: Result<Answer, (&str, Failure)>) -> Answer {
+fn into_answer(answered: Result<Answer, (&str, Failure)>) -> Answer {
     answered.unwrap_or_else(|(id, failure)| error(id, &failure))
 }
 

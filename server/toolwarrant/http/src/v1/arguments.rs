@@ -33,7 +33,8 @@ pub(super) fn read(
 ) -> Result<Box<RawValue>, Words> {
     let mut members: Vec<Member<'_>> = Vec::with_capacity(8);
     for (name, value) in path {
-        let value = decoded(value).ok_or_else(|| words!["`", *name, "` in the path is not percent-encoded UTF-8"])?;
+        let value =
+            percent_decode(value).ok_or_else(|| words!["`", *name, "` in the path is not percent-encoded UTF-8"])?;
         members.push(((*name).into(), route.json(name, value).into()));
     }
     let query = query.unwrap_or_default();
@@ -48,7 +49,7 @@ pub(super) fn read(
         }
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let (Some(name), Some(value)) = (decoded(name), decoded(value)) else {
+            let (Some(name), Some(value)) = (percent_decode(name), percent_decode(value)) else {
                 return Err(words!["`", Echo::of(pair), "` in the query is not percent-encoded UTF-8"]);
             };
             let json = route.json(&name, value);
@@ -104,7 +105,7 @@ fn of_body(body: &[u8]) -> Result<Vec<Member<'_>>, Words> {
 
 /// Decodes `%XX`. A plus sign stays a plus sign. Returns `None` for any other character after `%`,
 /// and for text that is not UTF-8.
-fn decoded(text: &str) -> Option<Cow<'_, str>> {
+fn percent_decode(text: &str) -> Option<Cow<'_, str>> {
     let sound = |rest: &str| rest.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
     text.split('%').skip(1).all(sound).then(|| percent_decode_str(text).decode_utf8().ok()).flatten()
 }

@@ -29,7 +29,7 @@ pub(super) struct Route {
     method: &'static str,
     segments: Vec<Segment>,
     /// The arguments of the tool, each with the kind of its text.
-    arguments: HashMap<String, Kind>,
+    arguments: HashMap<String, ArgumentKind>,
 }
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ enum Segment {
 
 /// The meaning of an argument's text in a path or query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ArgumentKind {
     /// The text itself.
     Text,
     /// A JSON number, true or false.
@@ -102,7 +102,7 @@ impl Route {
         let parameter = |part: &'static str| part.strip_prefix('{')?.strip_suffix('}');
         let segment = |part| parameter(part).map_or(Segment::Literal(part), Segment::Parameter);
         let schema: Value = serde_json::from_str(tool.input_schema).unwrap_or_default();
-        let kind = |schema: &Value| if schema["type"] == "string" { Kind::Text } else { Kind::Json };
+        let kind = |schema: &Value| if schema["type"] == "string" { ArgumentKind::Text } else { ArgumentKind::Json };
         let arguments = schema["properties"].as_object().into_iter().flatten();
         Some(Self {
             tool,
@@ -141,8 +141,9 @@ impl Route {
     /// which the tool refuses.
     pub(super) fn json(&self, argument: &str, text: Cow<'_, str>) -> String {
         let plain = |text: &str| text.starts_with(|first: char| first.is_ascii_digit() || "-tf".contains(first));
-        let known =
-            self.arguments.get(argument) == Some(&Kind::Json) && plain(&text) && !text.ends_with(char::is_whitespace);
+        let known = self.arguments.get(argument) == Some(&ArgumentKind::Json)
+            && plain(&text)
+            && !text.ends_with(char::is_whitespace);
         if known && serde_json::from_str::<Value>(&text).is_ok() {
             return text.into_owned();
         }

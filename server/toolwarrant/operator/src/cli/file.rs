@@ -30,10 +30,10 @@ pub(super) fn read(command: &Command, config: &Config, tables: &[&str], found: &
         if tables.contains(&name) {
             continue;
         }
-        match keyed(command).find(|arg| arg.get_long() == Some(name)) {
+        match configurable_flags(command).find(|arg| arg.get_long() == Some(name)) {
             Some(arg) => values.extend(texts(arg, value, config, found).map(|texts| (name.to_owned(), texts))),
             None => {
-                let known = keyed(command).filter_map(Arg::get_long).chain(tables.iter().copied());
+                let known = configurable_flags(command).filter_map(Arg::get_long).chain(tables.iter().copied());
                 found.unknown(key.span(), name, known);
             }
         }
@@ -53,7 +53,7 @@ pub(super) fn set(command: Command, values: &FileFlags) -> Command {
 }
 
 /// Returns the value in force for each flag that has a key, and its source.
-pub(super) fn shown(command: &Command, matches: &ArgMatches, values: &FileFlags) -> Vec<Value> {
+pub(super) fn describe_flags(command: &Command, matches: &ArgMatches, values: &FileFlags) -> Vec<Value> {
     let row = |arg: &Arg| {
         let (id, name) = (arg.get_id().as_str(), arg.get_long().unwrap_or_default());
         let from = match matches.value_source(id) {
@@ -66,11 +66,11 @@ pub(super) fn shown(command: &Command, matches: &ArgMatches, values: &FileFlags)
         let text = raw.collect::<Vec<_>>().join(", ");
         json!({"flag": name, "value": Some(text).filter(|text| !text.is_empty()), "from": from})
     };
-    keyed(command).map(row).collect()
+    configurable_flags(command).map(row).collect()
 }
 
 /// Returns the flags that have a key: all that configure a server, rather than one command.
-fn keyed(command: &Command) -> impl Iterator<Item = &Arg> {
+fn configurable_flags(command: &Command) -> impl Iterator<Item = &Arg> {
     let sets = |arg: &&Arg| arg.get_action().takes_values() || matches!(arg.get_action(), ArgAction::SetTrue);
     let is_general = |arg: &&Arg| arg.get_long().is_some_and(|long| ![CONFIG, JSON].contains(&long));
     command.get_arguments().filter(sets).filter(is_general)
@@ -109,7 +109,7 @@ impl Kind {
         }
     }
 
-    fn described(self) -> &'static str {
+    fn describe(self) -> &'static str {
         match self {
             Self::Switch => "true or false",
             Self::Number => "a number",
@@ -126,7 +126,7 @@ fn texts(arg: &Arg, value: Spanned<DeValue<'_>>, config: &Config, found: &mut Fi
     let items = match (arg.get_action(), value.into_inner()) {
         (ArgAction::Append, DeValue::Array(items)) => items.into_iter().collect(),
         (ArgAction::Append, _) => {
-            let help = format!("expected a list, as in `{name} = [...]`, of {} each", kind.described());
+            let help = format!("expected a list, as in `{name} = [...]`, of {} each", kind.describe());
             found.add(span, format!("`{name}` is not a list"), Some(help));
             return None;
         }
@@ -136,7 +136,7 @@ fn texts(arg: &Arg, value: Spanned<DeValue<'_>>, config: &Config, found: &mut Fi
     let mut sound = true;
     for item in items {
         let mistake = match config_text(kind, item.get_ref(), config) {
-            None => Some((format!("`{name}` has the wrong type"), format!("expected {}", kind.described()))),
+            None => Some((format!("`{name}` has the wrong type"), format!("expected {}", kind.describe()))),
             Some(text) => {
                 let refused = refusal(arg, kind, &text).map(|why| (format!("`{name}` cannot be `{text}`"), why));
                 texts.push(text);

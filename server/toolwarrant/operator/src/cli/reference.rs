@@ -13,7 +13,7 @@ pub(super) fn page(command: &Command) -> String {
          each flag of serving except `--config` and `--json`, with the name of the flag; the variable overrides the file. Every command has the flags that are marked with \u{2217}.\n"
     );
     section(&mut out, "Serving", command);
-    for inner in sorted(command) {
+    for inner in subcommands_in_order(command) {
         if inner.get_name() != "serve" {
             commands(&mut out, "", inner);
         }
@@ -25,12 +25,12 @@ pub(super) fn page(command: &Command) -> String {
 fn commands(out: &mut String, before: &str, command: &Command) {
     let path = format!("{before}{}", command.get_name());
     section(out, &format!("`{path}`"), command);
-    for inner in sorted(command) {
+    for inner in subcommands_in_order(command) {
         commands(out, &format!("{path} "), inner);
     }
 }
 
-fn sorted(command: &Command) -> Vec<&Command> {
+fn subcommands_in_order(command: &Command) -> Vec<&Command> {
     let mut inner: Vec<_> = command.get_subcommands().filter(|inner| !inner.is_hide_set()).collect();
     inner.sort_by_key(|inner| inner.get_name());
     inner

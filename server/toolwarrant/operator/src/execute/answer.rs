@@ -4,30 +4,30 @@ pub(super) use crate::context::answer;
 use crate::context::{OperatorContext, OperatorError};
 use serde_json::Value;
 use std::collections::HashMap;
-use toolwarrant_core::registry::Kept;
+use toolwarrant_core::registry::Durability;
 
 /// The answer to a command.
 pub(crate) type Answer = Result<Value, OperatorError>;
 
 /// Returns the note about a change that is in force but not yet stored.
-pub(super) fn owed(kept: Kept) -> Option<String> {
+pub(super) fn pending_note(kept: Durability) -> Option<String> {
     match kept {
-        Kept::Stored => None,
-        Kept::Owed(why) => Some(format!(
+        Durability::Stored => None,
+        Durability::Owed(why) => Some(format!(
             "in force, but not yet on the disk ({why}); the server writes it as soon as it can, and a restart before that undoes it"
         )),
     }
 }
 
 /// Adds a note to an answer, if there is one.
-pub(super) fn noted(mut answer: Value, note: Option<String>) -> Value {
+pub(super) fn add_note(mut answer: Value, note: Option<String>) -> Value {
     if let Some(note) = note {
         answer["note"] = note.into();
     }
     answer
 }
 
-pub(super) fn refused(why: String) -> OperatorError {
+pub(super) fn refusal(why: String) -> OperatorError {
     OperatorError::Refused(why)
 }
 

@@ -1,6 +1,6 @@
 //! Commands about applications.
 
-use super::answer::{Answer, noted, owed, refused};
+use super::answer::{Answer, add_note, pending_note, refusal};
 use super::keys::KeyAnswer;
 use crate::cli::resources;
 use crate::command::AppCommand;
@@ -23,14 +23,14 @@ pub(super) async fn execute(context: &OperatorContext, command: AppCommand) -> A
         }
         AppCommand::Rename { app, name } => {
             let id = registry.find(&app).await?.id;
-            let note = owed(registry.change(&id, |row| row.name = name).await?);
+            let note = pending_note(registry.change(&id, |row| row.name = name).await?);
             show(context, &id, note).await
         }
         AppCommand::List => {
             let keys = registry.keys().await;
             let line = |row: ApplicationRow| {
                 let live = keys.iter().filter(|key| key.application == row.id && !key.secrets.is_empty()).count();
-                let mut line = shown(context, &row, |ids| json!(ids.len()));
+                let mut line = describe_application(context, &row, |ids| json!(ids.len()));
                 line["live_keys"] = json!(live);
                 line["requests_per_minute"] = json!(row.requests_per_minute);
                 line
@@ -45,20 +45,20 @@ pub(super) async fn execute(context: &OperatorContext, command: AppCommand) -> A
                 row.permissions.sort_unstable();
                 row.permissions.dedup();
             };
-            let note = owed(registry.change(&id, grant).await?);
+            let note = pending_note(registry.change(&id, grant).await?);
             show(context, &app, note).await
         }
         AppCommand::Revoke { app, permissions } => {
             let row = registry.find(&app).await?;
             if let Some(absent) = permissions.iter().find(|permission| !row.permissions.contains(permission)) {
-                return Err(refused(format!(
+                return Err(refusal(format!(
                     "`{app}` was not granted `{absent}`; it has {}",
                     row.permissions.join(", ")
                 )));
             }
             let kept =
                 registry.change(&row.id, |row| row.permissions.retain(|held| !permissions.contains(held))).await?;
-            show(context, &app, owed(kept)).await
+            show(context, &app, pending_note(kept)).await
         }
     }
 }
@@ -70,16 +70,20 @@ pub(super) async fn show(context: &OperatorContext, name: &str, note: Option<Str
     let keys = keys.iter().filter(|key| key.application == row.id);
     let (off, now) = (context.store.unconfirmed_keys().await?, context.clock.latest());
     let keys: Vec<_> = keys.map(|key| KeyAnswer::of(key, &row.name, &off, now)).collect();
-    let mut answer = shown(context, &row, |ids| json!(ids));
+    let mut answer = describe_application(context, &row, |ids| json!(ids));
     answer["requests_per_minute"] = json!(row.requests_per_minute);
     answer["created_at"] = json!(row.created_at);
     answer["keys"] = json!(keys);
-    Ok(noted(answer, note))
+    Ok(add_note(answer, note))
 }
 
 /// Returns an application with its targets, by the plural of each resource; `all` stands for every
 /// target.
-fn shown(context: &OperatorContext, row: &ApplicationRow, show: impl Fn(&BTreeSet<Box<str>>) -> Value) -> Value {
+fn describe_application(
+    context: &OperatorContext,
+    row: &ApplicationRow,
+    show: impl Fn(&BTreeSet<Box<str>>) -> Value,
+) -> Value {
     let mut shown = json!({"name": row.name, "id": row.id, "permissions": row.permissions});
     for resource in resources(context.catalogue) {
         shown[format!("{resource}s")] = match row.grants.of(resource) {

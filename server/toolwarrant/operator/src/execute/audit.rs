@@ -1,6 +1,6 @@
 //! Commands about the audit trail. Files are read on threads that may block.
 
-use super::answer::{Answer, refused};
+use super::answer::{Answer, refusal};
 use crate::command::AuditCommand;
 use crate::context::{OperatorContext, OperatorError};
 use crate::data::{AUDIT, read_master_key};
@@ -23,7 +23,7 @@ pub(super) async fn execute(context: &OperatorContext, command: AuditCommand) ->
             let lines = read(context.folder.join(AUDIT), move |folder| tail(folder, lines)).await?;
             Ok(lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect())
         }
-        AuditCommand::Verify => verified(context).await,
+        AuditCommand::Verify => verify_trail(context).await,
     }
 }
 
@@ -34,18 +34,18 @@ pub(super) async fn flush(context: &OperatorContext) {
     }
 }
 
-async fn verified(context: &OperatorContext) -> Answer {
+async fn verify_trail(context: &OperatorContext) -> Answer {
     let folder = context.folder.clone();
     let salt = context.names.salt.clone();
     let key = spawn_blocking(move || read_master_key(&folder).map(|key| KeyRing::new(&salt, &key, Random::System)));
-    let key = key.await.map_err(|error| refused(error.to_string()))?.map_err(|error| refused(error.to_string()))?;
+    let key = key.await.map_err(|error| refusal(error.to_string()))?.map_err(|error| refusal(error.to_string()))?;
     let mut found = look(context, &key.chain_key()).await?;
     // A running server may have begun or pruned a file meanwhile, which looks like a fault. A real
     // fault is found again.
     if !found.faults.is_empty() && context.audit.is_some() {
         found = look(context, &key.chain_key()).await?;
     }
-    Ok(shown(found))
+    Ok(describe_verification(found))
 }
 
 async fn look(context: &OperatorContext, key: &ChainKey) -> Result<Verified, OperatorError> {
@@ -53,7 +53,7 @@ async fn look(context: &OperatorContext, key: &ChainKey) -> Result<Verified, Ope
     read(context.folder.join(AUDIT), move |folder| verify(folder, &key, anchor.as_ref(), Scope::All)).await
 }
 
-fn shown(found: Verified) -> Value {
+fn describe_verification(found: Verified) -> Value {
     let Verified {
         files,
         sealed_lines,
@@ -95,6 +95,6 @@ async fn read<T: Send + 'static>(
     work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
 ) -> Result<T, OperatorError> {
     let path = folder.display().to_string();
-    let read = spawn_blocking(move || work(&folder)).await.map_err(|error| refused(error.to_string()))?;
-    read.map_err(|error| refused(format!("{path}: {error}")))
+    let read = spawn_blocking(move || work(&folder)).await.map_err(|error| refusal(error.to_string()))?;
+    read.map_err(|error| refusal(format!("{path}: {error}")))
 }

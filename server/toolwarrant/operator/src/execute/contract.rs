@@ -1,6 +1,6 @@
 //! Shows the contract as an agent sees it.
 
-use super::answer::{Answer, refused};
+use super::answer::{Answer, refusal};
 use serde_json::{Value, json};
 use toolwarrant_core::catalogue::{Catalogue, ToolDef};
 
@@ -17,7 +17,7 @@ pub(crate) fn tools(catalogue: &'static Catalogue, name: Option<&str>) -> Answer
     };
     let tool = catalogue.tool(name).ok_or_else(|| {
         let names: Vec<_> = catalogue.tools.iter().map(|tool| tool.name).collect();
-        refused(format!("there is no tool `{name}`; the tools are {}", names.join(", ")))
+        refusal(format!("there is no tool `{name}`; the tools are {}", names.join(", ")))
     })?;
     Ok(json!({
         "name": tool.name,

@@ -1,6 +1,6 @@
 //! Commands about keys.
 
-use super::answer::{Answer, answer, names, noted, owed, refused};
+use super::answer::{Answer, add_note, answer, names, pending_note, refusal};
 use crate::command::KeyCommand;
 use crate::context::OperatorContext;
 use serde::Serialize;
@@ -24,7 +24,7 @@ pub(crate) struct KeyAnswer {
 
 impl KeyAnswer {
     /// Describes a key from a backup. If it has secrets, it is off.
-    pub(crate) fn restored(key: &KeyRow, application: &str, now: Timestamp) -> Self {
+    pub(crate) fn from_backup(key: &KeyRow, application: &str, now: Timestamp) -> Self {
         let described = Self::of(key, application, &[], now);
         Self { state: if key.secrets.is_empty() { described.state } else { UNCONFIRMED }, live_secrets: 0, ..described }
     }
@@ -68,7 +68,7 @@ pub(super) async fn execute(context: &OperatorContext, command: KeyCommand) -> A
         }
         KeyCommand::Rotate { key } => {
             if context.store.unconfirmed_keys().await?.contains(&key) {
-                return Err(refused(format!(
+                return Err(refusal(format!(
                     "the key `{key}` has been off since a restore; `key confirm {key}` turns it on"
                 )));
             }
@@ -82,8 +82,8 @@ pub(super) async fn execute(context: &OperatorContext, command: KeyCommand) -> A
             list(context, &[], |key| keys.contains(&key.id)).await
         }
         KeyCommand::Revoke { key } => {
-            let note = owed(registry.revoke_key(&key).await?);
-            Ok(noted(json!({"key_id": key, "state": "revoked"}), note))
+            let note = pending_note(registry.revoke_key(&key).await?);
+            Ok(add_note(json!({"key_id": key, "state": "revoked"}), note))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Commands about targets. They are the same for each resource of the contract.
 
-use super::answer::{Answer, owed, refused};
+use super::answer::{Answer, pending_note, refusal};
 use super::applications;
 use crate::cli::resources;
 use crate::command::TargetCommand;
@@ -8,12 +8,12 @@ use crate::context::{Item, OperatorContext, OperatorError};
 use crate::flags::ALL;
 use serde_json::{Value, json};
 use toolwarrant_core::access::Granted;
-use toolwarrant_core::registry::Kept;
+use toolwarrant_core::registry::Durability;
 use toolwarrant_core::store::ApplicationRow;
 
 pub(super) async fn execute(context: &OperatorContext, resource: &str, command: TargetCommand) -> Answer {
     let declared = resources(context.catalogue).into_iter().find(|declared| *declared == resource);
-    let resource = declared.ok_or_else(|| refused(format!("this service has no {resource}")))?;
+    let resource = declared.ok_or_else(|| refusal(format!("this service has no {resource}")))?;
     match command {
         TargetCommand::List { after, limit } => list(context, resource, after.as_deref(), limit).await,
         TargetCommand::Assign { app, ids, all } => {
@@ -24,7 +24,7 @@ pub(super) async fn execute(context: &OperatorContext, resource: &str, command: 
                 Granted::Some(known) => known.extend(ids.into_iter().map(Box::from)),
                 Granted::All => {}
             };
-            let note = owed(change(context, &id, resource, assign).await?);
+            let note = pending_note(change(context, &id, resource, assign).await?);
             applications::show(context, &app, note).await
         }
         TargetCommand::Unassign { app, ids, all } => {
@@ -35,12 +35,12 @@ pub(super) async fn execute(context: &OperatorContext, resource: &str, command: 
                     let why = format!(
                         "`{app}` sees all {resource}s; unassign --{ALL} first, then assign those that it may see"
                     );
-                    return Err(refused(why));
+                    return Err(refusal(why));
                 }
                 granted => {
                     let known = |id: &&String| granted.is_some_and(|granted| granted.covers(id));
                     if let Some(absent) = ids.iter().find(|id| !known(id)) {
-                        return Err(refused(format!("`{absent}` is not assigned to `{app}`")));
+                        return Err(refusal(format!("`{absent}` is not assigned to `{app}`")));
                     }
                 }
             }
@@ -48,7 +48,7 @@ pub(super) async fn execute(context: &OperatorContext, resource: &str, command: 
                 Granted::Some(known) if !all => known.retain(|id| !ids.iter().any(|gone| **gone == **id)),
                 granted => *granted = Granted::some([]),
             };
-            let note = owed(change(context, &row.id, resource, unassign).await?);
+            let note = pending_note(change(context, &row.id, resource, unassign).await?);
             applications::show(context, &app, note).await
         }
     }
@@ -61,7 +61,7 @@ async fn change(
     id: &str,
     resource: &str,
     edit: impl FnOnce(&mut Granted),
-) -> Result<Kept, OperatorError> {
+) -> Result<Durability, OperatorError> {
     let all = resources(context.catalogue);
     let edit = |row: &mut ApplicationRow| {
         edit(row.grants.spell_out(all).entry(resource.into()).or_insert_with(|| Granted::some([])));
@@ -71,8 +71,8 @@ async fn change(
 
 async fn list(context: &OperatorContext, resource: &'static str, after: Option<&str>, limit: u16) -> Answer {
     let inventory = context.inventory.as_ref();
-    let inventory = inventory.ok_or_else(|| refused(format!("this service cannot list its {resource}s")))?;
-    let items = inventory.page(resource, after, limit).await.map_err(refused)?;
+    let inventory = inventory.ok_or_else(|| refusal(format!("this service cannot list its {resource}s")))?;
+    let items = inventory.page(resource, after, limit).await.map_err(refusal)?;
     let applications = context.registry.applications().await;
     let line = |Item { id, mut shown }: Item| {
         let sees = |row: &&ApplicationRow| row.grants.covers(resource, &id);
@@ -87,13 +87,13 @@ async fn list(context: &OperatorContext, resource: &'static str, after: Option<&
 async fn must_exist(context: &OperatorContext, resource: &'static str, ids: &[String]) -> Result<(), OperatorError> {
     let can_be = |id: &&String| context.catalogue.resource(resource).is_some_and(|def| (def.admits)(id));
     if let Some(id) = ids.iter().find(|id| !can_be(id)) {
-        return Err(refused(format!("{id:?} is not a valid id of a {resource}")));
+        return Err(refusal(format!("{id:?} is not a valid id of a {resource}")));
     }
     let Some(inventory) = &context.inventory else { return Ok(()) };
-    match inventory.missing(resource, ids).await.map_err(refused)? {
+    match inventory.missing(resource, ids).await.map_err(refusal)? {
         Some(absent) => {
             let program = context.names.program;
-            Err(refused(format!(
+            Err(refusal(format!(
                 "there is no {resource} `{absent}`; `{program} {resource} list` shows the existing ones"
             )))
         }

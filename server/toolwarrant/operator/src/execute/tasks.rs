@@ -1,11 +1,11 @@
 //! Commands about tasks and refunds.
 
-use super::answer::{Answer, names, refused};
+use super::answer::{Answer, names, refusal};
 use crate::command::TaskCommand;
 use crate::context::OperatorContext;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use toolwarrant_base::text::cleaned;
+use toolwarrant_base::text::clean;
 use toolwarrant_tasks::store::{LedgerRow, Record, TaskFilter, TimelineEvent};
 use toolwarrant_tasks::task::TaskId;
 
@@ -21,8 +21,8 @@ pub(super) async fn execute(context: &OperatorContext, command: TaskCommand) -> 
             Ok(records.iter().map(|record| line(context, record, &names)).collect())
         }
         TaskCommand::Show { task } => {
-            let id = TaskId::parse(&task).ok_or_else(|| refused(format!("`{task}` is not a task id")))?;
-            let record = context.store.task(id).await?.ok_or_else(|| refused(format!("there is no task `{task}`")))?;
+            let id = TaskId::parse(&task).ok_or_else(|| refusal(format!("`{task}` is not a task id")))?;
+            let record = context.store.task(id).await?.ok_or_else(|| refusal(format!("there is no task `{task}`")))?;
             let Record { task, refunded_at, .. } = &record;
             let mut shown = line(context, &record, &names);
             shown["deadline_at"] = json!(task.deadline_at);
@@ -30,7 +30,7 @@ pub(super) async fn execute(context: &OperatorContext, command: TaskCommand) -> 
             shown["meaning"] = json!(task.outward_status().def(context.catalogue).map(|state| state.meaning));
             shown["evidence"] = json!(task.evidence());
             let timeline = context.store.timeline(id).await?;
-            let event = |TimelineEvent { at, phase, what }: &TimelineEvent| json!({"at": at, "phase": phase, "what": cleaned(what)});
+            let event = |TimelineEvent { at, phase, what }: &TimelineEvent| json!({"at": at, "phase": phase, "what": clean(what)});
             shown["timeline"] = timeline.iter().map(event).collect();
             Ok(shown)
         }

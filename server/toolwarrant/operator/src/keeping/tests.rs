@@ -37,7 +37,7 @@ impl Kept {
         audit.reserve().unwrap().write(&line);
     }
 
-    async fn recorded(&self) -> u64 {
+    async fn read_recorded(&self) -> u64 {
         self.store.audit_anchor().await.unwrap().unwrap().newest.number
     }
 
@@ -61,24 +61,24 @@ impl Kept {
 async fn the_newest_seal_is_recorded_each_minute_and_at_the_stop() {
     let kept = Kept::new();
     let (audit, keeper) = kept.start(AuditOptions::default()).await;
-    assert_eq!(kept.recorded().await, 0);
+    assert_eq!(kept.read_recorded().await, 0);
     kept.put(&audit);
     audit.handle().flush().await;
-    assert_eq!(kept.recorded().await, 0, "not with every flush");
+    assert_eq!(kept.read_recorded().await, 0, "not with every flush");
     kept.clock.advance(Duration::from_mins(1));
     kept.put(&audit);
     audit.handle().flush().await;
     for _ in 0..10_000 {
         tokio::task::yield_now().await;
-        if kept.recorded().await == 2 {
+        if kept.read_recorded().await == 2 {
             break;
         }
     }
-    assert_eq!(kept.recorded().await, 2);
+    assert_eq!(kept.read_recorded().await, 2);
     kept.put(&audit);
     audit.stop();
     keeper.await.expect("the last seal is recorded");
-    assert_eq!(kept.recorded().await, 3);
+    assert_eq!(kept.read_recorded().await, 3);
 }
 
 #[tokio::test]

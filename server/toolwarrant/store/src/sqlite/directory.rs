@@ -15,7 +15,7 @@ pub(super) fn directory(db: &Connection) -> Result<(Vec<ApplicationRow>, Vec<Key
 }
 
 /// Reads the latest time that was recorded.
-pub(super) fn seen(db: &Connection) -> Result<Option<Timestamp>, Fault> {
+pub(super) fn latest_time(db: &Connection) -> Result<Option<Timestamp>, Fault> {
     let seen = db.prepare_cached("SELECT seen FROM clock")?.query_row([], |row| row.get(0)).optional()?;
     Ok(seen.map(moment))
 }

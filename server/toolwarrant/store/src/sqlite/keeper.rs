@@ -41,7 +41,8 @@ impl Keeper {
     ) -> io::Result<Self> {
         let (asked, asks) = mpsc::channel::<oneshot::Sender<()>>();
         let runtime = Builder::new_current_thread().build()?;
-        let mut work = Work { database: database.to_owned(), connection, writer, runtime, failing: false, raised: 0 };
+        let mut work =
+            KeeperState { database: database.to_owned(), connection, writer, runtime, failing: false, raised: 0 };
         work.raised = work.writer.counts.commits.get();
         let thread = thread::Builder::new().name("store-keeper".to_owned()).spawn(move || {
             loop {
@@ -86,7 +87,7 @@ pub(super) fn now() -> Timestamp {
     Clock::system().wall()
 }
 
-struct Work {
+struct KeeperState {
     database: PathBuf,
     connection: Connection,
     writer: Arc<Writer>,
@@ -98,7 +99,7 @@ struct Work {
     raised: u64,
 }
 
-impl Work {
+impl KeeperState {
     fn raise_if_due(&mut self) {
         if self.writer.counts.commits.get() > self.raised {
             self.raise();

@@ -33,7 +33,7 @@ impl<J: Send + 'static> Queue<J> {
     }
 
     /// Returns the number of waiting jobs.
-    pub(super) fn waiting(&self) -> usize {
+    pub(super) fn queue_length(&self) -> usize {
         self.jobs.as_ref().map_or(0, |jobs| jobs.max_capacity() - jobs.capacity())
     }
 

@@ -5,7 +5,7 @@ use super::queue::Queue;
 use rusqlite::Connection;
 use std::io;
 use std::sync::{Arc, Mutex};
-use toolwarrant_base::unpoisoned;
+use toolwarrant_base::ignore_poison;
 use toolwarrant_core::store::Stored;
 
 /// Reads committed data.
@@ -24,7 +24,7 @@ impl Readers {
         for connection in connections {
             let jobs = Arc::clone(&jobs);
             // The lock is held while a thread waits for a job, not while it works.
-            let next = move || unpoisoned(jobs.lock()).blocking_recv();
+            let next = move || ignore_poison(jobs.lock()).blocking_recv();
             queue.spawn("store-reader", move || {
                 while let Some(job) = next() {
                     job(&connection);

@@ -15,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use std::path::Path;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::store::{ApplicationRow, KeyRow};
-use toolwarrant_tasks::machine::abandoned;
+use toolwarrant_tasks::machine::abandon;
 use toolwarrant_tasks::store::Advance;
 
 /// The content of a restored database, for the answer of the command.
@@ -57,7 +57,7 @@ fn begin_again(writer: &mut Connection, at: Timestamp) -> Result<RestoredData, F
         let id = open.id;
         let gone = || Fault::corrupt(format!("{id} is in flight, but does not exist"));
         let record = tasks::task(&db, id)?.ok_or_else(gone)?;
-        let step = abandoned(record.task, at);
+        let step = abandon(record.task, at);
         let state = tasks::state(id, &step.task)?;
         let what = "restored from a backup: what became of it is not known".to_owned();
         let (version, task, entries) = (record.version, step.task, step.entries);

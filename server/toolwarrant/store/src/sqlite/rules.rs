@@ -7,7 +7,7 @@
 use super::column::millis;
 use super::fault::Fault;
 use super::open;
-use crate::rules::charged;
+use crate::rules::check_charges;
 use crate::{IntegrityRule, VIOLATIONS_MAX};
 use rusqlite::{Connection, Row};
 use std::collections::BTreeSet;
@@ -62,22 +62,22 @@ const REPEATED: &str = "
 
 /// Returns the violations of `rule`.
 pub(super) fn violations(db: &Connection, rule: IntegrityRule) -> Result<Vec<String>, Fault> {
-    let both = |sql, judged: Result<Vec<String>, Fault>| Ok([named(db, sql)?, judged?].concat());
+    let both = |sql, judged: Result<Vec<String>, Fault>| Ok([select_names(db, sql)?, judged?].concat());
     let mut found = match rule {
         IntegrityRule::Integrity => integrity(db),
         IntegrityRule::Layout => layout(db),
-        IntegrityRule::Refunds => named(db, REFUNDS),
-        IntegrityRule::Charges => both(CHARGES, uncharged(db)),
-        IntegrityRule::TargetLocks => named(db, TARGET_LOCKS),
-        IntegrityRule::Secrets => named(db, SECRETS),
+        IntegrityRule::Refunds => select_names(db, REFUNDS),
+        IntegrityRule::Charges => both(CHARGES, find_uncharged(db)),
+        IntegrityRule::TargetLocks => select_names(db, TARGET_LOCKS),
+        IntegrityRule::Secrets => select_names(db, SECRETS),
         IntegrityRule::Deadlines(after) => late(db, after),
-        IntegrityRule::Records => both(RECORDS, contradicted(db)),
+        IntegrityRule::Records => both(RECORDS, find_contradictions(db)),
     }?;
     found.truncate(VIOLATIONS_MAX);
     Ok(found)
 }
 
-fn named(db: &Connection, sql: &str) -> Result<Vec<String>, Fault> {
+fn select_names(db: &Connection, sql: &str) -> Result<Vec<String>, Fault> {
     let mut select = db.prepare_cached(&format!("{sql} LIMIT {VIOLATIONS_MAX}"))?;
     let rows = select.query_map([], |row| <([u8; 16], String)>::try_from(row))?;
     rows.map(|row| row.map(|(id, what)| format!("{} {what}", TaskId::from_bytes(id))).map_err(Fault::from)).collect()
@@ -99,37 +99,37 @@ fn integrity(db: &Connection) -> Result<Vec<String>, Fault> {
 }
 
 fn layout(db: &Connection) -> Result<Vec<String>, Fault> {
-    let (found, known) = (made(db)?, made(&open::blank()?)?);
+    let (found, known) = (schema_objects(db)?, schema_objects(&open::blank()?)?);
     let missing = known.difference(&found).map(|(name, _)| format!("{name} is missing or different"));
     let strange = found.difference(&known).map(|(name, _)| format!("{name} was not created by this program"));
     Ok(missing.chain(strange).collect())
 }
 
 /// Returns the names of tables and indexes with their SQL.
-fn made(db: &Connection) -> Result<BTreeSet<(String, String)>, Fault> {
+fn schema_objects(db: &Connection) -> Result<BTreeSet<(String, String)>, Fault> {
     let mut select =
         db.prepare("SELECT type || ' ' || name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")?;
     let rows = select.query_map([], |row| row.try_into())?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn uncharged(db: &Connection) -> Result<Vec<String>, Fault> {
-    judged(db, CHARGED, |row, task| {
+fn find_uncharged(db: &Connection) -> Result<Vec<String>, Fault> {
+    check_tasks(db, CHARGED, |row, task| {
         let kinds: Option<String> = row.get(2)?;
         let has = |kind: &str| kinds.iter().flat_map(|kinds| kinds.split(',')).any(|entered| entered == kind);
-        Ok(task.map(|task| charged(&task, has)).unwrap_or_default())
+        Ok(task.map(|task| check_charges(&task, has)).unwrap_or_default())
     })
 }
 
 fn late(db: &Connection, after: Timestamp) -> Result<Vec<String>, Fault> {
-    judged(db, "SELECT id, state FROM task WHERE terminal = 0", |_, task| {
+    check_tasks(db, "SELECT id, state FROM task WHERE terminal = 0", |_, task| {
         let late = task.ok().map(|task| task.deadline_at).filter(|deadline_at| *deadline_at <= after);
         Ok(late.map(|at| format!("is in flight, and should have ended at {at}")).into_iter().collect())
     })
 }
 
-fn contradicted(db: &Connection) -> Result<Vec<String>, Fault> {
-    judged(db, REPEATED, |row, task| {
+fn find_contradictions(db: &Connection) -> Result<Vec<String>, Fault> {
+    check_tasks(db, REPEATED, |row, task| {
         let task = match task {
             Ok(task) => task,
             Err(why) => return Ok(vec![format!("has a state that cannot be read: {why}")]),
@@ -153,7 +153,7 @@ fn contradicted(db: &Connection) -> Result<Vec<String>, Fault> {
 }
 
 /// Calls `judge` for every task that `sql` selects, with its id, its state, and further columns.
-fn judged(
+fn check_tasks(
     db: &Connection,
     sql: &str,
     judge: impl Fn(&Row<'_>, serde_json::Result<Task>) -> rusqlite::Result<Vec<String>>,

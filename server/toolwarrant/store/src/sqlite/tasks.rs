@@ -14,8 +14,8 @@ use serde::de::value::{Error, StrDeserializer};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
-    Acceptance, Advance, Advanced, DuplicateOf, Identity, LedgerRow, Mark, NewTask, OpenTask, Record, TaskFilter,
-    TimelineEvent,
+    Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,
+    TaskFilter, TimelineEvent,
 };
 use toolwarrant_tasks::task::{Phase, Status, Task, TaskId};
 
@@ -48,7 +48,7 @@ pub(super) fn state(id: TaskId, task: &Task) -> Result<String, Fault> {
 
 /// Serialises the state of a new task that starts at `start`.
 pub(super) fn ready(new: &NewTask, start: Timestamp) -> Result<String, Fault> {
-    state(new.id, &Task::delayed(new.policy.clone(), new.at, start))
+    state(new.id, &Task::new_delayed(new.policy.clone(), new.at, start))
 }
 
 /// Accepts a task if its key and its target lock are free. `state` is its state, unless the target
@@ -227,9 +227,9 @@ pub(super) fn purge(db: &Connection, before: Timestamp, limit: u32, surplus: u32
 }
 
 /// Writes deduplication keys, unless one of them exists.
-pub(super) fn mark(db: &Connection, marks: &[Mark]) -> Result<(), Fault> {
+pub(super) fn mark(db: &Connection, marks: &[DeduplicationKey]) -> Result<(), Fault> {
     let insert = "INSERT INTO mark (space, key, until) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
-    for Mark { space, key, until } in marks {
+    for DeduplicationKey { space, key, until } in marks {
         if db.prepare_cached(insert)?.execute((space, key, millis(*until)))? == 0 {
             return Err(Fault::conflict(format!("a deduplication key of `{space}` exists already")));
         }

@@ -10,7 +10,7 @@ use super::column::{millis, moment};
 use super::writer::{Request, Write, commit};
 use super::*;
 use crate::Store;
-use crate::tests::{AT, accept, advance, application, end, end_at, id, new, opening, policy, repeat};
+use crate::tests::{AT, accept, advance, application, end, end_at, id, new, open_options, policy, repeat};
 use rusqlite::Connection;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -56,7 +56,7 @@ fn log(folder: &Path) -> PathBuf {
 }
 
 fn open(folder: &Path) -> Arc<Sqlite> {
-    Arc::new(Sqlite::open(opening(&database(folder))).unwrap())
+    Arc::new(Sqlite::open(open_options(&database(folder))).unwrap())
 }
 
 #[test]
@@ -152,10 +152,10 @@ fn unavailable(why: &str) -> Fault {
     Fault::unavailable(why.to_owned())
 }
 
-type Work = fn(&Connection) -> Result<i64, Fault>;
+type TransactionBody = fn(&Connection) -> Result<i64, Fault>;
 
 /// Runs these in one transaction. Returns the answers, and the rows of a table `probe` afterwards.
-fn together<const N: usize>(work: [Work; N]) -> ([Result<i64, Fault>; N], Vec<i64>) {
+fn together<const N: usize>(work: [TransactionBody; N]) -> ([Result<i64, Fault>; N], Vec<i64>) {
     let folder = folder();
     let mut connection = super::open::connect(&database(folder.path()), "", 0).unwrap().writer;
     connection.execute_batch("CREATE TABLE probe (number INTEGER PRIMARY KEY)").unwrap();

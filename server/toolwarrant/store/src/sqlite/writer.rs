@@ -121,8 +121,8 @@ impl Writer {
     }
 
     /// Returns the number of waiting requests.
-    pub(super) fn waiting(&self) -> usize {
-        self.queue.waiting()
+    pub(super) fn queue_length(&self) -> usize {
+        self.queue.queue_length()
     }
 
     /// Runs `work` in a transaction and answers once it is on the disk. If `work` fails, none of

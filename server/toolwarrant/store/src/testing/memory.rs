@@ -11,12 +11,12 @@ use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard};
 use toolwarrant_audit::Anchor;
 use toolwarrant_base::clock::Timestamp;
-use toolwarrant_base::unpoisoned;
+use toolwarrant_base::ignore_poison;
 use toolwarrant_core::store::{ApplicationRow, AuditStore, DirectoryStore, KeyRow, StoreError, Stored};
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
-    Acceptance, Advance, Advanced, DuplicateOf, Identity, LedgerRow, Mark, NewTask, OpenTask, Record, TaskFilter,
-    TaskStore, TimelineEvent,
+    Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,
+    TaskFilter, TaskStore, TimelineEvent,
 };
 use toolwarrant_tasks::task::{Phase, Task, TaskId};
 
@@ -53,34 +53,34 @@ struct Row {
 
 impl Memory {
     fn lock(&self) -> MutexGuard<'_, Tables> {
-        unpoisoned(self.0.lock())
+        ignore_poison(self.0.lock())
     }
 }
 
 /// Returns an answer that is ready at once.
-fn answered<'a, T: Send + 'a>(answer: Result<T, StoreError>) -> Stored<'a, T> {
+fn ready<'a, T: Send + 'a>(answer: Result<T, StoreError>) -> Stored<'a, T> {
     Box::pin(std::future::ready(answer))
 }
 
 fn now<'a, T: Send + 'a>(answer: T) -> Stored<'a, T> {
-    answered(Ok(answer))
+    ready(Ok(answer))
 }
 
 fn conflict<'a, T: Send + 'a>(why: String) -> Stored<'a, T> {
-    answered(Err(StoreError::Conflict(why)))
+    ready(Err(StoreError::Conflict(why)))
 }
 
 impl TaskStore for Memory {
     fn repeat(&self, identity: Identity) -> Stored<'_, Option<DuplicateOf>> {
-        now(self.lock().made(&identity))
+        now(self.lock().find_duplicate(&identity))
     }
 
     fn accept(&self, new: NewTask) -> Stored<'_, Acceptance> {
-        answered(self.lock().accept(new))
+        ready(self.lock().accept(new))
     }
 
     fn advance(&self, advance: Advance) -> Stored<'_, Advanced> {
-        answered(self.lock().advance(advance))
+        ready(self.lock().advance(advance))
     }
 
     fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>> {
@@ -138,9 +138,9 @@ impl TaskStore for Memory {
         now(u32::try_from(old.len()).unwrap_or(u32::MAX))
     }
 
-    fn mark(&self, marks: Vec<Mark>) -> Stored<'_, ()> {
+    fn mark(&self, marks: Vec<DeduplicationKey>) -> Stored<'_, ()> {
         let mut tables = self.lock();
-        answered(tables.unmarked(&marks).map(|()| tables.mark(marks)))
+        ready(tables.check_keys_free(&marks).map(|()| tables.mark(marks)))
     }
 
     fn marks(&self, space: &'static str, after: Option<Box<[u8]>>, limit: u32) -> Stored<'_, Vec<Box<[u8]>>> {
@@ -195,7 +195,7 @@ impl DirectoryStore for Memory {
         now(())
     }
 
-    fn seen(&self) -> Stored<'_, Option<Timestamp>> {
+    fn latest_time(&self) -> Stored<'_, Option<Timestamp>> {
         now(self.lock().seen)
     }
 
@@ -256,7 +256,7 @@ fn target_lock(identity: &Identity) -> (String, String) {
 }
 
 impl Tables {
-    fn made(&self, asked: &Identity) -> Option<DuplicateOf> {
+    fn find_duplicate(&self, asked: &Identity) -> Option<DuplicateOf> {
         let key = key_in_flight(asked);
         let id = *key.map_or_else(|| self.locks.get(&target_lock(asked)), |key| self.keys_in_flight.get(&key))?;
         let Row { record, identity, .. } = self.tasks.get(&id)?;
@@ -266,8 +266,8 @@ impl Tables {
     }
 
     /// Checks that none of these deduplication keys exists, and that none occurs twice.
-    fn unmarked(&self, marks: &[Mark]) -> Result<(), StoreError> {
-        for (n, Mark { space, key, until: _ }) in marks.iter().enumerate() {
+    fn check_keys_free(&self, marks: &[DeduplicationKey]) -> Result<(), StoreError> {
+        for (n, DeduplicationKey { space, key, until: _ }) in marks.iter().enumerate() {
             let twice = marks.iter().take(n).any(|other| (other.space, &other.key) == (*space, key));
             if twice || self.marks.contains_key(&(*space, key.clone())) {
                 return Err(StoreError::Conflict(format!("a deduplication key of `{space}` exists already")));
@@ -276,20 +276,20 @@ impl Tables {
         Ok(())
     }
 
-    fn mark(&mut self, marks: Vec<Mark>) {
-        self.marks.extend(marks.into_iter().map(|Mark { space, key, until }| ((space, key), until)));
+    fn mark(&mut self, marks: Vec<DeduplicationKey>) {
+        self.marks.extend(marks.into_iter().map(|DeduplicationKey { space, key, until }| ((space, key), until)));
     }
 
     fn accept(&mut self, mut new: NewTask) -> Result<Acceptance, StoreError> {
         let marks = std::mem::take(&mut new.marks);
-        self.unmarked(&marks)?;
+        self.check_keys_free(&marks)?;
         let accepted = self.take_on(new)?;
         self.mark(marks);
         Ok(accepted)
     }
 
     fn take_on(&mut self, new: NewTask) -> Result<Acceptance, StoreError> {
-        if let Some(hit) = self.made(&new.identity) {
+        if let Some(hit) = self.find_duplicate(&new.identity) {
             return Ok(Acceptance::Hit(hit));
         }
         let held = target_lock(&new.identity);
@@ -306,7 +306,7 @@ impl Tables {
         }
         self.locks.insert(held, id);
         self.keys_in_flight.extend(key_in_flight(&identity).map(|key| (key, id)));
-        let task = Task::delayed(policy, at, start);
+        let task = Task::new_delayed(policy, at, start);
         let (created_at, sealed) = (at, Some(sealed));
         let Identity { application, resource, target, .. } = identity.clone();
         let record =

@@ -52,7 +52,7 @@ pub(super) async fn a_thousand_writes_on_different_targets_are_all_accepted_and_
 
 pub(super) async fn of_many_steps_from_one_version_one_is_written(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
-    let task = Task::accepted(policy(), AT);
+    let task = Task::new(policy(), AT);
     let ended = Task { phase: Phase::Done(Status::FailedSilent), finished_at: Some(AT), wake_at: None, ..task.clone() };
     let sending = Task { phase: Phase::Sending, ..task };
     for (version, task, entry) in [(0, sending, Entry::Charge), (1, ended, Entry::Refund)] {

@@ -1,7 +1,7 @@
 //! The runner: takes a due task, steps it, stores the step, performs its effect and passes the
 //! result to the next step.
 
-use super::due::{RETRY, State, Wake};
+use super::due::{Progress, RETRY, Wake};
 use super::{Engine, Parts};
 use crate::executor::Write;
 use crate::machine::{Effect, Event, READ_PATIENCE, SEND_PATIENCE, Sent, Step, step};
@@ -12,7 +12,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
-use toolwarrant_base::{survive, unpoisoned};
+use toolwarrant_base::{ignore_poison, survive};
 use toolwarrant_core::store::StoreError;
 use toolwarrant_limits::TASKS_KEPT_DAYS;
 
@@ -54,7 +54,7 @@ impl Engine {
                 () = clock.sleep_until(next) => {}
             }
         }
-        let mut accepting = take(&mut *unpoisoned(self.accepting.lock()));
+        let mut accepting = take(&mut *ignore_poison(self.accepting.lock()));
         let drained = async {
             while accepting.join_next().await.is_some() {}
             while driven.join_next().await.is_some() {}
@@ -72,7 +72,7 @@ impl Engine {
             None => "panicked".to_owned(),
         };
         tracing::error!(task = %id, why, "task could not be advanced; retrying");
-        self.due.add(id, self.parts.clock.now().plus(RETRY), Wake { state: State::Unknown, ..wake });
+        self.due.add(id, self.parts.clock.now().plus(RETRY), Wake { state: Progress::Unknown, ..wake });
     }
 
     async fn carry_on(&self, id: TaskId, wake: Wake) -> Result<(), StoreError> {
@@ -82,13 +82,13 @@ impl Engine {
             return Ok(());
         };
         let mut event = match wake.state {
-            State::Unknown => Event::Found,
-            State::Left(version) if version == record.version => Event::Due,
-            State::Left(_) => return Err(fenced()),
+            Progress::Unknown => Event::Found,
+            Progress::Left(version) if version == record.version => Event::Due,
+            Progress::Left(_) => return Err(fence_error()),
         };
         loop {
             let (now, what) = (clock.now(), event.to_string());
-            let write = self.unsealed(&record);
+            let write = self.unseal(&record);
             let facts = || write.as_ref().map(|write| executor.facts(write)).unwrap_or_default();
             let Step { task, entries, effect } = step(record.task.clone(), event, now, &facts);
             // This wipes the arguments before the step is stored if no effect follows.
@@ -96,7 +96,7 @@ impl Engine {
                 let (baseline, operation) = (task.baseline.clone(), task.operation.clone());
                 (effect, write.map(|write| Write { baseline, operation, ..write }))
             });
-            let what = match &task.hindrance {
+            let what = match &task.obstacle {
                 Some(why) => format!("{what}; {why}"),
                 None => what,
             };
@@ -104,20 +104,20 @@ impl Engine {
                 let (version, task) = (record.version, task.clone());
                 let advance = Advance { id, version, task, entries, what, at: now };
                 self.write_down(&advance).await?;
-                self.counts.stepped(&advance);
+                self.counts.count_step(&advance);
                 record.version += 1;
             }
             record.task = task;
             match (effect, record.task.wake_at) {
                 (Some((effect, write)), _) => event = self.perform(effect, write).await,
                 (None, Some(at)) => {
-                    self.due.add(id, at, Wake { state: State::Left(record.version), ..wake });
+                    self.due.add(id, at, Wake { state: Progress::Left(record.version), ..wake });
                     return Ok(());
                 }
                 (None, None) => {
                     report(&record);
                     self.index.release(wake.hash);
-                    self.polls.ended(id);
+                    self.polls.release(id);
                     return Ok(());
                 }
             }
@@ -133,7 +133,7 @@ impl Engine {
         loop {
             match store.advance(advance.clone()).await {
                 Ok(Advanced::Written) => return Ok(()),
-                Ok(Advanced::Fenced) => return Err(fenced()),
+                Ok(Advanced::Fenced) => return Err(fence_error()),
                 Err(why) => {
                     if !replace(&mut told, true) {
                         tracing::error!(task = %advance.id, %why, "a step could not be stored; retrying until it is");
@@ -156,7 +156,7 @@ impl Engine {
             (Effect::Send(not_after), Ok(write)) => {
                 let sent = clock.before(not_after.plus(SEND_PATIENCE), executor.send(&write, not_after)).await;
                 let sent = sent.unwrap_or_else(|| Sent::NoAnswer("no answer in time".into()));
-                self.counts.sent(&sent);
+                self.counts.count_send(&sent);
                 Event::Sent(sent)
             }
             (Effect::LookUp, Ok(write)) => {
@@ -173,7 +173,7 @@ impl Engine {
         }
     }
 
-    fn unsealed(&self, record: &Record) -> Result<Write, String> {
+    fn unseal(&self, record: &Record) -> Result<Write, String> {
         let Record { id, tool, target, task, sealed, .. } = record;
         let sealed = sealed.as_deref().ok_or("the arguments are gone")?;
         let arguments = self.parts.keyring.open(&id.to_string(), sealed).map_err(|error| error.to_string())?;
@@ -217,14 +217,14 @@ fn report(record: &Record) {
     }
 }
 
-fn fenced() -> StoreError {
+fn fence_error() -> StoreError {
     StoreError::Conflict("another process drives this task".to_owned())
 }
 
 /// Returns true if a step must be stored. A crash may lose the next due time, and a reading that
 /// decides nothing.
 fn differs(new: &Task, old: &Task) -> bool {
-    let forgettable = |task: &Task| Task { wake_at: None, reading: None, hindrance: None, ..task.clone() };
+    let forgettable = |task: &Task| Task { wake_at: None, reading: None, obstacle: None, ..task.clone() };
     forgettable(new) != forgettable(old)
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::Notify;
 use toolwarrant_base::clock::Timestamp;
-use toolwarrant_base::unpoisoned;
+use toolwarrant_base::ignore_poison;
 
 /// Wait after an internal failure until the engine drives the task again.
 pub(super) const RETRY: Duration = Duration::from_secs(3);
@@ -26,12 +26,12 @@ pub(super) struct Wake {
     /// Its entry in the index of tasks in flight.
     pub(super) hash: WriteHash,
     /// The progress of the task.
-    pub(super) state: State,
+    pub(super) state: Progress,
 }
 
 /// The progress of a task.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum State {
+pub(super) enum Progress {
     /// This process last stored the task at this version.
     Left(u32),
     /// Known only to the store.
@@ -69,6 +69,6 @@ impl DueList {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<(Timestamp, TaskId), Wake>> {
-        unpoisoned(self.waiting.lock())
+        ignore_poison(self.waiting.lock())
     }
 }

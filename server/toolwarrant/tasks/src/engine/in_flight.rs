@@ -8,7 +8,7 @@ use crate::store::Identity;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard};
-use toolwarrant_base::unpoisoned;
+use toolwarrant_base::ignore_poison;
 
 /// The identities of all tasks in flight, by hash.
 #[derive(Debug, Default)]
@@ -71,7 +71,7 @@ impl InFlightIndex {
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
-        unpoisoned(self.taken.lock())
+        ignore_poison(self.taken.lock())
     }
 }
 

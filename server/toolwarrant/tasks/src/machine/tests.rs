@@ -4,7 +4,8 @@ use super::super::task::{Probe, TaskPolicy};
 use super::*;
 use toolwarrant_base::random::SplitMix;
 
-mod means;
+mod provability;
+mod states;
 
 const SETTLE: u32 = 10;
 const DEADLINE: u32 = 60;
@@ -49,7 +50,7 @@ fn step(task: Task, mut event: Event, now: Timestamp, facts: Facts) -> Step {
 /// Applies events at their seconds to a new task. Returns the task, all entries and all effects.
 fn run(policy: TaskPolicy, facts: Facts, events: &[(u64, Event)]) -> (Task, Vec<Entry>, Vec<Effect>) {
     let (mut entries, mut effects) = (Vec::new(), Vec::new());
-    let mut task = Task::accepted(policy, at(0));
+    let mut task = Task::new(policy, at(0));
     for (seconds, event) in events {
         let step = step(task, event.clone(), at(*seconds), facts);
         task = step.task;
@@ -210,14 +211,16 @@ fn a_target_cools_down_until_the_last_send_and_its_answer_have_settled() {
 }
 
 /// Asserts that the final status claims no more than the probe could prove.
-fn assert_no_hope(seed: u64, task: &Task, means: Means) {
+fn assert_no_hope(seed: u64, task: &Task, provability: Provability) {
     let reported = task.outcome.map(|(upstream, _)| upstream);
-    match (task.status(), means) {
-        (Some(Status::FailedSilent), Means::Presence | Means::Nothing(_)) => {
+    match (task.status(), provability) {
+        (Some(Status::FailedSilent), Provability::Presence | Provability::Nothing(_)) => {
             panic!("seed {seed}: a refund of hope")
         }
-        (Some(Status::Success), Means::Absence | Means::Nothing(_)) => panic!("seed {seed}: a success of hope"),
-        (Some(Status::Timeout), Means::Nothing(_)) if task.policy.probe.is_some() => {
+        (Some(Status::Success), Provability::Absence | Provability::Nothing(_)) => {
+            panic!("seed {seed}: a success of hope")
+        }
+        (Some(Status::Timeout), Provability::Nothing(_)) if task.policy.probe.is_some() => {
             assert_ne!(reported, Some(UpstreamAnswer::Ok), "seed {seed}: nothing was to be waited for");
         }
         _ => {}
@@ -234,7 +237,7 @@ fn under_random_events_a_task_ends_once_and_its_entries_match_its_end() {
         let known = Facts { dedupes: random.below(3) == 0, looks_up: random.below(3) == 0, ..Facts::default() };
         let changing = random.below(2) == 0;
         let mut facts = known;
-        let (mut task, mut now) = (Task::accepted(policy(probe, idempotent), at(0)), at(0));
+        let (mut task, mut now) = (Task::new(policy(probe, idempotent), at(0)), at(0));
         let (mut entries, mut effect, mut unsafe_sends, mut steps) = (Vec::new(), None, 0_u32, 0);
         let (mut left, mut deaths, slow) = (false, 0, random.below(2) == 0);
         while task.status().is_none() {
@@ -244,9 +247,10 @@ fn under_random_events_a_task_ends_once_and_its_entries_match_its_end() {
             let sent = sent[random.below(5) as usize].clone();
             let verdict = [Verdict::Present, Verdict::Absent, Verdict::Unreadable][random.below(3) as usize];
             if changing && random.below(3) == 0 {
-                let means = [Means::Both, Means::Presence, Means::Absence, Means::Nothing("dark")];
+                let provability =
+                    [Provability::Both, Provability::Presence, Provability::Absence, Provability::Nothing("dark")];
                 let gone = (random.below(20) == 0).then_some("gone");
-                facts = Facts { means: means[random.below(4) as usize], gone, ..known };
+                facts = Facts { provability: provability[random.below(4) as usize], gone, ..known };
             }
             let longest = match &effect {
                 Some(Effect::Send(_)) if slow => SEND_PATIENCE,
@@ -298,7 +302,7 @@ fn under_random_events_a_task_ends_once_and_its_entries_match_its_end() {
         // A look-up and a reading, and the same again for each process that died.
         let overrun = Duration::from_secs(62 * (1 + deaths));
         assert!(now <= task.deadline_at.plus(overrun), "seed {seed}: ends at {now}");
-        assert_no_hope(seed, &task, facts.means);
+        assert_no_hope(seed, &task, facts.provability);
         let after = step(task.clone(), Event::Due, now.plus(Duration::from_secs(1)), facts);
         assert_eq!((after.task, after.entries, after.effect), (task, Vec::new(), None), "seed {seed}: an end is final");
     }
@@ -307,13 +311,13 @@ fn under_random_events_a_task_ends_once_and_its_entries_match_its_end() {
 #[test]
 fn a_new_process_does_not_start_a_task_before_its_target_has_settled() {
     // An earlier write had ten times the deadline of this one and was not answered.
-    let task = Task::delayed(policy(None, false), at(100), at(700));
+    let task = Task::new_delayed(policy(None, false), at(100), at(700));
     let found = step(task.clone(), Event::Found, at(110), Facts::default()).task;
     assert_eq!((found.wake_at, found.deadline_at), (Some(at(700)), at(760)));
     // After the clock was set back, the task waits for its original delay from that moment.
     let found = step(task, Event::Found, at(10), Facts::default()).task;
     assert_eq!((found.wake_at, found.deadline_at), (Some(at(610)), at(670)));
-    let at_once = Task::accepted(policy(None, false), at(900));
+    let at_once = Task::new(policy(None, false), at(900));
     assert_eq!(step(at_once, Event::Found, at(10), Facts::default()).task.wake_at, Some(at(70)));
 }
 

@@ -10,8 +10,8 @@ use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_store::testing::memory::Memory;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
-    Acceptance, Advance, Advanced, DuplicateOf, Identity, LedgerRow, Mark, NewTask, OpenTask, Record, TaskFilter,
-    TaskStore, TimelineEvent,
+    Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,
+    TaskFilter, TaskStore, TimelineEvent,
 };
 use toolwarrant_tasks::task::{Phase, TaskId};
 
@@ -74,7 +74,7 @@ impl Disk {
         if fails { Err(full()) } else { Ok(written) }
     }
 
-    async fn accepted(&self, mut new: NewTask) -> Result<Acceptance, StoreError> {
+    async fn accept(&self, mut new: NewTask) -> Result<Acceptance, StoreError> {
         let Platters { memory, in_flight, violations, .. } = &*self.platters;
         if self.frozen_until().is_some() {
             return Err(StoreError::Unavailable("the folder is somebody else's".to_owned()));
@@ -107,7 +107,7 @@ impl Disk {
         Ok(accepted)
     }
 
-    async fn advanced(&self, mut advance: Advance) -> Result<Advanced, StoreError> {
+    async fn advance(&self, mut advance: Advance) -> Result<Advanced, StoreError> {
         let Platters { memory, late_refunds, in_flight, .. } = &*self.platters;
         let id = advance.id;
         self.mine.lock().expect("no panic").insert(id);
@@ -179,12 +179,12 @@ impl TaskStore for Disk {
     }
 
     fn accept(&self, new: NewTask) -> Stored<'_, Acceptance> {
-        Box::pin(self.write(self.accepted(new)))
+        Box::pin(self.write(self.accept(new)))
     }
 
     fn advance(&self, advance: Advance) -> Stored<'_, Advanced> {
         Box::pin(async move {
-            let advanced = self.write(self.advanced(advance)).await;
+            let advanced = self.write(self.advance(advance)).await;
             if let Some(until) = self.frozen_until() {
                 self.nature.clock.sleep_until(until).await;
             }
@@ -216,7 +216,7 @@ impl TaskStore for Disk {
         self.platters.memory.purge(before, limit)
     }
 
-    fn mark(&self, marks: Vec<Mark>) -> Stored<'_, ()> {
+    fn mark(&self, marks: Vec<DeduplicationKey>) -> Stored<'_, ()> {
         self.platters.memory.mark(marks)
     }
 

@@ -226,11 +226,11 @@ fn live(seed: u64, mutant: Option<Mutant>, telling: bool) -> Outcome {
         let mut random = SplitMix(seed);
         let weather = Weather::new(&mut random);
         let events = events(&mut random);
-        let clock = Clock::starting(START);
+        let clock = Clock::start_at(START);
         let (dice, history) = (Mutex::new(random), telling.then(Mutex::default));
         let nature = Arc::new(Nature { clock, dice, weather, mutant, history });
         nature.note(|| format!("seed {seed}: {:?}", nature.weather));
-        let random = Random::seeded(seed);
+        let random = Random::from_seed(seed);
         let world = World {
             wheels: Wheels::new(&nature, (!is_clear(seed)).then_some(SplitMix(!seed))),
             platters: Arc::default(),
@@ -353,7 +353,7 @@ impl World {
         calls.spawn(async move {
             let Call { application, wheel, act, key, patience } = call;
             let now = nature.clock.now();
-            let arguments = Secret::new(act.written(wheel));
+            let arguments = Secret::new(act.to_text(wheel));
             let request = WriteRequest {
                 application,
                 tool: act.tool(),
@@ -419,7 +419,7 @@ fn first_violation(seeds: std::ops::Range<u64>, mutant: Option<Mutant>) -> Optio
 }
 
 /// Returns the history and the violations of a world, for a maintainer.
-fn told(seed: u64, mutant: Option<Mutant>) -> String {
+fn describe_world(seed: u64, mutant: Option<Mutant>) -> String {
     let Outcome { violations, history } = live(seed, mutant, true);
     format!("{}\n\nseed {seed}:\n{}", history.join("\n"), violations.join("\n"))
 }
@@ -437,7 +437,7 @@ struct Worlds {
 impl Worlds {
     /// Reads the options of `cargo xtask drill soak`, which passes them as one JSON value. Without
     /// them, returns a few worlds.
-    fn asked() -> Self {
+    fn from_options() -> Self {
         let few = Self { worlds: 2_000, first: 0, seed: None };
         std::env::var("DRILL").map_or(few, |json| serde_json::from_str(&json).expect("the options of this drill"))
     }
@@ -448,15 +448,15 @@ const BROKEN_ONCE: [u64; 3] = [674_487, 10_649_353, 12_925_087];
 
 #[test]
 fn no_world_breaks_a_promise() {
-    let Worlds { worlds, first, seed } = Worlds::asked();
+    let Worlds { worlds, first, seed } = Worlds::from_options();
     if let Some(seed) = seed {
-        return println!("{}", told(seed, None));
+        return println!("{}", describe_world(seed, None));
     }
     for seed in BROKEN_ONCE {
         assert_eq!(live(seed, None, false).violations, [""; 0], "world {seed}");
     }
     if let Some(seed) = first_violation(first..first + worlds, None) {
-        panic!("{}", told(seed, None));
+        panic!("{}", describe_world(seed, None));
     }
     println!("{worlds} worlds from {first} on, no promise broken");
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::tasks::AcceptedTask;
 use toolwarrant_store::{Integrity, IntegrityRule};
-use toolwarrant_tasks::machine::Means;
+use toolwarrant_tasks::machine::Provability;
 use toolwarrant_tasks::store::{Record, TaskFilter, TaskStore};
 use toolwarrant_tasks::task::{Status, Task, TaskId, TaskPolicy, UpstreamAnswer};
 
@@ -56,7 +56,7 @@ impl World {
             }
         }
         let said = self.said.lock().expect("no panic");
-        broken.extend(said.iter().filter_map(|said| misled(said, &records)));
+        broken.extend(said.iter().filter_map(|said| find_wrong_answer(said, &records)));
         broken
     }
 
@@ -118,15 +118,21 @@ fn says_no_more_than_was_shown(record: &Record, sight: &Sight, violated: &mut im
     };
     let compared = !probe.baseline || record.task.baseline.is_some();
     let answer = outcome.map(|(upstream, _)| upstream);
-    match (record.task.status(), sight.means(*at)) {
-        (Some(Status::Success), Means::Absence | Means::Nothing(_)) => violated("its success was not shown"),
-        (Some(Status::FailedSilent), Means::Presence | Means::Nothing(_)) => violated("its absence was not shown"),
+    match (record.task.status(), sight.provability(*at)) {
+        (Some(Status::Success), Provability::Absence | Provability::Nothing(_)) => {
+            violated("its success was not shown")
+        }
+        (Some(Status::FailedSilent), Provability::Presence | Provability::Nothing(_)) => {
+            violated("its absence was not shown")
+        }
         (Some(Status::FailedSilent), _) if !compared => violated("its absence was compared with nothing"),
-        (Some(Status::SuccessUnverified), Means::Both | Means::Presence) => violated("its success could be shown"),
-        (Some(Status::Timeout), Means::Nothing(_)) if answer == Some(UpstreamAnswer::Ok) => {
+        (Some(Status::SuccessUnverified), Provability::Both | Provability::Presence) => {
+            violated("its success could be shown")
+        }
+        (Some(Status::Timeout), Provability::Nothing(_)) if answer == Some(UpstreamAnswer::Ok) => {
             violated("it waited for what nothing can show");
         }
-        (_, Means::Nothing(why)) if answer.is_some() => {
+        (_, Provability::Nothing(why)) if answer.is_some() => {
             let evidence = record.task.evidence().expect("an end");
             if !evidence.observed.as_str().contains(why) {
                 violated("it does not say why nothing was checked");
@@ -141,9 +147,9 @@ fn says_all_that_can_be_known(record: &Record, truth: &Truth, sight: &Sight, vio
     let Task { policy, outcome, deadline_at, finished_at: Some(finished_at), attempts, .. } = &record.task else {
         return;
     };
-    let means = sight.throughout(record.created_at, *finished_at);
+    let provability = sight.throughout(record.created_at, *finished_at);
     let Some((upstream, answered_at)) = outcome else {
-        if *attempts == 0 && matches!(means, Some(Means::Nothing(_))) {
+        if *attempts == 0 && matches!(provability, Some(Provability::Nothing(_))) {
             violated("it was not sent, for want of a reading that shows nothing");
         }
         return;
@@ -151,15 +157,15 @@ fn says_all_that_can_be_known(record: &Record, truth: &Truth, sight: &Sight, vio
     if policy.probe.is_none() || answered_at.plus(policy.settle() + two_readings(sight)) > *deadline_at {
         return;
     }
-    let must: &[Status] = match (means, upstream, truth.done > 0 || truth.was_so) {
-        (Some(Means::Both), _, true) => &[Status::Success],
-        (Some(Means::Presence), _, true) | (None, ..) => return,
-        (Some(Means::Both), UpstreamAnswer::Ok, false) => &[Status::FailedSilent],
-        (Some(Means::Absence), UpstreamAnswer::Ok, true) => &[Status::SuccessUnverified],
+    let must: &[Status] = match (provability, upstream, truth.done > 0 || truth.was_so) {
+        (Some(Provability::Both), _, true) => &[Status::Success],
+        (Some(Provability::Presence), _, true) | (None, ..) => return,
+        (Some(Provability::Both), UpstreamAnswer::Ok, false) => &[Status::FailedSilent],
+        (Some(Provability::Absence), UpstreamAnswer::Ok, true) => &[Status::SuccessUnverified],
         // Readings of an absent effect can be wrong, so either status can come first.
-        (Some(Means::Absence), UpstreamAnswer::Ok, false) => &[Status::FailedSilent, Status::SuccessUnverified],
-        (Some(Means::Nothing(_)), UpstreamAnswer::Ok, _) => &[Status::SuccessUnverified],
-        (Some(Means::Presence), UpstreamAnswer::Ok, false) => &[Status::Timeout],
+        (Some(Provability::Absence), UpstreamAnswer::Ok, false) => &[Status::FailedSilent, Status::SuccessUnverified],
+        (Some(Provability::Nothing(_)), UpstreamAnswer::Ok, _) => &[Status::SuccessUnverified],
+        (Some(Provability::Presence), UpstreamAnswer::Ok, false) => &[Status::Timeout],
         (Some(_), UpstreamAnswer::Err, _) => &[Status::Failed],
         (Some(_), UpstreamAnswer::None, _) => &[Status::Timeout],
     };
@@ -204,8 +210,8 @@ fn comes_as_soon_as_it_can(record: &Record, truth: &Truth, sight: &Sight, violat
             Some(lost_at.max(done_at))
         }
         _ => match (sight.throughout(record.created_at, *finished_at), outcome) {
-            (Some(Means::Nothing(_)), Some((UpstreamAnswer::Ok, at))) => Some(*at),
-            (Some(Means::Nothing(_)), Some((UpstreamAnswer::Err, at))) if !record.task.unanswered => Some(*at),
+            (Some(Provability::Nothing(_)), Some((UpstreamAnswer::Ok, at))) => Some(*at),
+            (Some(Provability::Nothing(_)), Some((UpstreamAnswer::Err, at))) if !record.task.unanswered => Some(*at),
             _ => None,
         },
     };
@@ -215,7 +221,7 @@ fn comes_as_soon_as_it_can(record: &Record, truth: &Truth, sight: &Sight, violat
 }
 
 fn means_both(sight: &Sight, from: Timestamp, to: Timestamp) -> bool {
-    sight.throughout(from, to) == Some(Means::Both)
+    sight.throughout(from, to) == Some(Provability::Both)
 }
 
 /// Returns the longest time that two readings take.
@@ -224,7 +230,7 @@ fn two_readings(sight: &Sight) -> Duration {
 }
 
 /// Returns a wrong answer to a client.
-fn misled((call, answer): &Said, records: &[Record]) -> Option<String> {
+fn find_wrong_answer((call, answer): &Said, records: &[Record]) -> Option<String> {
     let AcceptedTask { task_id, tool, target, hit, matches, status: _ } = answer.as_ref().ok()?;
     let Some(record) = records.iter().find(|record| record.id.to_string() == *task_id) else {
         return Some(format!("{task_id} was accepted and is not there"));

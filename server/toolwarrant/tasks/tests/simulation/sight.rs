@@ -6,7 +6,7 @@ use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::random::SplitMix;
 use toolwarrant_core::catalogue::PolicyDef;
-use toolwarrant_tasks::machine::{Facts, Means};
+use toolwarrant_tasks::machine::{Facts, Provability};
 use toolwarrant_tasks::task::Verdict;
 
 /// The reason why a reading proves nothing.
@@ -21,12 +21,12 @@ pub(super) struct Sight {
     /// Percentage of its operations whose outcome is lost.
     pub(super) lost_operations: u64,
     /// The directions that readings prove.
-    shows: Means,
+    shows: Provability,
     /// The time of the first question about `shows`. The answer is known `known_after` later.
     asked_at: Option<Timestamp>,
     known_after: Duration,
     /// The answer before that time.
-    said_before: Means,
+    said_before: Provability,
     /// The time from which it can no longer be read.
     dark_at: Option<Timestamp>,
     /// The time from which its upstream no longer exists.
@@ -36,13 +36,14 @@ pub(super) struct Sight {
 impl Sight {
     /// Returns a wheel whose readings prove everything from the start, and that never changes.
     pub(super) fn clear(dedupes: bool, looks_up: bool) -> Self {
-        let (shows, said_before, asked_at, known_after) = (Means::Both, Means::Both, None, Duration::ZERO);
+        let (shows, said_before, asked_at, known_after) = (Provability::Both, Provability::Both, None, Duration::ZERO);
         let (slow, lost_operations, dark_at, gone_at) = (false, 0, None, None);
         Self { dedupes, looks_up, slow, lost_operations, shows, asked_at, known_after, said_before, dark_at, gone_at }
     }
 
     pub(super) fn new(random: &mut SplitMix) -> Self {
-        let (both, presence, absence, nothing) = (Means::Both, Means::Presence, Means::Absence, Means::Nothing(DARK));
+        let (both, presence, absence, nothing) =
+            (Provability::Both, Provability::Presence, Provability::Absence, Provability::Nothing(DARK));
         // The true directions, and the claims that are allowed before they are known: never more
         // than the truth.
         let (shows, less) = [
@@ -73,7 +74,7 @@ impl Sight {
     }
 
     /// Returns this wheel with `asked_at` as the time of the first question.
-    pub(super) fn asked(self, asked_at: Option<Timestamp>) -> Self {
+    pub(super) fn with_first_ask(self, asked_at: Option<Timestamp>) -> Self {
         Self { asked_at, ..self }
     }
 
@@ -91,7 +92,7 @@ impl Sight {
         Duration::from_millis(if self.slow { 25_000 } else { 1_500 })
     }
 
-    pub(super) fn paced(&self, policy: PolicyDef) -> PolicyDef {
+    pub(super) fn pace(&self, policy: PolicyDef) -> PolicyDef {
         let deadline_seconds = if self.slow { 240 } else { 40 };
         PolicyDef { settle_seconds: self.settle().as_secs() as u32, deadline_seconds, ..policy }
     }
@@ -99,26 +100,31 @@ impl Sight {
     /// Returns the answer of an honest executor at that time.
     pub(super) fn facts(&self, now: Timestamp) -> Facts {
         let Self { dedupes, looks_up, .. } = *self;
-        Facts { dedupes, looks_up, means: self.means(now), gone: self.is_gone(now).then_some("its mill was removed") }
+        Facts {
+            dedupes,
+            looks_up,
+            provability: self.provability(now),
+            gone: self.is_gone(now).then_some("its mill was removed"),
+        }
     }
 
-    pub(super) fn means(&self, now: Timestamp) -> Means {
+    pub(super) fn provability(&self, now: Timestamp) -> Provability {
         match self {
-            _ if self.is_dark(now) => Means::Nothing("its window was bricked up"),
+            _ if self.is_dark(now) => Provability::Nothing("its window was bricked up"),
             _ if self.asked_at.is_some_and(|at| now >= at.plus(self.known_after)) => self.shows,
             _ => self.said_before,
         }
     }
 
     /// Returns the provable directions between two times, if nothing changes in between.
-    pub(super) fn throughout(&self, from: Timestamp, to: Timestamp) -> Option<Means> {
-        let changes = self.is_dark(to) || self.is_gone(to) || self.means(from) != self.means(to);
-        (!changes).then(|| self.means(to))
+    pub(super) fn throughout(&self, from: Timestamp, to: Timestamp) -> Option<Provability> {
+        let changes = self.is_dark(to) || self.is_gone(to) || self.provability(from) != self.provability(to);
+        (!changes).then(|| self.provability(to))
     }
 
     /// Returns true if readings never prove anything.
     pub(super) fn is_blind(&self) -> bool {
-        matches!(self.shows, Means::Nothing(_))
+        matches!(self.shows, Provability::Nothing(_))
     }
 
     pub(super) fn gone_at(&self) -> Option<Timestamp> {
@@ -138,8 +144,8 @@ impl Sight {
         let truth = if present { Verdict::Present } else { Verdict::Absent };
         let lie = if present { Verdict::Absent } else { Verdict::Present };
         match (self.shows, present) {
-            (Means::Both, _) | (Means::Presence, false) | (Means::Absence, true) => truth,
-            (Means::Presence, true) | (Means::Absence, false) | (Means::Nothing(_), _) => {
+            (Provability::Both, _) | (Provability::Presence, false) | (Provability::Absence, true) => truth,
+            (Provability::Presence, true) | (Provability::Absence, false) | (Provability::Nothing(_), _) => {
                 if lies() {
                     lie
                 } else {

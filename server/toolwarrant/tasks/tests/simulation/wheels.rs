@@ -17,7 +17,7 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::random::SplitMix;
 use toolwarrant_core::catalogue::PolicyDef;
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
-use toolwarrant_tasks::machine::{Facts, Means, Sent};
+use toolwarrant_tasks::machine::{Facts, Provability, Sent};
 use toolwarrant_tasks::task::{Reading, TaskId, Verdict};
 
 /// After this time, no request acts any more.
@@ -55,7 +55,7 @@ impl Act {
         }
     }
 
-    pub(super) fn written(self, wheel: usize) -> String {
+    pub(super) fn to_text(self, wheel: usize) -> String {
         let Self::Paint(colour) = self else { return format!("{wheel} 0") };
         format!("{wheel} {colour}")
     }
@@ -103,7 +103,7 @@ struct Wheel {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct WheelState {
     wheels: [Wheel; 2],
     /// Per wheel, the time of the first question about its provable directions.
     asked_at: [Option<Timestamp>; 2],
@@ -115,7 +115,7 @@ pub(super) struct State {
 pub(super) struct Wheels {
     nature: Arc<Nature>,
     sights: [Sight; 2],
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<WheelState>>,
 }
 
 impl Wheels {
@@ -130,14 +130,14 @@ impl Wheels {
 
     pub(super) fn sight(&self, wheel: &str) -> Sight {
         let wheel: usize = wheel.parse().expect("a number");
-        self.sights[wheel].asked(self.state().asked_at[wheel])
+        self.sights[wheel].with_first_ask(self.state().asked_at[wheel])
     }
 
     pub(super) fn policy(&self, wheel: usize, act: Act) -> PolicyDef {
-        self.sights[wheel].paced(act.policy())
+        self.sights[wheel].pace(act.policy())
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, WheelState> {
         self.state.lock().expect("no panic")
     }
 
@@ -219,7 +219,7 @@ impl Wheels {
     }
 
     /// Returns the upstream's knowledge of a request.
-    fn known(&self, write: &Write) -> Option<Sent> {
+    fn find_sent(&self, write: &Write) -> Option<Sent> {
         let state = self.state();
         let truth = state.truths.get(&write.id)?;
         match &truth.operation {
@@ -234,7 +234,7 @@ impl Wheels {
 
     /// Returns true if the wheel is in the wanted state, `None` if a reading cannot show that; and
     /// the state.
-    fn seen(&self, write: &Write, wheel: usize, act: Act) -> (Option<bool>, String) {
+    fn observe(&self, write: &Write, wheel: usize, act: Act) -> (Option<bool>, String) {
         let mut state = self.state();
         let Wheel { colour, turns } = state.wheels[wheel];
         let painted = act == Act::Paint(colour);
@@ -260,18 +260,18 @@ impl Wheels {
     }
 
     /// Returns `honest`, or the false claims of the mutant.
-    fn claimed(&self, write: &Write, honest: Facts) -> Facts {
+    fn claim(&self, write: &Write, honest: Facts) -> Facts {
         let mut state = self.state();
         let told = state.truths.entry(write.id).or_default().facts.get_or_insert(honest);
-        let means = match (self.nature.mutant, honest.means) {
-            (Some(Mutant::BelieveEachAbsence), Means::Presence) => Means::Both,
-            (Some(Mutant::BelieveEachPresence), Means::Absence) => Means::Both,
-            (Some(Mutant::HopeToSee), Means::Nothing(_)) => Means::Both,
-            (Some(Mutant::AskOnce), _) => told.means,
+        let provability = match (self.nature.mutant, honest.provability) {
+            (Some(Mutant::BelieveEachAbsence), Provability::Presence) => Provability::Both,
+            (Some(Mutant::BelieveEachPresence), Provability::Absence) => Provability::Both,
+            (Some(Mutant::HopeToSee), Provability::Nothing(_)) => Provability::Both,
+            (Some(Mutant::AskOnce), _) => told.provability,
             (_, honest) => honest,
         };
         let gone = honest.gone.filter(|_| !self.nature.is(Mutant::HopeForReturn));
-        Facts { means, gone, ..honest }
+        Facts { provability, gone, ..honest }
     }
 }
 
@@ -280,7 +280,7 @@ impl Executor for Wheels {
         let (wheel, _) = Act::of(write);
         let now = self.nature.clock.now();
         self.state().asked_at[wheel].get_or_insert(now);
-        self.claimed(write, self.sight(&write.target).facts(now))
+        self.claim(write, self.sight(&write.target).facts(now))
     }
 
     fn baseline<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
@@ -315,14 +315,14 @@ impl Executor for Wheels {
     fn look_up<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
         Box::pin(async move {
             let (wheel, _) = Act::of(write);
-            if self.look(wheel).await { Ok(self.known(write)) } else { Err(Unreadable("dark".into())) }
+            if self.look(wheel).await { Ok(self.find_sent(write)) } else { Err(Unreadable("dark".into())) }
         })
     }
 
     fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
         Box::pin(async move {
             let (wheel, act) = Act::of(write);
-            let (present, observed) = self.seen(write, wheel, act);
+            let (present, observed) = self.observe(write, wheel, act);
             let sight = self.sights[wheel];
             let sees = self.look(wheel).await && !sight.is_dark(self.nature.clock.now());
             let verdict = match present {

@@ -9,7 +9,7 @@ const BODY: &str = r#"{"padCodes":["AC32010230001"]}"#;
 const V2: [(&str, &str); 2] = [("X-Access-Key", "AKTEST0123456789"), ("X-Timestamp", "1767323045")];
 
 /// A request with its expected result.
-struct Case {
+struct SignCase {
     name: &'static str,
     path: &'static str,
     query: &'static str,
@@ -18,13 +18,13 @@ struct Case {
     verdict: Result<Scheme, i64>,
 }
 
-fn v2(name: &'static str, path: &'static str, body: &'static str, sign: &str) -> Case {
+fn v2(name: &'static str, path: &'static str, body: &'static str, sign: &str) -> SignCase {
     let headers = V2.iter().map(|(name, value)| (*name, (*value).to_owned()));
     let headers = headers.chain([("X-Sign", sign.to_owned())]).collect();
-    Case { name, path, query: "", body: Some(body), headers, verdict: Ok(Scheme::V2) }
+    SignCase { name, path, query: "", body: Some(body), headers, verdict: Ok(Scheme::V2) }
 }
 
-fn v4(name: &'static str, query: &'static str, body: Option<&'static str>, signature: &str) -> Case {
+fn v4(name: &'static str, query: &'static str, body: Option<&'static str>, signature: &str) -> SignCase {
     let authorization = format!(
         "HMAC-SHA256 Credential=AKTEST0123456789, SignedHeaders=content-type;host;x-content-sha256;x-date, Signature={signature}"
     );
@@ -34,18 +34,18 @@ fn v4(name: &'static str, query: &'static str, body: Option<&'static str>, signa
         ("content-type", "application/json;charset=UTF-8".to_owned()),
         ("authorization", authorization),
     ];
-    Case { name, path: "/vcpcloud/api/padApi/restart", query, body, headers, verdict: Ok(Scheme::V4) }
+    SignCase { name, path: "/vcpcloud/api/padApi/restart", query, body, headers, verdict: Ok(Scheme::V4) }
 }
 
-fn with(mut case: Case, name: &'static str, header: &'static str, value: &str, code: i64) -> Case {
+fn with(mut case: SignCase, name: &'static str, header: &'static str, value: &str, code: i64) -> SignCase {
     case.headers.retain(|(known, _)| *known != header);
     if !value.is_empty() {
         case.headers.push((header, value.to_owned()));
     }
-    Case { name, verdict: Err(code), ..case }
+    SignCase { name, verdict: Err(code), ..case }
 }
 
-fn cases() -> Vec<Case> {
+fn cases() -> Vec<SignCase> {
     const RESTART: &str = "/vcpcloud/api/padApi/restart";
     const SIGN: &str = "ae0d706e273047dd177226a8292f794db4d750e3af8846722db523398227a208";
     const COMMAND: &str = "6c5b2cf2459a7467a7082875e48721d423d0f5f184f80aa3f1f43ebe3fffe91e";
@@ -67,7 +67,7 @@ fn cases() -> Vec<Case> {
     ];
     vec![
         v2("V2, a command with an empty body", "/vcpcloud/api/padApi/asyncCmd", BODY, COMMAND),
-        Case { query: "page=1&rows=10", body: None, ..get },
+        SignCase { query: "page=1&rows=10", body: None, ..get },
         v4("V4, a GET", "", None, "22a4ad145185de6586c3cd44833ccb01f9536a7502225d5eb5e4c65342c3957e"),
         v4(
             "V4, a GET with a query",
@@ -76,7 +76,7 @@ fn cases() -> Vec<Case> {
             "0af310e900b3c049b5b05dba004fdb111494dea2bea157b81f216836ba132ab3",
         ),
         with_scope,
-        Case {
+        SignCase {
             name: "ARMCloud's own",
             path: "/openapi/open/pad/restart",
             query: "",
@@ -84,8 +84,8 @@ fn cases() -> Vec<Case> {
             headers: authver.map(|(name, value)| (name, value.to_owned())).to_vec(),
             verdict: Ok(Scheme::Authver),
         },
-        Case { path: "/vsphone/api/padApi/restart", verdict: Err(2019), ..v2("V2, another path", "", BODY, SIGN) },
-        Case { body: Some("{}"), verdict: Err(2019), ..v4("V4, another body", "", None, V4) },
+        SignCase { path: "/vsphone/api/padApi/restart", verdict: Err(2019), ..v2("V2, another path", "", BODY, SIGN) },
+        SignCase { body: Some("{}"), verdict: Err(2019), ..v4("V4, another body", "", None, V4) },
         with(v2_restart(), "V2, milliseconds", "X-Timestamp", "1767323045000", 2033),
         with(v2_restart(), "V2, five minutes and a second late", "X-Timestamp", "1767322744", 2033),
         with(v2_restart(), "V2, an unknown key", "X-Access-Key", "AKOTHER", 2031),
@@ -111,7 +111,7 @@ fn each_vector_is_let_in_and_whatever_differs_from_one_is_refused_with_its_code(
 
 #[test]
 fn the_vectors_of_other_programs_agree() {
-    let published = Case {
+    let published = SignCase {
         headers: vec![
             ("X-Access-Key", "AK".to_owned()),
             ("X-Timestamp", "1747555200".to_owned()),
@@ -148,7 +148,7 @@ fn verifier<'a>(access_key: &'a str, secret_key: &'a str, now: i64) -> Verifier<
     Verifier { access_key, secret_key, now, command_body: CommandBody::Either, only: None, bad_signature: 2019 }
 }
 
-fn verify(verifier: &Verifier<'_>, case: &Case) -> Result<Scheme, Refusal> {
+fn verify(verifier: &Verifier<'_>, case: &SignCase) -> Result<Scheme, Refusal> {
     let mut headers = HeaderMap::new();
     for (name, value) in &case.headers {
         headers.insert(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap());

@@ -98,7 +98,7 @@ async fn transfer(phone: &Phone, options: &Options) -> Result<Reply, (Failure, u
     let refused = || failed(7, &format!("Failed to connect to {host} port {port}: Connection refused"));
     let (source, forwarded) = match (way.map_err(|error| failed(7, &error.to_string()))?, is_socks) {
         (Way::From { source, forwarded }, _) => (source, forwarded),
-        (Way::Told { body }, _) => return Ok(net::told(&body)),
+        (Way::Told { body }, _) => return Ok(net::reply_text(&body)),
         (Way::NoLogin, Some(true)) => return Err(failed(97, "User was rejected by the SOCKS5 server (1 1).")),
         (Way::NoLogin, Some(false)) => {
             let body = b"Proxy Authentication Required\n".to_vec();
@@ -119,7 +119,7 @@ async fn transfer(phone: &Phone, options: &Options) -> Result<Reply, (Failure, u
     for header in &options.headers {
         request += &format!("{header}\r\n");
     }
-    let request = net::forwarded(format!("{request}\r\n").as_bytes(), forwarded);
+    let request = net::add_forwarded(format!("{request}\r\n").as_bytes(), forwarded);
     match net::exchange(stream, &request).await {
         Ok(Some(reply)) => Ok(reply),
         Ok(None) => Err(failed(52, "Empty reply from server")),

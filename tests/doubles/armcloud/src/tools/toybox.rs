@@ -101,7 +101,7 @@ async fn wget(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
     let reply = match reach(phone, host, port).await.map_err(failed)? {
         Reached::Told(reply) => reply,
         Reached::Stream(stream, forwarded) => {
-            let answered = net::exchange(stream, &net::forwarded(request.as_bytes(), forwarded)).await;
+            let answered = net::exchange(stream, &net::add_forwarded(request.as_bytes(), forwarded)).await;
             answered.ok().flatten().ok_or_else(|| failed("response header too large".to_owned()))?
         }
     };
@@ -143,7 +143,7 @@ async fn nc(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
         let (mut stdin, mut piece) = (tokio::io::stdin(), [0; 4_096]);
         let mut by = forwarded;
         while let Ok(count @ 1..) = stdin.read(&mut piece).await {
-            if write.write_all(&net::forwarded(&piece[..count], by.take())).await.is_err() {
+            if write.write_all(&net::add_forwarded(&piece[..count], by.take())).await.is_err() {
                 return;
             }
         }
@@ -179,7 +179,7 @@ async fn reach(phone: &Phone, host: &str, port: u16) -> Result<Reached, String> 
             let stream = net::connect(source, to, port).await;
             Ok(Reached::Stream(stream.map_err(|_| "connect: Connection refused".to_owned())?, forwarded))
         }
-        Way::Told { body } => Ok(Reached::Told(net::told(&body))),
+        Way::Told { body } => Ok(Reached::Told(net::reply_text(&body))),
         Way::NoLogin | Way::Dead => Err("connect: Connection reset by peer".to_owned()),
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn pad(seat: Seat, seed: u64, now: u64) -> Pad {
         7 => ("ACN", Kind::NetStorage),
         _ => ("AC", Kind::Ordinary),
     };
-    let pick = mixed(&format!("pad {seed} {}", seat.0));
+    let pick = mix(&format!("pad {seed} {}", seat.0));
     let of = |names: &[&'static str], byte: usize| names[usize::from(pick[byte]) % names.len()];
     Pad {
         code: format!("{prefix}320100{:05}", seat.0),
@@ -44,16 +44,16 @@ pub(super) fn host(seat: Seat) -> usize {
 
 /// Returns the start time of a pad's host, some days before the creation of the fleet.
 pub(super) fn host_start(seat: Seat, seed: u64, created: u64) -> u64 {
-    let days = u64::from(mixed(&format!("host {seed} {}", host(seat)))[0] % 60) + 3;
+    let days = u64::from(mix(&format!("host {seed} {}", host(seat)))[0] % 60) + 3;
     created - days * DAY
 }
 
 /// Derives a UUID from a text.
 pub(super) fn uuid(text: &str) -> String {
-    let digits = hex(&mixed(text)[..16]);
+    let digits = hex(&mix(text)[..16]);
     format!("{}-{}-4{}-a{}-{}", &digits[..8], &digits[8..12], &digits[13..16], &digits[17..20], &digits[20..])
 }
 
-fn mixed(text: &str) -> [u8; 32] {
+fn mix(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }

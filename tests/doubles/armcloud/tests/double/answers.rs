@@ -72,19 +72,19 @@ async fn each_switch_of_a_call_shows_in_the_answer_and_acts_or_does_not() {
         let restart = double.send("restart", &body);
         let limit = Duration::from_secs(if seen == "late" { 1 } else { 60 });
         let answer = match tokio::time::timeout(limit, restart).await {
-            Ok(answer) => described(answer, &pad).await,
+            Ok(answer) => describe(answer, &pad).await,
             Err(_) => "late".to_owned(),
         };
         assert_eq!(answer, seen, "{switches}");
         // A second restart ends after everything that came before it.
         double.set(&pad, json!({})).await;
         let task = double.submit("restart", &pad, json!({})).await;
-        double.ended(task).await;
+        double.wait_for_end(task).await;
         assert_eq!(double.did(&pad).await.len(), 1 + usize::from(did), "{switches}");
     }
 }
 
-async fn described(answer: reqwest::Result<Response>, pad: &str) -> String {
+async fn describe(answer: reqwest::Result<Response>, pad: &str) -> String {
     let Ok(answer) = answer else { return "no answer".to_owned() };
     let status = answer.status().as_u16();
     let length = answer.content_length().unwrap_or_default();
@@ -193,7 +193,7 @@ async fn an_exit_is_read_by_a_task_where_that_call_is_there() {
     let pad = &double.pads[0];
     for path in ["/vcpcloud/open/network/proxy/info".to_owned(), format!("{ARMCLOUD}/network/proxy/info")] {
         let answer = double.call_at(&path, &json!({"padCodes": [pad]})).await;
-        let ended = double.ended(answer["data"][0]["taskId"].as_u64().unwrap()).await;
+        let ended = double.wait_for_end(answer["data"][0]["taskId"].as_u64().unwrap()).await;
         assert_eq!(ended["taskResult"], armcloud_double::addresses::of_pad(0).to_string());
     }
 }

@@ -68,7 +68,7 @@ async fn a_call_under_way_ends_when_the_platform_goes_down() {
     double.set(pad, json!({"stall_answer_ms": 600_000})).await;
     let body = json!({"padCodes": [pad]});
     let (answer, ()) = tokio::join!(double.send("restart", &body), async {
-        double.acted(pad).await;
+        double.wait_for_act(pad).await;
         double.set_all(json!({"refuse_connections": true})).await;
     });
     let error = answer.expect_err("the platform is down");
@@ -85,7 +85,7 @@ async fn the_journal_says_of_each_request_what_became_of_it_and_is_also_a_file()
     double.send("restart", &json!({"padCodes": [pad]})).await.expect_err("no answer");
     let last = double.get("journal").await["last"].as_u64().unwrap();
     let task = double.submit("restart", pad, json!({})).await;
-    double.ended(task).await;
+    double.wait_for_end(task).await;
     double.shell(pad, "echo 'a word'").await;
     let all = double.get("journal").await;
     let entries = all["entries"].as_array().unwrap();

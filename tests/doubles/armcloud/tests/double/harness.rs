@@ -90,7 +90,7 @@ impl Double {
     }
 
     /// Polls a task until it has ended.
-    pub(crate) async fn ended(&self, task: u64) -> Value {
+    pub(crate) async fn wait_for_end(&self, task: u64) -> Value {
         self.until("padTaskDetail", &json!({"taskIds": [task]}), |answer| {
             let status = answer["data"][0]["taskStatus"].as_i64().unwrap_or_default();
             status == 3 || status < 0
@@ -115,7 +115,7 @@ impl Double {
     /// Runs a script on a pad. Returns its output.
     pub(crate) async fn shell(&self, pad: &str, script: &str) -> String {
         let task = self.submit("asyncCmd", pad, json!({"scriptContent": script})).await;
-        let ended = self.ended(task).await;
+        let ended = self.wait_for_end(task).await;
         assert_eq!(ended["taskStatus"], 3, "{ended}");
         ended["taskResult"].as_str().unwrap_or_default().to_owned()
     }
@@ -149,7 +149,7 @@ impl Double {
     }
 
     /// Waits until the journal has an effect on a pad, for up to a minute.
-    pub(crate) async fn acted(&self, pad: &str) {
+    pub(crate) async fn wait_for_act(&self, pad: &str) {
         let acted = async { while self.did(pad).await.is_empty() {} };
         tokio::time::timeout(Duration::from_secs(60), acted).await.expect("within a minute");
     }

@@ -11,7 +11,7 @@ async fn a_restart_goes_through_11_and_is_done_before_the_pad_is_online_again() 
     let task = double.submit("restart", pad, json!({})).await;
     let infos = json!({"page": 1, "rows": 10, "padCodes": [pad]});
     double.until("infos", &infos, |answer| answer["data"]["pageData"][0]["padStatus"] == 11).await;
-    let ended = double.ended(task).await;
+    let ended = double.wait_for_end(task).await;
     assert_eq!((&ended["taskStatus"], &ended["padCode"]), (&json!(3), &json!(pad)));
     let after = double.truth(pad).await;
     assert_eq!(
@@ -31,7 +31,7 @@ async fn a_pad_that_starts_again_is_not_online_before_its_last_start_is() {
     let (pad, other) = (&double.pads[0], &double.pads[1]);
     let restart = |pad| {
         let double = &double;
-        async move { double.ended(double.submit("restart", pad, json!({})).await).await }
+        async move { double.wait_for_end(double.submit("restart", pad, json!({})).await).await }
     };
     restart(pad).await;
     double.set(pad, json!({"online_ms": 600_000})).await;
@@ -49,7 +49,7 @@ async fn a_proxy_is_set_at_the_end_of_its_task_and_cleared_again_and_the_journal
     let proxy = json!({"enable": true, "ip": "203.0.113.7", "port": 1080, "account": "user", "password": "hunter2", "proxyName": "socks5"});
     let task = double.submit("setProxy", pad, proxy).await;
     assert_eq!(double.truth(pad).await["proxy"], Value::Null);
-    double.ended(task).await;
+    double.wait_for_end(task).await;
     let set = double.truth(pad).await["proxy"].clone();
     // SHA-256 of `user:hunter2`.
     let login = "277880dd89cb42d055c35348fba850f5a1688dae2a42df036fb883d431b3465a";
@@ -58,10 +58,10 @@ async fn a_proxy_is_set_at_the_end_of_its_task_and_cleared_again_and_the_journal
     assert!(journal.contains("203.0.113.7") && !journal.contains("hunter2"), "{journal}");
     let wrong_names = json!({"enable": true, "proxyIp": "203.0.113.8", "proxyPort": 1080});
     let nothing = double.submit("setProxy", pad, wrong_names).await;
-    assert_eq!(double.ended(nothing).await["taskStatus"], 3);
+    assert_eq!(double.wait_for_end(nothing).await["taskStatus"], 3);
     assert_eq!(double.truth(pad).await["proxy"], set, "fields of other names are ignored");
     let cleared = double.submit("setProxy", pad, json!({"enable": false})).await;
-    double.ended(cleared).await;
+    double.wait_for_end(cleared).await;
     assert_eq!(double.truth(pad).await["proxy"], Value::Null);
 }
 
@@ -85,11 +85,11 @@ async fn pads_of_each_kind_are_turned_off_and_on_by_their_own_calls() {
     let off = double.call_at(&call("off"), &both).await["data"].clone();
     assert_eq!(off["successList"][0]["padCode"], *storage);
     assert_eq!(off["failList"][0]["errCode"], 110_071);
-    double.ended(off["successList"][0]["taskId"].as_u64().unwrap()).await;
+    double.wait_for_end(off["successList"][0]["taskId"].as_u64().unwrap()).await;
     let again = double.call_at(&call("off"), &json!({"padCodes": [storage]})).await;
     assert_eq!(again["data"]["failList"][0]["errCode"], 111_078);
     let on = double.call_at(&call("boot/on"), &json!({"padCodes": [storage]})).await;
-    double.ended(on["data"]["successList"][0]["taskId"].as_u64().unwrap()).await;
+    double.wait_for_end(on["data"]["successList"][0]["taskId"].as_u64().unwrap()).await;
     assert_eq!(double.did(storage).await, ["power_off", "power_on"]);
 }
 

@@ -33,14 +33,14 @@ async fn each_tool_leaves_from_the_pads_own_address_and_from_the_proxys_where_on
         assert!(seen.ends_with(&of_pad(3).to_string()), "{tool}: {seen}");
     }
     let task = double.submit("setProxy", pad, set_proxy()).await;
-    double.ended(task).await;
+    double.wait_for_end(task).await;
     for (tool, script) in REQUESTS {
         let seen = double.shell(pad, &to(&echo, script)).await;
         assert!(seen.ends_with(&of_proxy("203.0.113.7", 1080).to_string()), "{tool}: {seen}");
     }
     let bypass = json!({"enable": true, "ip": "203.0.113.7", "port": 1080, "bypassIpList": ["127.0.0.1"]});
     let task = double.submit("setProxy", pad, bypass).await;
-    double.ended(task).await;
+    double.wait_for_end(task).await;
     assert_eq!(double.shell(pad, &to(&echo, REQUESTS[0].1)).await, of_pad(3).to_string());
     let other = double.shell(&double.pads[4], &to(&echo, REQUESTS[0].1)).await;
     assert_eq!(other, of_pad(4).to_string());
@@ -100,7 +100,7 @@ async fn files_and_properties_are_the_pads_own_and_show_a_start() {
     let read = "cat /proc/sys/kernel/random/boot_id /proc/1/stat; getprop ro.build.version.release";
     let before = double.shell(pad, read).await;
     let task = double.submit("restart", pad, json!({})).await;
-    double.ended(task).await;
+    double.wait_for_end(task).await;
     double.until("userPadList", &json!({"padCode": pad}), |answer| answer["data"][0]["cvmStatus"] == 100).await;
     let after = double.shell(pad, read).await;
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
@@ -149,7 +149,7 @@ async fn what_a_script_leaves_running_ends_with_it_and_one_that_hangs_is_killed(
     assert_eq!(double.shell(pad, "sleep 50 & printf done").await, "done");
     double.set(pad, json!({"shell_limit_ms": 300})).await;
     let task = double.submit("asyncCmd", pad, json!({"scriptContent": "sleep 50"})).await;
-    assert_eq!(double.ended(task).await["taskStatus"], -4);
+    assert_eq!(double.wait_for_end(task).await["taskStatus"], -4);
 }
 
 #[tokio::test]
@@ -158,7 +158,7 @@ async fn proxies_behave_as_they_are_switched() {
     let (own, exit) = (of_pad(2).to_string(), of_proxy("203.0.113.7", 1080).to_string());
     let pad = &double.pads[2];
     let task = double.submit("setProxy", pad, set_proxy()).await;
-    double.ended(task).await;
+    double.wait_for_end(task).await;
     let plain = "curl -sS -m 5 URL; printf %s $?";
     let empty = "curl: (52) Empty reply from server\n52";
     let through = "curl -s -m 5 -x socks5h://203.0.113.7:1080 URL; printf %s $?";

@@ -16,13 +16,13 @@ async fn requests_leave_from_the_proxys_address_over_socks_and_http() {
         assert_eq!(proxy["exit"], exit);
         assert_eq!(over_http(port, &echo.url(), None).await, (200, exit.clone()));
         assert_eq!(over_socks(port, &echo, None).await, Some(exit.clone()));
-        assert!(tunnelled(port, &echo).await.ends_with(&exit));
+        assert!(ask_through_tunnel(port, &echo).await.ends_with(&exit));
     }
     assert!(echo.seen.lock().unwrap()[0].starts_with("GET /once HTTP/1.1\r\n"));
     let pad = double.pads[0].clone();
     let own = json!({"enable": true, "ip": "127.0.0.1", "port": port(&double.proxies[0])});
     let task = double.submit("setProxy", &pad, own).await;
-    double.ended(task).await;
+    double.wait_for_end(task).await;
     let seen = double.shell(&pad, &format!("curl -s {}", echo.url())).await;
     assert_eq!(seen, double.proxies[0]["exit"], "a pad behind it has the same exit");
 }
@@ -85,18 +85,18 @@ async fn over_socks(port: u16, echo: &Echo, login: Option<(&str, &str)>) -> Opti
     let mut reply = [0; 10];
     stream.read_exact(&mut reply).await.ok()?;
     (reply[1] == 0).then_some(())?;
-    asked(stream).await
+    last_line(stream).await
 }
 
-async fn tunnelled(port: u16, echo: &Echo) -> String {
+async fn ask_through_tunnel(port: u16, echo: &Echo) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("a proxy");
     let connect = format!("CONNECT {} HTTP/1.1\r\nHost: {0}\r\n\r\n", echo.address);
     stream.write_all(connect.as_bytes()).await.expect("written");
-    asked(stream).await.unwrap_or_default()
+    last_line(stream).await.unwrap_or_default()
 }
 
 /// Sends a GET on a stream. Returns the last line of the answer.
-async fn asked(mut stream: TcpStream) -> Option<String> {
+async fn last_line(mut stream: TcpStream) -> Option<String> {
     stream.write_all(b"GET / HTTP/1.1\r\nHost: echo\r\n\r\n").await.ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.ok()?;

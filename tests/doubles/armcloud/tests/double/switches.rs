@@ -8,14 +8,14 @@ const FOREVER: u64 = 600_000;
 
 /// The switches for a restart, and the expected status of its task; `did` is true if the restart
 /// happens.
-struct Case {
+struct SwitchCase {
     switches: Value,
     status: i64,
     did: bool,
 }
 
-fn case(switches: Value, status: i64, did: bool) -> Case {
-    Case { switches, status, did }
+fn case(switches: Value, status: i64, did: bool) -> SwitchCase {
+    SwitchCase { switches, status, did }
 }
 
 #[tokio::test]
@@ -40,19 +40,19 @@ async fn tasks_end_as_they_are_switched_and_act_or_do_not() {
     ];
     let pads = double.get("state").await["pads"].clone();
     let pads = pads.as_array().unwrap().iter().filter(|pad| pad["kind"] == "ordinary");
-    for (Case { switches, status, did }, pad) in cases.into_iter().zip(pads) {
+    for (SwitchCase { switches, status, did }, pad) in cases.into_iter().zip(pads) {
         let pad = pad["pad_code"].as_str().unwrap();
         double.set(pad, switches.clone()).await;
         let task = double.submit("restart", pad, json!({})).await;
         let detail = json!({"taskIds": [task]});
         double.until("padTaskDetail", &detail, |answer| answer["data"][0]["taskStatus"] == status).await;
         if did {
-            double.acted(pad).await;
+            double.wait_for_act(pad).await;
         }
         // A later task ends after anything that the first one could still do.
         double.set(pad, json!({})).await;
         let later = double.submit("setProxy", pad, json!({"enable": false})).await;
-        double.ended(later).await;
+        double.wait_for_end(later).await;
         let shown = double.call("padTaskDetail", &detail).await["data"][0].clone();
         assert_eq!(shown["taskStatus"], status, "{switches}");
         let restarts = double.did(pad).await.iter().filter(|did| *did == "restart").count();
@@ -90,7 +90,7 @@ async fn switches_change_what_a_task_shows() {
     assert!(poll().await[0]["endTime"].is_u64());
     double.set(pad, json!({"end_time": "never"})).await;
     let task = double.submit("setProxy", pad, json!({"enable": false})).await;
-    assert_eq!(double.ended(task).await["endTime"], Value::Null);
+    assert_eq!(double.wait_for_end(task).await["endTime"], Value::Null);
     let script = json!({"scriptContent": "echo out"});
     let outputs = [
         (json!({}), json!("out\n"), Value::Null),
@@ -100,7 +100,7 @@ async fn switches_change_what_a_task_shows() {
     for (switches, result, error) in outputs {
         double.set(pad, switches.clone()).await;
         let task = double.submit("asyncCmd", pad, script.clone()).await;
-        let ended = double.ended(task).await;
+        let ended = double.wait_for_end(task).await;
         assert_eq!((&ended["taskResult"], &ended["errorMsg"]), (&result, &error), "{switches}");
     }
     double.set(pad, json!({"output": "task_result"})).await;
@@ -118,7 +118,7 @@ async fn a_dead_shell_says_nothing_or_fails_or_hangs_and_so_does_a_pad_that_is_n
     for (shell, status) in [("silent", 3), ("fails", -1)] {
         double.set(pad, json!({"shell": shell})).await;
         let task = double.submit("asyncCmd", pad, script.clone()).await;
-        let ended = double.ended(task).await;
+        let ended = double.wait_for_end(task).await;
         assert_eq!((&ended["taskStatus"], ended["taskResult"].as_str().unwrap_or_default()), (&json!(status), ""));
     }
     double.set(pad, json!({"shell": {"value": "hangs", "calls": 1}, "sync_limit_ms": 100})).await;
@@ -127,11 +127,11 @@ async fn a_dead_shell_says_nothing_or_fails_or_hangs_and_so_does_a_pad_that_is_n
     assert_eq!(double.shell(pad, "echo out").await, "out\n");
     double.set(pad, json!({"restart_ends_in": 14})).await;
     let task = double.submit("restart", pad, json!({})).await;
-    double.ended(task).await;
+    double.wait_for_end(task).await;
     assert_eq!(double.shell(pad, "echo out").await, "");
     double.set(pad, json!({"offline_command": "fails"})).await;
     let task = double.submit("asyncCmd", pad, script.clone()).await;
-    assert_eq!(double.ended(task).await["taskStatus"], -1);
+    assert_eq!(double.wait_for_end(task).await["taskStatus"], -1);
     double.set(pad, json!({"offline_command": "110031"})).await;
     let refused = double.call("asyncCmd", &json!({"padCodes": [pad], "scriptContent": "echo"})).await;
     assert_eq!(refused["code"], 110_031);
@@ -148,7 +148,7 @@ async fn each_pad_has_times_of_its_own() {
     double.call("timingPadOff", &json!({"padCodes": [timing]})).await;
     let command = double.submit("asyncCmd", &double.pads[1], json!({"scriptContent": "echo"})).await;
     let quick = double.submit("restart", pad, json!({})).await;
-    double.ended(quick).await;
+    double.wait_for_end(quick).await;
     let tasks = double.call("padTaskDetail", &json!({"taskIds": [slow, command]})).await["data"].clone();
     assert_eq!([&tasks[0]["taskStatus"], &tasks[1]["taskStatus"]], [1, 1]);
     assert_eq!(
@@ -165,7 +165,7 @@ async fn lists_lag_and_show_what_they_are_told_to() {
     let status = || async { double.call("infos", &infos).await["data"]["pageData"][0]["padStatus"].clone() };
     double.set(pad, json!({"lag_ms": FOREVER})).await;
     double.call("timingPadOff", &json!({"padCodes": [pad]})).await;
-    double.acted(pad).await;
+    double.wait_for_act(pad).await;
     assert_eq!((status().await, double.truth(pad).await["pad_status"].clone()), (json!(10), json!(18)));
     double.set(pad, json!({})).await;
     assert_eq!(status().await, 18);
@@ -179,7 +179,7 @@ async fn lists_lag_and_show_what_they_are_told_to() {
     assert_eq!(double.call("userPadList", &json!({})).await["data"].as_array().unwrap().len(), 11);
     let (proxied, proxy) = (&double.pads[0], json!({"enable": true, "ip": "203.0.113.7", "port": 1080}));
     let task = double.submit("setProxy", proxied, proxy).await;
-    double.ended(task).await;
+    double.wait_for_end(task).await;
     let shown =
         || async { double.call("userPadList", &json!({"padCode": proxied})).await["data"][0]["proxyIp"].clone() };
     assert_eq!(shown().await, Value::Null);
@@ -213,10 +213,10 @@ async fn a_restart_loses_the_proxy_or_changes_the_boot_id_and_proc_is_unreadable
     let (pad, neighbour) = (&double.pads[0], &double.pads[1]);
     let proxy = json!({"enable": true, "ip": "203.0.113.7", "port": 1080});
     let task = double.submit("setProxy", pad, proxy).await;
-    double.ended(task).await;
+    double.wait_for_end(task).await;
     let restart = || async {
         let task = double.submit("restart", pad, json!({})).await;
-        double.ended(task).await;
+        double.wait_for_end(task).await;
         double.truth(pad).await
     };
     let kept = restart().await;
@@ -237,7 +237,7 @@ async fn a_restart_loses_the_proxy_or_changes_the_boot_id_and_proc_is_unreadable
 async fn power_of_a_timing_pad_answers_with_tasks_and_a_refusal_says_what_it_is_told_to() {
     let double = Double::start(&["--set", "timing_answer=tasks"]).await;
     let off = double.call("timingPadOff", &json!({"padCodes": [double.pads[6]]})).await;
-    double.ended(off["data"][0]["taskId"].as_u64().unwrap()).await;
+    double.wait_for_end(off["data"][0]["taskId"].as_u64().unwrap()).await;
     double.set(&double.pads[0], json!({"code": 500, "code_text": "country is not supported"})).await;
     assert_eq!(double.call("padInfo", &json!({"padCode": double.pads[0]})).await["msg"], "country is not supported");
 }

@@ -18,7 +18,7 @@ async fn a_grant_of_a_tray_shows_no_printer_of_the_same_name() {
     for (tool, arguments) in
         [("get_printer", json!({})), ("clean_rollers", json!({})), ("print_page", json!({"mode": "draft"}))]
     {
-        let on = |id: &str| [arguments.clone(), json!({"printer_id": id})].into_iter().fold(json!({}), merged);
+        let on = |id: &str| [arguments.clone(), json!({"printer_id": id})].into_iter().fold(json!({}), merge);
         let [there, nowhere] = [ask(tool, on("p-1")).await, ask(tool, on("p-9")).await];
         assert_eq!(there, nowhere, "{tool}: it cannot be told from one that does not exist");
         assert_eq!(code(there), "not_found", "{tool}");
@@ -63,7 +63,7 @@ async fn text_that_cannot_be_a_name_or_an_id_is_refused() {
     assert!(code != 0 && said.contains("is not a valid id of a tray"), "{said}");
 }
 
-fn merged(mut whole: Value, part: Value) -> Value {
+fn merge(mut whole: Value, part: Value) -> Value {
     if let (Value::Object(whole), Value::Object(part)) = (&mut whole, part) {
         whole.extend(part);
     }

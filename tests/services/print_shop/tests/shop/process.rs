@@ -28,11 +28,11 @@ impl Deref for Shop {
 impl Shop {
     /// Starts it on a free port with a new data folder.
     pub(crate) async fn start() -> Self {
-        Self::configured("").await
+        Self::start_with("").await
     }
 
     /// Starts it with these lines in its configuration file, next to the data folder.
-    pub(crate) async fn configured(lines: &str) -> Self {
+    pub(crate) async fn start_with(lines: &str) -> Self {
         let home = TempDir::new().expect("a temporary folder");
         let data = home.path().join("data");
         let log = File::create(home.path().join("log")).expect("a log");

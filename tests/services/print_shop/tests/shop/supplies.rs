@@ -11,7 +11,7 @@ use tempfile::TempDir;
 const SUPPLIERS: &str = "[supplier.north]\npack = 500\n[supplier.empty]\npack = 0\n";
 
 /// Writes a configuration file into a folder of its own.
-fn written(text: &str) -> (TempDir, PathBuf) {
+fn write_config(text: &str) -> (TempDir, PathBuf) {
     let home = TempDir::new().expect("a temporary folder");
     let file = home.path().join("shop.toml");
     std::fs::write(&file, text).expect("a file");
@@ -56,7 +56,7 @@ account_file = "west"
 
 #[tokio::test]
 async fn the_check_and_a_server_that_does_not_start_report_every_mistake_in_the_file_at_once() {
-    let (home, file) = written(MISTAKEN);
+    let (home, file) = write_config(MISTAKEN);
     let west = home.path().join("west");
     std::fs::write(&west, "never shown").expect("a file");
     std::fs::set_permissions(&west, PermissionsExt::from_mode(0o640)).expect("a mode");
@@ -76,7 +76,7 @@ async fn the_check_and_a_server_that_does_not_start_report_every_mistake_in_the_
 
 #[tokio::test]
 async fn a_file_that_is_no_toml_or_not_there_stops_every_command_that_reads_it() {
-    let (_home, file) = written("listen = \"x\nallow-host = [\n");
+    let (_home, file) = write_config("listen = \"x\nallow-host = [\n");
     for line in ["config check", "serve", "app list"] {
         let (code, _, said) = run(&file, &[], line).await;
         assert!(code == 1 && said.contains("shop.toml:1:12") && said.contains("has 2 mistakes"), "{line}: {said}");
@@ -91,7 +91,7 @@ async fn a_file_that_is_no_toml_or_not_there_stops_every_command_that_reads_it()
 #[tokio::test]
 async fn the_command_line_wins_over_the_environment_that_over_the_file_and_that_over_defaults() {
     let text = format!("log = \"warn\"\nlog-format = \"json\"\nlisten = \"[::1]:1\"\ndemo = true\n{SUPPLIERS}");
-    let (home, file) = written(&text);
+    let (home, file) = write_config(&text);
     let variables = [("PRINT_SHOP_LOG", "debug"), ("PRINT_SHOP_LOG_FORMAT", "text"), ("PRINT_SHOP_LISTEN", "")];
     let (code, answer, said) = run(&file, &variables, "--log trace config check --json").await;
     let answer: Value = serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{said}"));
@@ -116,7 +116,7 @@ async fn the_command_line_wins_over_the_environment_that_over_the_file_and_that_
 
 #[tokio::test]
 async fn own_commands_answer_the_same_with_a_server_and_without_one() {
-    let mut shop = Shop::configured(SUPPLIERS).await;
+    let mut shop = Shop::start_with(SUPPLIERS).await;
     let file = shop.data.with_file_name("shop.toml");
     let orders = [
         ("supply list --json", 0, r#""pack": 500"#),
@@ -143,7 +143,7 @@ async fn own_commands_answer_the_same_with_a_server_and_without_one() {
 
 #[tokio::test]
 async fn the_monitor_shows_each_upstream_and_stays_ready_while_one_is_down() {
-    let shop = Shop::configured(&format!("admin-listen = \"127.0.0.1:0\"\n{SUPPLIERS}")).await;
+    let shop = Shop::start_with(&format!("admin-listen = \"127.0.0.1:0\"\n{SUPPLIERS}")).await;
     let file = shop.data.with_file_name("shop.toml");
     run(&file, &[], "supply order north --yes").await;
     let get = async |path: &str| {

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use toolwarrant::SeenFrom;
+use toolwarrant::CallbackSource;
 
 /// The behaviour of a proxy of a test.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -118,7 +118,7 @@ pub(crate) fn reader() -> ProxyReader {
 #[tokio::test]
 async fn the_echo_sees_where_a_request_through_a_proxy_leaves_and_nothing_that_the_proxy_says_counts() {
     let running = Running::start();
-    let (own, unseen) = (SeenFrom::One(EXIT.into()), SeenFrom::Nobody);
+    let (own, unseen) = (CallbackSource::One(EXIT.into()), CallbackSource::Nobody);
     let no = "the proxy did not pass a request on";
     for (scheme, manner, login, seen, error) in [
         ("socks5", Manner::Honest, None, own, None),
@@ -145,7 +145,7 @@ async fn the_echo_sees_where_a_request_through_a_proxy_leaves_and_nothing_that_t
         let why = asked.err().map(|Unreachable(why)| why.as_str().to_owned());
         assert_eq!(why.as_deref(), error, "{scheme} {manner:?} {login:?}");
         for expected in &pair {
-            assert_eq!(expected.seen(Duration::ZERO).await, seen, "{scheme} {manner:?} {login:?}");
+            assert_eq!(expected.observe(Duration::ZERO).await, seen, "{scheme} {manner:?} {login:?}");
         }
         let wanted = format!("{} ", running.url.authority()).repeat(2);
         assert!(seen == unseen || *heard.lock().unwrap() == wanted, "{heard:?}");
@@ -163,13 +163,13 @@ async fn the_proxy_gets_host_and_port_of_the_listener_and_resolves_a_name_itself
         ("echo.example".to_owned(), "echo.example:80 ".to_owned(), false),
         ("[2001:db8::80]".to_owned(), "[2001:db8::80]:80 ".to_owned(), false),
     ] {
-        let url: EchoUrl = format!("http://{host}").parse().unwrap();
+        let url: CallbackUrl = format!("http://{host}").parse().unwrap();
         for scheme in ["socks5", "http"] {
             let (at, heard, _tasks) = run_proxy(Manner::Honest, EXIT).await;
             let pair = [(); 2].map(|()| running.echo.expect().unwrap());
             let _ = reader().ask(&proxy(scheme, "127.0.0.1", at.port()), &url, &pair).await;
-            let seen = if arrives { SeenFrom::One(EXIT.into()) } else { SeenFrom::Nobody };
-            assert_eq!(pair[1].seen(Duration::ZERO).await, seen, "{scheme} {host}");
+            let seen = if arrives { CallbackSource::One(EXIT.into()) } else { CallbackSource::Nobody };
+            assert_eq!(pair[1].observe(Duration::ZERO).await, seen, "{scheme} {host}");
             assert_eq!(*heard.lock().unwrap(), told.repeat(2), "{scheme}");
         }
     }
@@ -186,10 +186,10 @@ async fn the_server_connects_only_to_addresses_that_the_operator_allows() {
         let Err(Unreachable(why)) = asked else { panic!("it is refused") };
         assert_eq!(why.as_str(), "the host has an address that is refused");
     }
-    assert_eq!(pair[0].seen(Duration::ZERO).await, SeenFrom::Nobody);
+    assert_eq!(pair[0].observe(Duration::ZERO).await, CallbackSource::Nobody);
     // If one address of a name is refused, no address of it is used.
     let reader = ProxyReader::new(ProxyHosts::Public);
-    let found = |texts: &[&str]| reader.pinned(texts.iter().map(|text| text.parse().unwrap()));
+    let found = |texts: &[&str]| reader.pick_address(texts.iter().map(|text| text.parse().unwrap()));
     assert_eq!(found(&["8.8.8.8:1", "[2606:4700::1111]:1"]), Ok("8.8.8.8:1".parse().unwrap()));
     for refused in ["10.0.0.1:1", "169.254.169.254:1", "[::1]:1", "[::ffff:10.0.0.1]:1"] {
         assert_eq!(found(&["8.8.8.8:1", refused]), Err("the host has an address that is refused"), "{refused}");

@@ -49,7 +49,7 @@ impl ApiError {
         matches!(self, Self::NotDone { code: Some(codes::UNSUPPORTED), .. })
     }
 
-    pub(super) fn unsupported(why: &str) -> Self {
+    pub(super) fn without_support(why: &str) -> Self {
         Self::NotDone { code: Some(codes::UNSUPPORTED), why: why.into() }
     }
 }

@@ -4,7 +4,7 @@
 mod platform;
 
 use super::*;
-use platform::{Act, Platform};
+use platform::{Platform, PlatformAct};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn api(platform: &Platform, scheme: Scheme) -> (Api, Clock) {
         family: Family::PadApi,
         scheme,
         read_within: LONG,
-        write_within: if matches!(platform.acts[0], Act::Hold) { SHORT } else { LONG },
+        write_within: if matches!(platform.acts[0], PlatformAct::Hold) { SHORT } else { LONG },
     };
     let limits = GuardLimits { concurrent: 4, per_second: 1_000, per_minute: 60_000 };
     (Api::new(settings, keys(), limits, clock.clone()).expect("an account"), clock)
@@ -53,12 +53,12 @@ async fn infos(api: &Api, clock: &Clock) -> Result<Rows<Value>, ApiError> {
     }
 }
 
-fn accepted(row: Value) -> Act {
-    Act::json(200, json!({"code": 200, "msg": "success", "ts": 1, "data": row}))
+fn accept(row: Value) -> PlatformAct {
+    PlatformAct::json(200, json!({"code": 200, "msg": "success", "ts": 1, "data": row}))
 }
 
 /// Returns an outcome as a line.
-fn told<T: std::fmt::Debug>(outcome: Result<T, ApiError>) -> String {
+fn describe<T: std::fmt::Debug>(outcome: Result<T, ApiError>) -> String {
     match outcome {
         Ok(result) => format!("{result:?}"),
         Err(error) => {
@@ -69,32 +69,32 @@ fn told<T: std::fmt::Debug>(outcome: Result<T, ApiError>) -> String {
 }
 
 /// Answers to a call that changes something, each with its expected interpretation.
-fn answers() -> Vec<(Act, &'static str)> {
-    let code = |code: Value| Act::json(200, json!({"code": code, "msg": "m\u{1b}[31m", "data": null}));
+fn answers() -> Vec<(PlatformAct, &'static str)> {
+    let code = |code: Value| PlatformAct::json(200, json!({"code": code, "msg": "m\u{1b}[31m", "data": null}));
     let row = json!({"taskId": 7, "padCode": PAD, "vmStatus": 1, "taskStatus": 1});
     let done = "Accepted { task_id: 7 }";
     vec![
-        (accepted(json!([row])), done),
-        (accepted(row.clone()), done),
-        (accepted(json!({"successList": [row], "failList": []})), done),
-        (Act::json(200, json!({"code": "200", "data": [{"taskId": "7", "padCode": PAD}], "new": 1})), done),
+        (accept(json!([row])), done),
+        (accept(row.clone()), done),
+        (accept(json!({"successList": [row], "failList": []})), done),
+        (PlatformAct::json(200, json!({"code": "200", "data": [{"taskId": "7", "padCode": PAD}], "new": 1})), done),
         // Accepted, but it is unknown what was accepted.
-        (accepted(Value::Null), "unknown: the answer says nothing of this pad"),
-        (accepted(json!([])), "unknown: the answer says nothing of this pad"),
-        (accepted(json!([{"taskId": 7, "padCode": "ac1"}])), "unknown: the answer says nothing of this pad"),
-        (accepted(json!([{"taskId": null, "padCode": PAD}])), "unknown: the answer has no task for this pad"),
-        (accepted(json!([{"taskId": 0, "padCode": PAD}])), "unknown: the answer has no task for this pad"),
+        (accept(Value::Null), "unknown: the answer says nothing of this pad"),
+        (accept(json!([])), "unknown: the answer says nothing of this pad"),
+        (accept(json!([{"taskId": 7, "padCode": "ac1"}])), "unknown: the answer says nothing of this pad"),
+        (accept(json!([{"taskId": null, "padCode": PAD}])), "unknown: the answer has no task for this pad"),
+        (accept(json!([{"taskId": 0, "padCode": PAD}])), "unknown: the answer has no task for this pad"),
         (
-            accepted(json!([{"taskId": 7, "padCode": PAD, "taskStatus": -1}])),
+            accept(json!([{"taskId": 7, "padCode": PAD, "taskStatus": -1}])),
             "unknown: the platform says that such a task is queued already",
         ),
-        (accepted(json!("TASK-1")), "unknown: the data of the answer has another shape (Data)"),
+        (accept(json!("TASK-1")), "unknown: the data of the answer has another shape (Data)"),
         (
-            accepted(json!({"successList": [], "failList": [{"padCode": PAD, "errCode": 111070, "errMsg": "m"}]})),
+            accept(json!({"successList": [], "failList": [{"padCode": PAD, "errCode": 111070, "errMsg": "m"}]})),
             "not done: code 111070: m",
         ),
         (
-            accepted(json!({"failList": [{"padCode": PAD, "errorCode": "PAD_NOT_RUNNING", "errorMsg": "m"}]})),
+            accept(json!({"failList": [{"padCode": PAD, "errorCode": "PAD_NOT_RUNNING", "errorMsg": "m"}]})),
             "unknown: m",
         ),
         // Refused.
@@ -103,18 +103,18 @@ fn answers() -> Vec<(Act, &'static str)> {
         (code(json!(1104)), "not done: code 1104: m"),
         (code(json!(110014)), "not done: code 110014: m"),
         (code(json!(2019)), "not done: code 2019: m"),
-        (Act::json(401, json!({"code": 2031, "msg": "m"})), "not done: code 2031: m"),
-        (Act::json(429, json!({"code": 429, "msg": "m"})), "not done: code 429: m"),
+        (PlatformAct::json(401, json!({"code": 2031, "msg": "m"})), "not done: code 2031: m"),
+        (PlatformAct::json(429, json!({"code": 429, "msg": "m"})), "not done: code 429: m"),
         (code(json!(429)), "not done: code 429: m"),
-        (Act::html(401), "not done: status 401 and no answer in the platform's form"),
-        (Act::html(429), "not done: status 429 and no answer in the platform's form"),
-        (Act::html(404), "not done: status 404 and no answer in the platform's form (no call)"),
+        (PlatformAct::html(401), "not done: status 401 and no answer in the platform's form"),
+        (PlatformAct::html(429), "not done: status 429 and no answer in the platform's form"),
+        (PlatformAct::html(404), "not done: status 404 and no answer in the platform's form (no call)"),
         (
-            Act::json(404, json!({"status": 404, "error": "Not Found"})),
+            PlatformAct::json(404, json!({"status": 404, "error": "Not Found"})),
             "not done: status 404 and no answer in the platform's form (no call)",
         ),
-        (Act::json(404, json!({"code": 110028, "msg": "m"})), "not done: code 110028: m (no pad)"),
-        (Act::json(404, json!({"code": 9, "msg": "m"})), "not done: code 9: m (no call)"),
+        (PlatformAct::json(404, json!({"code": 110028, "msg": "m"})), "not done: code 110028: m (no pad)"),
+        (PlatformAct::json(404, json!({"code": 9, "msg": "m"})), "not done: code 9: m (no call)"),
         // Tried.
         (code(json!(10001)), "failed with code 10001: code 10001: m"),
         (code(json!(110003)), "failed with code 110003: code 110003: m"),
@@ -126,23 +126,23 @@ fn answers() -> Vec<(Act, &'static str)> {
         (code(json!(100011)), "unknown: code 100011: m"),
         (code(json!(110012)), "unknown: code 110012: m"),
         (code(json!(987654)), "unknown: code 987654: m"),
-        (Act::json(500, json!({"code": 200, "data": [row]})), "unknown: code 200"),
-        (Act::html(200), "unknown: status 200 and no answer in the platform's form"),
-        (Act::html(302), "unknown: status 302 and no answer in the platform's form"),
-        (Act::html(403), "unknown: status 403 and no answer in the platform's form"),
-        (Act::html(502), "unknown: status 502 and no answer in the platform's form"),
-        (Act::json(200, json!({"code": "yes"})), "unknown: status 200 and no answer in the platform's form"),
+        (PlatformAct::json(500, json!({"code": 200, "data": [row]})), "unknown: code 200"),
+        (PlatformAct::html(200), "unknown: status 200 and no answer in the platform's form"),
+        (PlatformAct::html(302), "unknown: status 302 and no answer in the platform's form"),
+        (PlatformAct::html(403), "unknown: status 403 and no answer in the platform's form"),
+        (PlatformAct::html(502), "unknown: status 502 and no answer in the platform's form"),
+        (PlatformAct::json(200, json!({"code": "yes"})), "unknown: status 200 and no answer in the platform's form"),
         (
-            Act::json(200, json!({"code": 200, "data": "x".repeat(5 << 20)})),
+            PlatformAct::json(200, json!({"code": 200, "data": "x".repeat(5 << 20)})),
             "unknown: the answer is larger than 4194304 bytes",
         ),
-        (Act::Cut(String::new()), "unknown: the connection ended"),
-        (Act::Cut("HTTP/1.1 200 O".to_owned()), "unknown: the connection ended"),
+        (PlatformAct::Cut(String::new()), "unknown: the connection ended"),
+        (PlatformAct::Cut("HTTP/1.1 200 O".to_owned()), "unknown: the connection ended"),
         (
-            Act::Cut("HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{\"code\":200,".to_owned()),
+            PlatformAct::Cut("HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{\"code\":200,".to_owned()),
             "unknown: the connection ended",
         ),
-        (Act::Hold, "unknown: there was no whole answer"),
+        (PlatformAct::Hold, "unknown: there was no whole answer"),
     ]
 }
 
@@ -152,7 +152,7 @@ async fn each_answer_to_a_call_that_changes_something_is_judged_and_nothing_is_s
         let shown = format!("{act:?}").chars().take(200).collect::<String>();
         let platform = Platform::start(vec![act]).await;
         let (api, clock) = api(&platform, Scheme::V4);
-        let told = told(restart(&api, &clock).await);
+        let told = describe(restart(&api, &clock).await);
         let starts = expected.ends_with("ended") || expected.ends_with("whole answer");
         assert!(told == expected || (starts && told.starts_with(expected)), "{shown}\n{told}");
         assert_eq!(platform.requests().len(), 1, "{shown}");
@@ -181,7 +181,7 @@ fn rows_come_in_every_shape_and_numbers_as_texts() {
 
 #[tokio::test]
 async fn what_never_left_is_not_done() {
-    let platform = Platform::start(vec![Act::Hold]).await;
+    let platform = Platform::start(vec![PlatformAct::Hold]).await;
     let (api, clock) = api(&platform, Scheme::V4);
     // Its deadline has passed.
     let late = api.start(ApiCall::Restart, &json!({}), PAD, clock.now()).await;
@@ -191,7 +191,7 @@ async fn what_never_left_is_not_done() {
     let waits = std::future::poll_fn(|context| Poll::Ready(late.as_mut().poll(context).is_pending())).await;
     clock.advance(2 * LONG);
     assert!(waits, "it connects");
-    assert_eq!(told(late.await), "not done: its time had passed when the connection stood");
+    assert_eq!(describe(late.await), "not done: its time had passed when the connection stood");
     // The platform has no such call.
     let details = api.start(ApiCall::NetStorageOn, &json!({}), PAD, clock.now().plus(LONG)).await;
     assert!(details.expect_err("no such call").is_unsupported());
@@ -200,18 +200,18 @@ async fn what_never_left_is_not_done() {
     let gone = platform.close().await;
     let (api, clock) = self::api(&gone, Scheme::V4);
     let refused = restart(&api, &clock).await;
-    assert_eq!(told(refused), "not done: nothing listens there");
+    assert_eq!(describe(refused), "not done: nothing listens there");
     assert_eq!(api.guard().observe().calls.failed, 1);
 }
 
 #[tokio::test]
 async fn a_read_is_tried_again_within_the_budget_and_a_platform_that_fails_is_left_alone() {
     let platform = Platform::start(vec![
-        Act::Cut(String::new()),
-        Act::html(502),
-        Act::json(429, json!({"code": 429})),
-        accepted(json!({"pageData": [{"padCode": PAD}], "total": 1})),
-        Act::html(502),
+        PlatformAct::Cut(String::new()),
+        PlatformAct::html(502),
+        PlatformAct::json(429, json!({"code": 429})),
+        accept(json!({"pageData": [{"padCode": PAD}], "total": 1})),
+        PlatformAct::html(502),
     ])
     .await;
     let (api, clock) = api(&platform, Scheme::V2);
@@ -224,7 +224,7 @@ async fn a_read_is_tried_again_within_the_budget_and_a_platform_that_fails_is_le
         assert_eq!(platform.requests().len(), seen);
     }
     assert_eq!(
-        told(restart(&api, &clock).await),
+        describe(restart(&api, &clock).await),
         "not done: the platform could not be reached several times in a row, and is left alone for now"
     );
     assert_eq!(platform.requests().len(), 9);
@@ -234,21 +234,22 @@ async fn a_read_is_tried_again_within_the_budget_and_a_platform_that_fails_is_le
 async fn a_refused_call_is_not_repeated() {
     // Refused credentials: no call is sent.
     let platform =
-        Platform::start(vec![Act::json(401, json!({"code": 2033, "msg": "m", "ts": 1_767_323_445_000_u64}))]).await;
+        Platform::start(vec![PlatformAct::json(401, json!({"code": 2033, "msg": "m", "ts": 1_767_323_445_000_u64}))])
+            .await;
     let (api, clock) = api(&platform, Scheme::V4);
     assert_eq!(api.skew(), None);
-    assert_eq!(told(infos(&api, &clock).await), "not done: code 2033: m");
+    assert_eq!(describe(infos(&api, &clock).await), "not done: code 2033: m");
     // Time passes in this test.
     assert!(api.skew().expect("a time").abs_diff(400_000) < 20_000);
     for _ in 0..2 {
         assert_eq!(
-            told(infos(&api, &clock).await),
+            describe(infos(&api, &clock).await),
             "not done: the platform refused the credentials, and is left alone for now"
         );
     }
     assert_eq!(platform.requests().len(), 1);
     // A missing path: that call is not sent for an hour.
-    let platform = Platform::start(vec![Act::html(404), accepted(json!([{"taskId": 7, "padCode": PAD}]))]).await;
+    let platform = Platform::start(vec![PlatformAct::html(404), accept(json!([{"taskId": 7, "padCode": PAD}]))]).await;
     let (api, clock) = self::api(&platform, Scheme::V4);
     for _ in 0..2 {
         assert!(infos(&api, &clock).await.expect_err("no such call").is_unsupported());
@@ -259,7 +260,7 @@ async fn a_refused_call_is_not_repeated() {
     assert!(infos(&api, &clock).await.is_ok());
     // A pause: no call is sent until its end by the platform's clock.
     let reset = format!("X-RateLimit-Reset: {}\r\n", 1_767_323_045 + 60);
-    let platform = Platform::start(vec![Act::Answer(429, reset, "{}".to_owned())]).await;
+    let platform = Platform::start(vec![PlatformAct::Answer(429, reset, "{}".to_owned())]).await;
     let (api, clock) = self::api(&platform, Scheme::V4);
     assert!(restart(&api, &clock).await.is_err());
     let until = Timestamp(1_767_323_105_000);
@@ -271,8 +272,8 @@ async fn v2_signs_or_leaves_out_the_body_of_a_command_as_the_account_requires() 
     let command = json!({"padCodes": [PAD], "scriptContent": "echo hunter2"});
     let body = command.to_string();
     let path = "/vcpcloud/api/padApi/asyncCmd";
-    let wrong = || Act::json(401, json!({"code": 2019, "msg": "m"}));
-    let right = || accepted(json!([{"taskId": 7, "padCode": PAD}]));
+    let wrong = || PlatformAct::json(401, json!({"code": 2019, "msg": "m"}));
+    let right = || accept(json!([{"taskId": 7, "padCode": PAD}]));
     let platform = Platform::start(vec![wrong(), right(), right(), wrong(), wrong()]).await;
     let (api, clock) = api(&platform, Scheme::V2);
     let send = async || api.start(ApiCall::AsyncCmd, &command, PAD, clock.now().plus(LONG)).await;
@@ -296,7 +297,7 @@ async fn v2_signs_or_leaves_out_the_body_of_a_command_as_the_account_requires() 
     assert_eq!([0, 1, 2].map(signed_body), [false, true, true]);
     assert_eq!(api.guard().would_refuse(), None);
     // If neither fits, the credentials are wrong.
-    assert_eq!(told(send().await), "not done: code 2019: m");
+    assert_eq!(describe(send().await), "not done: code 2019: m");
     assert_eq!([3, 4].map(signed_body), [true, false]);
     assert!(api.guard().would_refuse().is_some());
     assert!(send().await.is_err());
@@ -335,9 +336,9 @@ fn a_base_url_is_only_a_host_and_plain_http_is_for_this_machine_only() {
 
 /// The log of a call at the most detailed level.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+struct LogLines(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Log {
+impl Write for LogLines {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         lock(&self.0).extend_from_slice(bytes);
         Ok(bytes.len())
@@ -350,7 +351,7 @@ impl Write for Log {
 
 #[tokio::test]
 async fn the_log_names_the_call_its_code_and_trace_and_quotes_nothing() {
-    let log = Log::default();
+    let log = LogLines::default();
     let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer({
         let log = log.clone();
         move || log.clone()
@@ -358,7 +359,7 @@ async fn the_log_names_the_call_its_code_and_trace_and_quotes_nothing() {
     let _log = tracing::subscriber::set_default(subscriber.finish());
     for (scheme, call) in [(Scheme::V4, ApiCall::SetProxy), (Scheme::V2, ApiCall::ScreenToken)] {
         let answer = json!({"code": 200, "traceId": "ewab9x88\u{1b}[31m", "data": {"token": "hunter2-token"}});
-        let platform = Platform::start(vec![Act::json(200, answer), Act::Cut(String::new())]).await;
+        let platform = Platform::start(vec![PlatformAct::json(200, answer), PlatformAct::Cut(String::new())]).await;
         let (api, clock) = api(&platform, scheme);
         for _ in 0..2 {
             let _ = api.write::<Value>(call, &json!({"password": "hunter2"}), clock.now().plus(LONG)).await;

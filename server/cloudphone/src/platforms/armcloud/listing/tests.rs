@@ -1,8 +1,8 @@
 //! Lists from platforms whose pages are irregular.
 
 use super::*;
-use crate::adapter_kit::roster::Roster;
-use crate::adapter_kit::roster::refresh::Refresh;
+use crate::adapter_kit::device_registry::DeviceRegistry;
+use crate::adapter_kit::device_registry::refresh::Refresh;
 use crate::phones::port::PlatformName;
 use serde_json::json;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,7 +12,7 @@ use toolwarrant::{Clock, SplitMix, Timestamp};
 
 /// A platform with its irregularities.
 #[derive(Default)]
-struct Platform(Mutex<State>);
+struct FakeLists(Mutex<State>);
 
 #[derive(Clone, Default)]
 struct State {
@@ -45,7 +45,7 @@ enum RowsMax {
     CutAfterThePlace,
 }
 
-impl Platform {
+impl FakeLists {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap()
     }
@@ -55,7 +55,7 @@ fn rows(data: serde_json::Value) -> Result<PadRows, NoList> {
     Ok(serde_json::from_str(&data.to_string()).unwrap())
 }
 
-impl Lists for Platform {
+impl Lists for FakeLists {
     fn infos<'a>(&'a self, ask: &'a InfosQuery) -> BoxFuture<'a, Result<PadRows, NoList>> {
         let mut state = self.state();
         state.calls.push("infos");
@@ -146,11 +146,11 @@ fn seats(pairs: &[(i64, &str)]) -> Option<Vec<(i64, String)>> {
     Some(pairs.iter().map(|(seat, code)| (*seat, (*code).to_owned())).collect())
 }
 
-fn listing(state: State) -> Listing<Platform> {
-    Listing::new(Platform(Mutex::new(state)))
+fn listing(state: State) -> Listing<FakeLists> {
+    Listing::new(FakeLists(Mutex::new(state)))
 }
 
-fn told(pads: &[Pad]) -> String {
+fn describe_pads(pads: &[Pad]) -> String {
     let one = |pad: &Pad| pad.seat().map_or_else(|| pad.code().to_owned(), |seat| format!("{}@{seat}", pad.code()));
     pads.iter().map(one).collect::<Vec<_>>().join(" ")
 }
@@ -171,8 +171,9 @@ async fn the_list_is_complete_with_every_kind_of_paging() {
         let platform = listing(State { infos: codes(count), rows_max, ..State::default() });
         let pads = platform.list().await.unwrap();
         assert_eq!(pads.iter().map(Pad::code).collect::<Vec<_>>(), codes(count), "{count}");
-        let infos =
-            |platform: &Listing<Platform>| platform.lists.state().calls.iter().filter(|call| **call == "infos").count();
+        let infos = |platform: &Listing<FakeLists>| {
+            platform.lists.state().calls.iter().filter(|call| **call == "infos").count()
+        };
         assert_eq!(infos(&platform), calls, "{count}");
         // The listing remembers what it learned about pages and seats.
         platform.lists.state().calls.clear();
@@ -212,10 +213,14 @@ async fn names_and_seats_come_from_the_list_of_seats_and_no_pad_of_either_list_i
             ..State::default()
         };
         let pads = listing(state).list().await.unwrap();
-        assert_eq!(told(&pads), "AC00000@1 AC00001@2 AC00002 AC9@9");
+        assert_eq!(describe_pads(&pads), "AC00000@1 AC00001@2 AC00002 AC9@9");
     }
     let state = State { infos: vec!["A".into()], seats: seats(&[(1, "A"), (2, "A")]), ..State::default() };
-    assert_eq!(told(&listing(state).list().await.unwrap()), "A@1 A@2", "the roster sees that it is contradictory");
+    assert_eq!(
+        describe_pads(&listing(state).list().await.unwrap()),
+        "A@1 A@2",
+        "the roster sees that it is contradictory"
+    );
 }
 
 #[tokio::test]
@@ -245,7 +250,7 @@ async fn one_pad_is_found_by_its_seat_its_code_or_a_record() {
             None => "gone".to_owned(),
             Some((pad, recoded)) => {
                 let records = recoded.iter().map(|Recoded { from, to }| format!(" {from}>{to}"));
-                told(&[pad]) + &records.collect::<String>()
+                describe_pads(&[pad]) + &records.collect::<String>()
             }
         };
         assert_eq!(described, found, "{known:?}");
@@ -256,56 +261,61 @@ async fn one_pad_is_found_by_its_seat_its_code_or_a_record() {
 async fn a_phone_that_is_read_again_is_the_one_of_its_id_or_none() {
     let clock = Clock::manual(Timestamp(1_000_000));
     let folder = TempDir::new().unwrap();
-    let roster = Roster::open(&folder.path().join("roster"), PlatformName::parse("n").unwrap(), clock.clone()).unwrap();
+    let registry =
+        DeviceRegistry::open(&folder.path().join("roster"), PlatformName::parse("n").unwrap(), clock.clone()).unwrap();
     let platform =
         listing(State { infos: codes(2), seats: seats(&[(1, "AC00000"), (2, "AC00001")]), ..State::default() });
-    roster.take(platform.list().await.unwrap(), Vec::new(), clock.now()).await;
+    registry.take(platform.list().await.unwrap(), Vec::new(), clock.now()).await;
     let first = DeviceId::new("n-ac00000").ok().unwrap();
     let reread = async || {
         clock.advance(Duration::from_secs(1));
-        platform.reread(&roster, &first, &clock).await.map(|found| found.map(|phone| told(&[(*phone.row).clone()])))
+        platform
+            .reread(&registry, &first, &clock)
+            .await
+            .map(|found| found.map(|phone| describe_pads(&[(*phone.row).clone()])))
     };
     assert_eq!(reread().await.unwrap().unwrap(), "AC00000@1");
     platform.lists.state().seats = seats(&[(1, "AC00001"), (2, "AC00000")]);
     assert_eq!(reread().await.unwrap().unwrap(), "AC00001@1");
     // Its seat is gone, and its code belongs to another pad.
     platform.lists.state().seats = seats(&[(2, "AC00001")]);
-    roster.take(platform.list().await.unwrap(), Vec::new(), clock.now()).await;
+    registry.take(platform.list().await.unwrap(), Vec::new(), clock.now()).await;
     assert_eq!(reread().await.unwrap(), None);
     platform.lists.state().down = true;
     assert_eq!(reread().await.unwrap(), None, "the roster does not have it");
-    assert!(platform.reread(&roster, &DeviceId::new("n-ac00001").ok().unwrap(), &clock).await.is_err());
-    assert_eq!(platform.reread(&roster, &DeviceId::new("n-x").ok().unwrap(), &clock).await.unwrap().map(drop), None);
+    assert!(platform.reread(&registry, &DeviceId::new("n-ac00001").ok().unwrap(), &clock).await.is_err());
+    assert_eq!(platform.reread(&registry, &DeviceId::new("n-x").ok().unwrap(), &clock).await.unwrap().map(drop), None);
 }
 
 #[tokio::test]
 async fn a_reading_that_turns_out_to_be_another_known_phone_is_dropped() {
     let clock = Clock::manual(Timestamp(1_000_000));
     let folder = TempDir::new().unwrap();
-    let roster = Roster::open(&folder.path().join("roster"), PlatformName::parse("n").unwrap(), clock.clone()).unwrap();
+    let registry =
+        DeviceRegistry::open(&folder.path().join("roster"), PlatformName::parse("n").unwrap(), clock.clone()).unwrap();
     let platform = listing(State { infos: codes(2), records: Some(vec![("AC00000", "AC00001")]), ..State::default() });
-    roster.take(platform.list().await.unwrap(), Vec::new(), clock.now()).await;
+    registry.take(platform.list().await.unwrap(), Vec::new(), clock.now()).await;
     platform.lists.state().infos.remove(0);
     clock.advance(Duration::from_secs(1));
     let [first, second] = ["n-ac00000", "n-ac00001"].map(|id| DeviceId::new(id).ok().unwrap());
-    assert!(platform.reread(&roster, &first, &clock).await.unwrap().is_none());
-    assert!(platform.reread(&roster, &second, &clock).await.unwrap().is_some());
+    assert!(platform.reread(&registry, &first, &clock).await.unwrap().is_none());
+    assert!(platform.reread(&registry, &second, &clock).await.unwrap().is_some());
 }
 
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_pads_at_rest_cost_fewer_than_60_calls_a_minute() {
-    let clock = Clock::starting(Timestamp(1_000_000_000));
+    let clock = Clock::start_at(Timestamp(1_000_000_000));
     let folder = TempDir::new().unwrap();
     let name = PlatformName::parse("n").unwrap();
-    let roster = Arc::new(Roster::open(&folder.path().join("roster"), name, clock.clone()).unwrap());
+    let registry = Arc::new(DeviceRegistry::open(&folder.path().join("roster"), name, clock.clone()).unwrap());
     let seats = Some((1..).zip(codes(10_000)).collect());
     let platform = Arc::new(listing(State { infos: codes(10_000), seats, ..State::default() }));
-    let refresh = Refresh::new(Arc::clone(&roster), platform.clone(), clock.clone(), SplitMix(1));
+    let refresh = Refresh::new(Arc::clone(&registry), platform.clone(), clock.clone(), SplitMix(1));
     tokio::select! {
         () = refresh.run() => unreachable!("it never ends"),
         () = tokio::time::sleep(Duration::from_mins(3) - Duration::from_secs(1)) => {}
     }
-    assert_eq!((roster.count(), roster.age()), (10_000, Some(Duration::from_secs(29))));
+    assert_eq!((registry.count(), registry.age()), (10_000, Some(Duration::from_secs(29))));
     // In each half minute, eleven pages, of which the last is empty, and the list of seats; no
     // records.
     assert_eq!(platform.lists.state().calls.len(), 6 * 12);
@@ -328,8 +338,9 @@ async fn ten_thousand_pads_cost() {
     };
     let clock = Clock::system();
     let folder = TempDir::new().unwrap();
-    let roster =
-        Roster::open(&folder.path().join("roster"), PlatformName::parse("vmos").unwrap(), clock.clone()).unwrap();
+    let registry =
+        DeviceRegistry::open(&folder.path().join("roster"), PlatformName::parse("vmos").unwrap(), clock.clone())
+            .unwrap();
     let row = |n: usize| {
         format!(
             r#"{{"padCode":"AC3201023{n:05}","equipmentId":{n},"padName":"Phone of a shop {n}","padStatus":10,"cvmStatus":100,
@@ -338,23 +349,23 @@ async fn ten_thousand_pads_cost() {
     };
     let list = || (0..10_000).map(|n| serde_json::from_str(&row(n)).unwrap()).collect::<Vec<Pad>>();
     let before = resident();
-    roster.take(list(), Vec::new(), clock.now()).await;
+    registry.take(list(), Vec::new(), clock.now()).await;
     println!("resident: {} bytes a pad", (resident() - before) / 10_000);
     for _ in 0..20 {
         let pads = list();
         let began = std::time::Instant::now();
-        roster.take(pads, Vec::new(), clock.now()).await;
+        registry.take(pads, Vec::new(), clock.now()).await;
         print!("take {:?} ", began.elapsed());
     }
     println!("\nresident after 20 more lists: {} bytes a pad", (resident() - before) / 10_000);
     println!("file: {} bytes a pad", std::fs::metadata(folder.path().join("roster")).unwrap().len() / 10_000);
     let after = DeviceId::new("vmos-ac320102304000").ok();
     let began = std::time::Instant::now();
-    let copied: usize = (0..1_000).map(|_| roster.page(after.as_ref(), 200, |pads| pads.count())).sum();
+    let copied: usize = (0..1_000).map(|_| registry.page(after.as_ref(), 200, |pads| pads.count())).sum();
     println!("page of 200: {:?}, {copied}", began.elapsed() / 1_000);
     let began = std::time::Instant::now();
     for pad in list().into_iter().take(1_000) {
-        roster.note(pad, Vec::new(), clock.now()).await;
+        registry.note(pad, Vec::new(), clock.now()).await;
     }
     println!("note: {:?}", began.elapsed() / 1_000);
 }

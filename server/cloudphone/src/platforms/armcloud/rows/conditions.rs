@@ -25,12 +25,12 @@ pub(super) struct Condition {
     /// The reason that it does not run: a lower-case fragment.
     pub(super) why: &'static str,
     /// The way to make it run.
-    pub(super) way: Way,
+    pub(super) way: Remedy,
 }
 
 /// The way to get a pad out of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Remedy {
     /// The pad runs, so no action is needed.
     Up,
     /// A boot, if the pad offers it.
@@ -43,75 +43,75 @@ pub(super) enum Way {
     None,
 }
 
-const fn row(number: i64, state: Option<DeviceState>, way: Way, why: &'static str) -> (i64, Condition) {
+const fn row(number: i64, state: Option<DeviceState>, way: Remedy, why: &'static str) -> (i64, Condition) {
     (number, Condition { state, why, way })
 }
 
 /// The meanings of `padStatus`. Deleted pads are removed from lists earlier.
 pub(super) const PAD_STATUS: [(i64, Condition); 17] = [
-    row(10, Some(Running), Way::Up, ""),
-    row(11, Some(Restarting), Way::Wait, "the phone is restarting"),
+    row(10, Some(Running), Remedy::Up, ""),
+    row(11, Some(Restarting), Remedy::Wait, "the phone is restarting"),
     // A reset goes down and up like a restart, and takes up to half an hour.
-    row(12, Some(Restarting), Way::None, "the phone is being reset"),
-    row(13, Some(Restarting), Way::None, "the system of the phone is being upgraded"),
-    row(14, None, Way::None, "the platform says that the phone is abnormal"),
-    row(15, None, Way::Wait, "the platform says that the phone is not ready"),
-    row(16, None, Way::None, "the phone is being backed up"),
-    row(17, None, Way::None, "the phone is being restored"),
-    row(18, Some(Stopped), Way::Boot, "the phone is stopped"),
-    row(19, Some(Stopping), Way::Wait, "the phone is stopping"),
-    row(20, Some(Booting), Way::Wait, "the phone is booting"),
+    row(12, Some(Restarting), Remedy::None, "the phone is being reset"),
+    row(13, Some(Restarting), Remedy::None, "the system of the phone is being upgraded"),
+    row(14, None, Remedy::None, "the platform says that the phone is abnormal"),
+    row(15, None, Remedy::Wait, "the platform says that the phone is not ready"),
+    row(16, None, Remedy::None, "the phone is being backed up"),
+    row(17, None, Remedy::None, "the phone is being restored"),
+    row(18, Some(Stopped), Remedy::Boot, "the phone is stopped"),
+    row(19, Some(Stopping), Remedy::Wait, "the phone is stopping"),
+    row(20, Some(Booting), Remedy::Wait, "the phone is booting"),
     // According to its errors 111071 and 111078, the platform accepts a boot and a shutdown again.
-    row(21, None, Way::Shutdown, "the platform could not shut the phone down"),
-    row(22, None, Way::Boot, "the platform could not boot the phone"),
-    row(23, None, Way::None, "the phone is being deleted"),
-    row(24, None, Way::None, "the platform could not delete the phone"),
-    row(DELETED, None, Way::None, "the phone was deleted"),
-    row(26, None, Way::None, "the phone is being cloned"),
+    row(21, None, Remedy::Shutdown, "the platform could not shut the phone down"),
+    row(22, None, Remedy::Boot, "the platform could not boot the phone"),
+    row(23, None, Remedy::None, "the phone is being deleted"),
+    row(24, None, Remedy::None, "the platform could not delete the phone"),
+    row(DELETED, None, Remedy::None, "the phone was deleted"),
+    row(26, None, Remedy::None, "the phone is being cloned"),
 ];
 
 /// The meanings of `cvmStatus`. It has no number for a phone that is shut down.
 pub(super) const CVM_STATUS: [(i64, Condition); 22] = [
-    row(LOADING, None, Way::Wait, "the phone is being loaded"),
-    row(100, Some(Running), Way::Up, ""),
+    row(LOADING, None, Remedy::Wait, "the phone is being loaded"),
+    row(100, Some(Running), Remedy::Up, ""),
     // A screenshot is taken of a running phone.
-    row(101, Some(Running), Way::Up, ""),
-    row(102, Some(Restarting), Way::Wait, "the phone is restarting"),
-    row(103, Some(Restarting), Way::None, "the phone is being reset"),
-    row(104, None, Way::None, "the platform could not restart the phone"),
-    row(105, None, Way::None, "the platform could not reset the phone"),
-    row(106, None, Way::None, "the platform maintains the phone"),
-    row(107, Some(Restarting), Way::None, "the system of the phone is being upgraded"),
-    row(108, None, Way::None, "the phone is being moved to other hardware"),
-    row(109, None, Way::None, "the platform could not move the phone to other hardware"),
-    row(111, None, Way::Wait, "the phone is being configured"),
-    row(112, None, Way::None, "the platform has locked the phone"),
-    row(113, None, Way::Wait, "the configuration of the phone is being changed"),
-    row(114, None, Way::None, "the platform has no room for the phone at present"),
-    row(115, None, Way::None, "the phone is being moved to another zone"),
-    row(116, None, Way::Wait, "the memory of the phone is being cleaned"),
+    row(101, Some(Running), Remedy::Up, ""),
+    row(102, Some(Restarting), Remedy::Wait, "the phone is restarting"),
+    row(103, Some(Restarting), Remedy::None, "the phone is being reset"),
+    row(104, None, Remedy::None, "the platform could not restart the phone"),
+    row(105, None, Remedy::None, "the platform could not reset the phone"),
+    row(106, None, Remedy::None, "the platform maintains the phone"),
+    row(107, Some(Restarting), Remedy::None, "the system of the phone is being upgraded"),
+    row(108, None, Remedy::None, "the phone is being moved to other hardware"),
+    row(109, None, Remedy::None, "the platform could not move the phone to other hardware"),
+    row(111, None, Remedy::Wait, "the phone is being configured"),
+    row(112, None, Remedy::None, "the platform has locked the phone"),
+    row(113, None, Remedy::Wait, "the configuration of the phone is being changed"),
+    row(114, None, Remedy::None, "the platform has no room for the phone at present"),
+    row(115, None, Remedy::None, "the phone is being moved to another zone"),
+    row(116, None, Remedy::Wait, "the memory of the phone is being cleaned"),
     // Both restart the phone.
-    row(119, Some(Restarting), Way::None, "the phone is being initialised"),
-    row(120, Some(Restarting), Way::None, "the phone is being made anew"),
-    row(121, None, Way::Wait, "the platform carries out a task on the phone"),
-    row(201, None, Way::None, "the phone is being backed up"),
-    row(202, None, Way::None, "the phone is being restored"),
+    row(119, Some(Restarting), Remedy::None, "the phone is being initialised"),
+    row(120, Some(Restarting), Remedy::None, "the phone is being made anew"),
+    row(121, None, Remedy::Wait, "the platform carries out a task on the phone"),
+    row(201, None, Remedy::None, "the phone is being backed up"),
+    row(202, None, Remedy::None, "the phone is being restored"),
 ];
 
 /// A number that is not listed.
 const UNLISTED: Condition =
-    Condition { state: None, why: "the platform tells a state of the phone that is not known here", way: Way::None };
+    Condition { state: None, why: "the platform tells a state of the phone that is not known here", way: Remedy::None };
 
 /// No number.
-const UNTOLD: Condition = Condition { state: None, why: "the platform tells no state of the phone", way: Way::None };
+const UNTOLD: Condition = Condition { state: None, why: "the platform tells no state of the phone", way: Remedy::None };
 
 /// Two numbers that contradict each other.
 const TORN: Condition =
-    Condition { state: None, why: "the platform tells two states of the phone at once", way: Way::None };
+    Condition { state: None, why: "the platform tells two states of the phone at once", way: Remedy::None };
 
 /// Usual right after a start.
 const UNCONNECTED: Condition =
-    Condition { state: None, why: "the platform is not connected to the phone", way: Way::Wait };
+    Condition { state: None, why: "the platform is not connected to the phone", way: Remedy::Wait };
 
 /// Returns the condition of a pad.
 pub(super) fn condition(pad_status: Option<i64>, cvm_status: Option<i64>, online: Option<i64>) -> Condition {

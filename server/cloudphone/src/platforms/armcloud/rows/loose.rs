@@ -20,7 +20,7 @@ pub(super) fn id<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D
 }
 
 /// Reads a text that is shown. A text that is empty after cleaning counts as missing.
-pub(super) fn untrusted<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Untrusted>, D::Error> {
+pub(super) fn deserialize_untrusted<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Untrusted>, D::Error> {
     Ok(text(from)?.map(|text| Untrusted::clean(&text)).filter(|text| !text.as_str().is_empty()))
 }
 

@@ -1,8 +1,8 @@
 //! The row of one pad.
 
 use super::{conditions, loose};
-use crate::adapter_kit::roster::Row;
-use crate::phones::port::Seen;
+use crate::adapter_kit::device_registry::Row;
+use crate::phones::port::DeviceSnapshot;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, OnceLock};
 use toolwarrant::Untrusted;
@@ -21,7 +21,7 @@ pub struct Pad {
     /// The seat that was purchased (VMOS, VSPhone).
     #[serde(deserialize_with = "loose::id", skip_serializing_if = "Option::is_none")]
     pub(super) equipment_id: Option<String>,
-    #[serde(deserialize_with = "loose::untrusted", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "loose::deserialize_untrusted", skip_serializing_if = "Option::is_none")]
     pub(super) pad_name: Option<Untrusted>,
     /// `infos`.
     #[serde(deserialize_with = "loose::number", skip_serializing_if = "Option::is_none")]
@@ -33,22 +33,22 @@ pub struct Pad {
     #[serde(deserialize_with = "loose::number", skip_serializing_if = "Option::is_none")]
     pub(super) online: Option<i64>,
     /// `13` or `Android13`.
-    #[serde(deserialize_with = "loose::untrusted", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "loose::deserialize_untrusted", skip_serializing_if = "Option::is_none")]
     pub(super) android_version: Option<Untrusted>,
     /// `android14`.
-    #[serde(deserialize_with = "loose::untrusted", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "loose::deserialize_untrusted", skip_serializing_if = "Option::is_none")]
     pub(super) image_version: Option<Untrusted>,
-    #[serde(deserialize_with = "loose::untrusted", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "loose::deserialize_untrusted", skip_serializing_if = "Option::is_none")]
     pub(super) rom_version: Option<Untrusted>,
     /// `m2-3`.
-    #[serde(deserialize_with = "loose::untrusted", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "loose::deserialize_untrusted", skip_serializing_if = "Option::is_none")]
     pub(super) pad_grade: Option<Untrusted>,
-    #[serde(deserialize_with = "loose::untrusted", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "loose::deserialize_untrusted", skip_serializing_if = "Option::is_none")]
     pub(super) config_name: Option<Untrusted>,
-    #[serde(deserialize_with = "loose::untrusted", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "loose::deserialize_untrusted", skip_serializing_if = "Option::is_none")]
     pub(super) good_name: Option<Untrusted>,
     /// The data centre.
-    #[serde(deserialize_with = "loose::untrusted", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "loose::deserialize_untrusted", skip_serializing_if = "Option::is_none")]
     pub(super) idc_code: Option<Untrusted>,
 }
 
@@ -95,4 +95,4 @@ impl Row for Pad {
 /// The views of a pad, each made once per row: one for a current row, and one for an old row or a
 /// platform that does not answer.
 #[derive(Debug, Default)]
-pub struct PadViews(pub(super) [OnceLock<Arc<Seen>>; 2]);
+pub struct PadViews(pub(super) [OnceLock<Arc<DeviceSnapshot>>; 2]);

@@ -2,9 +2,9 @@
 
 use super::conditions::{CVM_STATUS, PAD_STATUS, condition};
 use super::*;
-use crate::adapter_kit::roster::{KeptRow, Row, SHOWN_FOR};
+use crate::adapter_kit::device_registry::{KeptRow, Row, SHOWN_FOR};
 use crate::phones::contract::{DeviceCapability, DeviceId, DeviceState};
-use crate::phones::port::Snapshot;
+use crate::phones::port::DeviceReading;
 use std::fmt::Write;
 use std::time::Duration;
 use toolwarrant::{Flag, Timestamp, Untrusted};
@@ -77,13 +77,13 @@ fn changes_of_codes_are_read_and_others_are_none() {
 
 const NOW: Timestamp = Timestamp(1_000_000);
 
-fn shown(code: &str, row: &str) -> Snapshot {
+fn snapshot_of(code: &str, row: &str) -> DeviceReading {
     let row = pad(&format!(r#"{{"padCode":"{code}",{row}}}"#));
-    Abilities::of_network_storage().snapshot(&DeviceId::new("n-1").ok().unwrap(), &row, Reach::Reachable)
+    Abilities::of_network_storage().reading(&DeviceId::new("n-1").ok().unwrap(), &row, Reach::Reachable)
 }
 
 /// Returns the flags as two letters each if true, and the reason for which the first is false.
-fn flags(snapshot: &Snapshot) -> String {
+fn flags(snapshot: &DeviceReading) -> String {
     let letter =
         |capability: &DeviceCapability| if snapshot.offers(*capability) { &capability.as_str()[..2] } else { "--" };
     let letters: Vec<&str> = DeviceCapability::ALL.iter().map(letter).collect();
@@ -99,7 +99,7 @@ fn flags(snapshot: &Snapshot) -> String {
 fn the_table_of_states() {
     let mut text = format!("{:18} {:10} {:9} {:16} why\n", "", "state", "restarts", "boots too");
     let mut line = |name: &str, row: &str| {
-        let [plain, on_off] = ["AC1", "ACN1"].map(|code| shown(code, row));
+        let [plain, on_off] = ["AC1", "ACN1"].map(|code| snapshot_of(code, row));
         let why = plain.offers.proxy.refusal().unwrap_or_default();
         writeln!(text, "{name:18} {:10} {:9} {:16} {why}", plain.state().as_str(), flags(&plain), flags(&on_off))
             .unwrap();
@@ -171,7 +171,7 @@ fn an_old_or_unreachable_row_has_no_state_and_its_true_flags_are_unreachable() {
             (late, Reach::Reachable, &unshown, None),
             (NOW, Reach::Unreachable, &unshown, None),
         ] {
-            let snapshot = Abilities::of_network_storage().seen(&id, &row, reach.of_row(NOW, now));
+            let snapshot = Abilities::of_network_storage().snapshot(&id, &row, reach.of_row(NOW, now));
             assert_eq!(snapshot.state, state);
             for capability in DeviceCapability::ALL {
                 assert_eq!(snapshot.flag(*capability), flag);
@@ -186,10 +186,10 @@ fn an_old_or_unreachable_row_has_no_state_and_its_true_flags_are_unreachable() {
 
 #[test]
 fn power_actions_and_schemes_are_those_of_the_pad() {
-    let actions = |code| serde_json::to_string(&shown(code, r#""padStatus":10"#).power_actions).unwrap();
+    let actions = |code| serde_json::to_string(&snapshot_of(code, r#""padStatus":10"#).power_actions).unwrap();
     assert_eq!(actions("AC1"), r#"["restart"]"#);
     assert_eq!(actions("ACN1"), r#"["boot","shutdown","restart"]"#);
-    let schemes = shown("AC1", r#""padStatus":10"#).proxy_schemes;
+    let schemes = snapshot_of("AC1", r#""padStatus":10"#).proxy_schemes;
     assert_eq!(serde_json::to_string(&schemes).unwrap(), r#"["http","socks5"]"#);
 }
 
@@ -204,7 +204,7 @@ fn a_version_of_android_is_its_number() {
         (r#""imageVersion":"Ändroid14""#, Some("Ändroid14")),
         (r#""padStatus":10"#, None),
     ] {
-        assert_eq!(shown("AC1", told).spec.os_version.as_ref().map(Untrusted::as_str), version, "{told}");
+        assert_eq!(snapshot_of("AC1", told).spec.os_version.as_ref().map(Untrusted::as_str), version, "{told}");
     }
 }
 
@@ -212,8 +212,8 @@ fn a_version_of_android_is_its_number() {
 fn the_view_of_a_row_is_the_same_while_the_row_is_equally_current() {
     let (abilities, id) = (Abilities::default(), DeviceId::new("n-1").ok().unwrap());
     let row = KeptRow::from(pad(r#"{"padCode":"AC1","padStatus":10}"#));
-    let [shown, unshown] = [Reach::Reachable, Reach::Unreachable].map(|reach| abilities.seen(&id, &row, reach));
-    assert!(std::ptr::eq(shown, abilities.seen(&id, &row, Reach::Reachable)));
-    assert!(std::ptr::eq(unshown, abilities.seen(&id, &row, Reach::Unreachable)));
+    let [shown, unshown] = [Reach::Reachable, Reach::Unreachable].map(|reach| abilities.snapshot(&id, &row, reach));
+    assert!(std::ptr::eq(shown, abilities.snapshot(&id, &row, Reach::Reachable)));
+    assert!(std::ptr::eq(unshown, abilities.snapshot(&id, &row, Reach::Unreachable)));
     assert_ne!(shown, unshown);
 }

@@ -20,7 +20,7 @@ struct End {
     sends: u32,
     entries: Vec<Entry>,
     deeds: Vec<Deed>,
-    phone: Arc<Snapshot>,
+    phone: Arc<DeviceReading>,
 }
 
 impl End {
@@ -67,7 +67,7 @@ async fn carry_out(index: u32, what: &str, facts: Facts, kill: Kill) -> End {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("simulated.jsonl");
     let clock = Clock::manual(NOW);
-    let open = || Sim::new(3, 23, clock.clone(), &[9; 32]).with_facts(facts).journaled(&path).unwrap();
+    let open = || Sim::new(3, 23, clock.clone(), &[9; 32]).with_facts(facts).with_journal(&path).unwrap();
     let command = command(index, what);
     let arguments = toolwarrant::runtime::tasks::WriteCommand::arguments(&command).unwrap();
     let mut write = Write {
@@ -79,7 +79,7 @@ async fn carry_out(index: u32, what: &str, facts: Facts, kill: Kill) -> End {
         baseline: None,
         operation: None,
     };
-    let (mut task, mut event) = (Task::accepted(policy(what).into(), NOW), Event::Due);
+    let (mut task, mut event) = (Task::new(policy(what).into(), NOW), Event::Due);
     let (mut entries, mut sends, mut effects) = (Vec::new(), 0, 0);
     let mut sim = Arc::new(open());
     loop {
@@ -88,7 +88,7 @@ async fn carry_out(index: u32, what: &str, facts: Facts, kill: Kill) -> End {
         entries.extend(next.entries);
         if let Some(status) = task.status() {
             let phone = sim.phone(index, clock.now());
-            let phone = Arc::new(sim.snapshot(&Phone { readable: true, ..phone }));
+            let phone = Arc::new(sim.snapshot(&PhoneAt { readable: true, ..phone }));
             return End { status, sends, entries, deeds: sim.deeds(request(1)), phone };
         }
         write.baseline.clone_from(&task.baseline);
@@ -125,7 +125,7 @@ async fn perform(writes: &Writes, write: &Write, effect: Effect, begun: Timestam
 }
 
 /// Returns the reason for which the tool refuses the write at once if the phone does not offer it.
-fn refusal(phone: &Snapshot, what: &str) -> Option<&'static str> {
+fn refusal(phone: &DeviceReading, what: &str) -> Option<&'static str> {
     let power = |action| (phone.offers(DeviceCapability::Power), phone.power_actions.contains(&action));
     match match what {
         "set_proxy" | "clear_proxy" => (phone.offers(DeviceCapability::Proxy), true),
@@ -141,12 +141,12 @@ fn refusal(phone: &Snapshot, what: &str) -> Option<&'static str> {
 
 #[tokio::test]
 async fn writes_end_as_the_table_of_the_cast_says() {
-    let fleet = sim(3, 23).listed(None, 23).unwrap();
+    let fleet = sim(3, 23).list_page(None, 23).unwrap();
     let mut rows = Vec::new();
     for ((index, part), phone) in (1..).zip(CAST).zip(&fleet) {
         let mut row = format!("//! | {index} | {part:?} |");
         for what in WRITES {
-            let end = match refusal(&Snapshot { state: None, ..Snapshot::clone(phone) }, what) {
+            let end = match refusal(&DeviceReading { state: None, ..DeviceReading::clone(phone) }, what) {
                 Some(code) => code,
                 None => carry_out(index, what, Facts::default(), Kill::Between).await.status.as_str(),
             };
@@ -181,7 +181,7 @@ async fn difficult_phones_show_which_writes_are_resent_charged_and_refunded() {
 
 #[tokio::test]
 async fn no_end_of_the_process_refunds_an_effect_or_repeats_a_restart() {
-    let fleet = sim(3, 23).listed(None, 23).unwrap();
+    let fleet = sim(3, 23).list_page(None, 23).unwrap();
     // The parts between these carry out commands as they should.
     let honest = Part::WithoutProxy as u8..Part::Proxied as u8;
     for (dedupes, looks_up) in [(false, false), (false, true), (true, false)] {

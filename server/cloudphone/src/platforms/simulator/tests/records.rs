@@ -8,7 +8,7 @@ use toolwarrant::SplitMix;
 
 /// Opens a fleet whose journal is at `path`.
 fn open(path: &Path, clock: &Clock) -> io::Result<Sim> {
-    Sim::new(3, 40, clock.clone(), &[9; 32]).journaled(path)
+    Sim::new(3, 40, clock.clone(), &[9; 32]).with_journal(path)
 }
 
 /// Returns everything that can be asked about the phones that are written to, and about the
@@ -17,7 +17,7 @@ async fn everything(sim: &Sim) -> Vec<String> {
     let mut all = Vec::new();
     for index in 1..=40 {
         // A rotating proxy has no address that could be compared.
-        let (state, flags, proxy, address, boot) = seen(sim, index).await;
+        let (state, flags, proxy, address, boot) = observe(sim, index).await;
         let address = address.filter(|_| sim.part(index) != Part::Rotating);
         all.push(format!("{:?} {}", (state, flags, proxy, address, boot), sim.deeds_on(&device_id(index))));
     }
@@ -41,7 +41,7 @@ async fn play(sim: &Sim, random: &mut SplitMix, count: u32) {
         let sent = send(sim, number, index, what[random.below(6) as usize]);
         tokio::select! { biased; _ = sent => {}, () = std::future::ready(()) => {} }
         wait(sim, random.below(6_000));
-        seen(sim, index).await;
+        observe(sim, index).await;
     }
 }
 
@@ -235,7 +235,7 @@ async fn a_command_that_the_journal_cannot_store_is_not_sent_and_has_no_effect()
 #[tokio::test]
 async fn a_fleet_without_writes_stores_no_state_and_a_phone_stores_no_history() {
     let sim = sim(3, 1_000_000);
-    sim.listed(None, 1_000).unwrap();
+    sim.list_page(None, 1_000).unwrap();
     assert_eq!(sim.record().truth.kept(), (0, 0));
     for _ in 0..500 {
         send(&sim, 1, 1, "restart").await;

@@ -12,7 +12,7 @@ const PHONES: u32 = 200;
 async fn a_phone_is_shown_as_it_is_at_any_time_and_its_view_is_remade_only_after_a_change() {
     let sim = sim(3, PHONES);
     let mut draw = SplitMix(1);
-    let mut before = sim.listed(None, 200).unwrap();
+    let mut before = sim.list_page(None, 200).unwrap();
     let mut changes = 0;
     for number in 0..200 {
         let what = ["set_proxy", "set_proxy 192.0.2.1", "clear_proxy", "boot", "shutdown", "restart"];
@@ -24,7 +24,7 @@ async fn a_phone_is_shown_as_it_is_at_any_time_and_its_view_is_remade_only_after
             send(&sim, number, index, what[draw.below(6) as usize]).await;
         }
         wait(&sim, draw.below(4_000));
-        let listed = sim.listed(None, 200).unwrap();
+        let listed = sim.list_page(None, 200).unwrap();
         for ((index, seen), before) in (1..=PHONES).zip(&listed).zip(&before) {
             assert_eq!(seen.snapshot, sim.snapshot(&sim.phone(index, sim.clock.now())));
             assert_eq!(Arc::ptr_eq(seen, before), seen == before, "{index}: {before:?}");
@@ -44,7 +44,7 @@ fn a_page_from_any_position_contains_the_phones_that_follow() {
         [(0, 1), (100, 100), (127, 1), (128, 1), (126, 3), (0, 300), (0, 301), (255, 9), (299, 9), (300, 9)]
     {
         let id = Some(after).filter(|after| *after > 0).map(device_id);
-        let ids = sim.listed(id.as_ref(), limit).unwrap().into_iter().map(|phone| phone.id.clone());
+        let ids = sim.list_page(id.as_ref(), limit).unwrap().into_iter().map(|phone| phone.id.clone());
         let expected = (after + 1..=300).take(limit.into()).map(device_id);
         assert!(ids.eq(expected), "{limit} after {after}");
     }
@@ -56,13 +56,15 @@ fn threads_that_list_at_once_are_shown_the_same() {
         let (sim, start) = (sim(seed, PHONES), Barrier::new(4));
         let list = || {
             start.wait();
-            sim.listed(None, 200).unwrap()
+            sim.list_page(None, 200).unwrap()
         };
         let lists = thread::scope(|scope| {
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(list)).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
         });
-        let same = |listed: &Vec<Arc<Seen>>| listed.iter().zip(&lists[0]).all(|(one, other)| Arc::ptr_eq(one, other));
+        let same = |listed: &Vec<Arc<DeviceSnapshot>>| {
+            listed.iter().zip(&lists[0]).all(|(one, other)| Arc::ptr_eq(one, other))
+        };
         assert!(lists.iter().all(|listed| listed.len() == 200 && same(listed)));
     }
 }

@@ -44,7 +44,7 @@ fn a_copy_of_every_earlier_layout_can_be_restored() {
     for earlier in 0..=MIGRATIONS.len() {
         let folder = folder();
         let database = of_layout(folder.path(), earlier);
-        restore(opening(&super::database(folder.path())), AT).unwrap();
+        restore(open_options(&super::database(folder.path())), AT).unwrap();
         assert_eq!(layout(&database).1, MIGRATIONS.len(), "from {earlier}");
         drop(database);
         assert_eq!(open(folder.path()).restored_at(), Some(AT), "from {earlier}");
@@ -119,7 +119,7 @@ fn a_migration_that_fails_halfway_leaves_nothing_behind() {
     let database = Connection::open(super::database(folder.path())).unwrap();
     database.execute_batch("CREATE TABLE ledger (in_the_way INTEGER)").unwrap();
     let before = layout(&database);
-    let refused = Sqlite::open(opening(&super::database(folder.path()))).unwrap_err().to_string();
+    let refused = Sqlite::open(open_options(&super::database(folder.path()))).unwrap_err().to_string();
     assert!(refused.contains("store.db") && refused.contains("ledger already exists"), "{refused}");
     assert_eq!(layout(&database), before);
 }
@@ -131,7 +131,7 @@ fn the_database_of_a_newer_program_is_refused_and_not_changed() {
     let path = super::database(folder.path());
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let before = fs::read(&path).unwrap();
-    let refused = Sqlite::open(opening(&path)).unwrap_err();
+    let refused = Sqlite::open(open_options(&path)).unwrap_err();
     let text = refused.to_string();
     assert!(matches!(refused, DatabaseError::Newer { found: 99, known: 9, .. }), "{text}");
     assert!(text.contains("layout 99") && text.contains("supports at most 9"), "{text}");
@@ -144,8 +144,8 @@ fn opening_for_reading_does_not_change_an_older_database() {
     let path = super::database(folder.path());
     of_layout(folder.path(), 1);
     let before = fs::read(&path).unwrap();
-    assert!(matches!(Sqlite::open_as_it_is(opening(&path)), Err(DatabaseError::Older { found: 1, .. })));
+    assert!(matches!(Sqlite::open_as_it_is(open_options(&path)), Err(DatabaseError::Older { found: 1, .. })));
     assert_eq!(fs::read(&path).unwrap(), before);
-    drop(Sqlite::open(opening(&path)).unwrap());
-    Sqlite::open_as_it_is(opening(&path)).unwrap();
+    drop(Sqlite::open(open_options(&path)).unwrap());
+    Sqlite::open_as_it_is(open_options(&path)).unwrap();
 }

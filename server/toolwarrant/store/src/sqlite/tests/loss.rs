@@ -7,8 +7,8 @@ use crate::Recovery;
 use rusqlite::OpenFlags;
 
 /// Returns the refusal to open a database.
-fn lost(folder: &Path) -> String {
-    match Sqlite::open(opening(&database(folder))) {
+fn open_refusal(folder: &Path) -> String {
+    match Sqlite::open(open_options(&database(folder))) {
         Err(error @ DatabaseError::Lost { .. }) => error.to_string(),
         other => panic!("{other:?}"),
     }
@@ -50,10 +50,10 @@ async fn a_lost_or_damaged_log_is_detected_at_the_next_start_and_not_changed() {
         fs::write(database(copy.path()), blank_of_folder()).unwrap();
         bytes[40] ^= 1;
         fs::write(&log, &bytes).unwrap();
-        let said = lost(copy.path());
+        let said = open_refusal(copy.path());
         assert!(said.contains("it held everything until") && said.contains("`restore`"), "{said}");
         assert_eq!(fs::read(&log).unwrap(), bytes, "what is left can still be looked at");
-        assert!(matches!(Sqlite::open_as_it_is(opening(&database(copy.path()))), Err(DatabaseError::Lost { .. })));
+        assert!(matches!(Sqlite::open_as_it_is(open_options(&database(copy.path()))), Err(DatabaseError::Lost { .. })));
         fs::remove_file(path_of(&database(copy.path()))).unwrap();
         drop(open(copy.path()));
     }
@@ -79,19 +79,19 @@ async fn a_database_that_is_older_than_its_watermark_or_missing_or_replaced_is_r
     let whole = fs::read(database(folder.path())).unwrap();
 
     fs::write(database(folder.path()), older).unwrap();
-    let said = lost(folder.path());
+    let said = open_refusal(folder.path());
     assert!(said.contains(&format!("up to {}, and the remaining data ends at ", id(1))), "{said}");
     fs::write(database(folder.path()), blank_of_folder()).unwrap();
-    assert!(lost(folder.path()).contains("this is a different database"));
+    assert!(open_refusal(folder.path()).contains("this is a different database"));
     fs::write(database(folder.path()), "").unwrap();
-    assert!(lost(folder.path()).contains("this is a different database"));
+    assert!(open_refusal(folder.path()).contains("this is a different database"));
     fs::remove_file(database(folder.path())).unwrap();
-    assert!(lost(folder.path()).contains("it is missing"));
+    assert!(open_refusal(folder.path()).contains("it is missing"));
     assert!(!database(folder.path()).exists(), "no other one is made in its place");
     fs::write(database(folder.path()), &whole).unwrap();
     drop(open(folder.path()));
     fs::write(path_of(&database(folder.path())), "{").unwrap();
-    assert!(lost(folder.path()).contains("its watermark is damaged"));
+    assert!(open_refusal(folder.path()).contains("its watermark is damaged"));
 }
 
 #[tokio::test]
@@ -168,7 +168,7 @@ async fn the_process_that_opened_a_database_last_owns_it() {
     let second: Arc<dyn Store> = open(folder.path());
     let refused = first.accept(new(2, "l", "u")).await.unwrap_err();
     assert!(matches!(&refused, StoreError::Unavailable(why) if why.contains("another process has")), "{refused}");
-    drop(Sqlite::open_as_it_is(opening(&database(folder.path()))).unwrap());
+    drop(Sqlite::open_as_it_is(open_options(&database(folder.path()))).unwrap());
     accept(&second, new(2, "l", "u")).await;
 }
 
@@ -222,7 +222,7 @@ async fn a_restored_copy_has_no_live_key_and_no_task_in_flight() {
     store.copy_to(path.clone()).await.unwrap();
     drop((all, store));
     let at = AT.plus(Duration::from_secs(9));
-    let RestoredData { applications, keys, ended: count } = restore(opening(&path), at).unwrap();
+    let RestoredData { applications, keys, ended: count } = restore(open_options(&path), at).unwrap();
     assert_eq!((applications.len(), keys.len(), keys[0].secrets.len(), count), (1, 4, 2, 2));
 
     let store = open(copy.path());

@@ -111,12 +111,12 @@ fn identity(application: u8, key: Option<u8>, resource: u8, target: u8, fingerpr
     }
 }
 
-fn mark(key: u8, until: Timestamp) -> Mark {
-    Mark { space: "nonce", key: [key].into(), until }
+fn mark(key: u8, until: Timestamp) -> DeduplicationKey {
+    DeduplicationKey { space: "nonce", key: [key].into(), until }
 }
 
 /// Returns grants for everything, or for all or some targets of two resources.
-fn granted(grants: Option<Vec<(bool, Option<u8>)>>) -> Grants {
+fn grants_of(grants: Option<Vec<(bool, Option<u8>)>>) -> Grants {
     let Some(grants) = grants else { return Grants::everything() };
     grants.into_iter().fold(Grants::nothing(), |grants, (resource, target)| {
         let (resource, target) = (format!("r{}", u8::from(resource)), target.map(|target| format!("t{target}")));
@@ -147,7 +147,7 @@ async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation
         Operation::Advance { task, stale, step } => {
             let record = store.task(number(task)).await.unwrap();
             let (version, task_then) =
-                record.map_or((0, Task::accepted(policy(), at)), |record| (record.version, record.task));
+                record.map_or((0, Task::new(policy(), at)), |record| (record.version, record.task));
             let (phase, entries) = STEPS[step];
             let (mut entries, done) = (entries.to_vec(), matches!(phase, Phase::Done(_)));
             entries.extend(done.then(|| Entry::Release(at.plus(Duration::from_secs(10)))));
@@ -181,7 +181,8 @@ async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation
         Operation::Directory => format!("{:?}", store.directory().await.map_err(drop)),
         Operation::Reopen { .. } => String::new(),
         Operation::PutApplication { id, name, grants } => {
-            let row = ApplicationRow { grants: granted(grants), ..application(&format!("a{id}"), &format!("n{name}")) };
+            let row =
+                ApplicationRow { grants: grants_of(grants), ..application(&format!("a{id}"), &format!("n{name}")) };
             format!("{:?}", store.put_application(row).await.map_err(drop))
         }
         Operation::PutKey { id, application, secrets } => {

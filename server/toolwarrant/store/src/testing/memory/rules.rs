@@ -2,7 +2,7 @@
 
 use super::Tables;
 use crate::IntegrityRule;
-use crate::rules::charged;
+use crate::rules::check_charges;
 use toolwarrant_tasks::store::Record;
 use toolwarrant_tasks::task::{Status, TaskId};
 
@@ -32,7 +32,7 @@ impl Tables {
                 let uncharged = with("reversal").filter(|id| !entered(*id, "charge"));
                 let uncharged = uncharged.map(say("has a reversal and no charge that it takes back"));
                 let wrong = records().flat_map(|Record { id, task, .. }| {
-                    charged(task, |kind| entered(*id, kind)).into_iter().map(move |what| format!("{id} {what}"))
+                    check_charges(task, |kind| entered(*id, kind)).into_iter().map(move |what| format!("{id} {what}"))
                 });
                 uncharged.chain(wrong).collect()
             }

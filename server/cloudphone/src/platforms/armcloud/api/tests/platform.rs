@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
-use toolwarrant::unpoisoned;
+use toolwarrant::ignore_poison;
 use url::Url;
 
 /// The reaction to a request that was read.
 #[derive(Clone, Debug)]
-pub(super) enum Act {
+pub(super) enum PlatformAct {
     /// Answers with a status, headers and a body.
     Answer(u16, String, String),
     /// Writes this and resets the connection.
@@ -19,7 +19,7 @@ pub(super) enum Act {
     Hold,
 }
 
-impl Act {
+impl PlatformAct {
     pub(super) fn json(status: u16, body: Value) -> Self {
         Self::Answer(status, "Content-Type: application/json\r\n".to_owned(), body.to_string())
     }
@@ -32,13 +32,13 @@ impl Act {
 /// A platform. The last act is repeated.
 pub(super) struct Platform {
     pub(super) url: Url,
-    pub(super) acts: Vec<Act>,
+    pub(super) acts: Vec<PlatformAct>,
     requests: Arc<Mutex<Vec<String>>>,
     tasks: JoinSet<()>,
 }
 
 impl Platform {
-    pub(super) async fn start(acts: Vec<Act>) -> Self {
+    pub(super) async fn start(acts: Vec<PlatformAct>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address")).parse().expect("a URL");
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -55,7 +55,7 @@ impl Platform {
 
     /// Returns the requests, each as it came.
     pub(super) fn requests(&self) -> Vec<String> {
-        unpoisoned(self.requests.lock()).clone()
+        ignore_poison(self.requests.lock()).clone()
     }
 
     /// Stops listening.
@@ -65,25 +65,25 @@ impl Platform {
     }
 }
 
-async fn serve(mut stream: TcpStream, acts: Vec<Act>, seen: Arc<Mutex<Vec<String>>>) {
+async fn serve(mut stream: TcpStream, acts: Vec<PlatformAct>, seen: Arc<Mutex<Vec<String>>>) {
     while let Some(request) = read(&mut stream).await {
         let act = {
-            let mut seen = unpoisoned(seen.lock());
+            let mut seen = ignore_poison(seen.lock());
             seen.push(request);
             acts[(seen.len() - 1).min(acts.len() - 1)].clone()
         };
         match act {
-            Act::Answer(status, headers, body) => {
+            PlatformAct::Answer(status, headers, body) => {
                 let head = format!("HTTP/1.1 {status} X\r\n{headers}Content-Length: {}\r\n\r\n", body.len());
                 // The client may have gone.
                 let _ = stream.write_all((head + &body).as_bytes()).await;
             }
-            Act::Cut(text) => {
+            PlatformAct::Cut(text) => {
                 stream.write_all(text.as_bytes()).await.expect("written");
                 stream.set_zero_linger().expect("a socket");
                 return;
             }
-            Act::Hold => {}
+            PlatformAct::Hold => {}
         }
     }
 }

@@ -1,11 +1,11 @@
 //! A row as clients see it: the capabilities that the pad really has, and no state that may be out
 //! of date.
 
-use super::conditions::{Condition, Way, condition};
+use super::conditions::{Condition, Remedy, condition};
 use super::pad::{Pad, PadViews};
-use crate::adapter_kit::roster::{KeptRow, Row, is_current};
+use crate::adapter_kit::device_registry::{KeptRow, Row, is_current};
 use crate::phones::contract::{DeviceId, DeviceSpec, PowerAction, ProxyScheme, SessionMode, texts};
-use crate::phones::port::{Offers, Paces, Seen, Snapshot};
+use crate::phones::port::{DeviceReading, DeviceSnapshot, Offers, Paces};
 use std::borrow::Cow;
 use std::sync::Arc;
 use toolwarrant::{Flag, Timestamp, Untrusted};
@@ -53,14 +53,14 @@ impl Abilities {
     }
 
     /// Returns a pad as clients see it: the same value until it looks different.
-    pub fn seen<'a>(&self, id: &DeviceId, row: &'a KeptRow<Pad>, reach: Reach) -> &'a Arc<Seen> {
+    pub fn snapshot<'a>(&self, id: &DeviceId, row: &'a KeptRow<Pad>, reach: Reach) -> &'a Arc<DeviceSnapshot> {
         let PadViews(views) = &row.made;
-        views[reach as usize].get_or_init(|| Arc::new(self.snapshot(id, row, reach).into()))
+        views[reach as usize].get_or_init(|| Arc::new(self.reading(id, row, reach).into()))
     }
 
     /// Makes the snapshot of a pad.
     #[must_use]
-    pub fn snapshot(&self, id: &DeviceId, row: &Pad, reach: Reach) -> Snapshot {
+    pub fn reading(&self, id: &DeviceId, row: &Pad, reach: Reach) -> DeviceReading {
         let condition = condition(row.pad_status, row.cvm_status, row.online);
         let offers = self.offers(row, condition);
         let (state, offers) = match reach {
@@ -68,7 +68,7 @@ impl Abilities {
             Reach::Unreachable => (None, unreachable(offers)),
         };
         let has_on_off = self.has_on_off(row.code());
-        Snapshot {
+        DeviceReading {
             id: id.clone(),
             name: row.pad_name.clone().unwrap_or_else(|| Untrusted::clean(row.code())),
             state,
@@ -89,15 +89,15 @@ impl Abilities {
         let Condition { state: _, why, way } = condition;
         let has_on_off = self.has_on_off(pad.code());
         let others = match way {
-            Way::Up => Flag::Offered,
+            Remedy::Up => Flag::Offered,
             // Both cures name `boot`.
-            Way::Boot if has_on_off => Flag::Curable { why, cure: texts::BOOT_FIRST },
-            Way::Wait if has_on_off => Flag::Curable { why, cure: texts::SOON_UP },
-            Way::Boot | Way::Wait | Way::Shutdown | Way::None => Flag::Refused(why),
+            Remedy::Boot if has_on_off => Flag::Curable { why, cure: texts::BOOT_FIRST },
+            Remedy::Wait if has_on_off => Flag::Curable { why, cure: texts::SOON_UP },
+            Remedy::Boot | Remedy::Wait | Remedy::Shutdown | Remedy::None => Flag::Refused(why),
         };
         match way {
-            Way::Boot | Way::Shutdown if has_on_off => Offers { power: Flag::Offered, ..all(others) },
-            Way::Boot | Way::Shutdown | Way::Up | Way::Wait | Way::None => all(others),
+            Remedy::Boot | Remedy::Shutdown if has_on_off => Offers { power: Flag::Offered, ..all(others) },
+            Remedy::Boot | Remedy::Shutdown | Remedy::Up | Remedy::Wait | Remedy::None => all(others),
         }
     }
 }

@@ -58,7 +58,7 @@ struct World {
     codes: Vec<String>,
     there: Vec<bool>,
     records: Vec<Recoded>,
-    reading: Option<(Vec<Told>, Vec<Recoded>, Timestamp)>,
+    reading: Option<(Vec<TestRow>, Vec<Recoded>, Timestamp)>,
     /// The results so far: the phone of each id, and the id of each phone.
     phones: HashMap<DeviceId, u32>,
     ids: HashMap<u32, DeviceId>,
@@ -79,16 +79,16 @@ impl World {
         }
     }
 
-    fn told(&self, phone: u32) -> Told {
+    fn row_of(&self, phone: u32) -> TestRow {
         let seat = (self.kind == Kind::Seats).then(|| phone.to_string());
-        Told { code: self.codes[phone as usize].clone(), seat, phone }
+        TestRow { code: self.codes[phone as usize].clone(), seat, phone }
     }
 
-    fn all(&self) -> Vec<Told> {
-        (0..PHONES).filter(|phone| self.there[*phone as usize]).map(|phone| self.told(phone)).collect()
+    fn all(&self) -> Vec<TestRow> {
+        (0..PHONES).filter(|phone| self.there[*phone as usize]).map(|phone| self.row_of(phone)).collect()
     }
 
-    async fn act(&mut self, act: &Act, kept: &mut Kept) {
+    async fn act(&mut self, act: &Act, kept: &mut TestRegistry) {
         let now = kept.tick();
         match (self.kind, *act) {
             (_, Act::Toggle(phone)) => self.there[phone as usize] ^= true,
@@ -108,20 +108,20 @@ impl World {
             (Kind::Records, Act::Swap(..)) => {}
             (_, Act::Begin { lost, twice }) => {
                 let told = self.all().into_iter();
-                let mut list: Vec<Told> = told.filter(|row| lost >> row.phone & 1 == 0).collect();
+                let mut list: Vec<TestRow> = told.filter(|row| lost >> row.phone & 1 == 0).collect();
                 list.extend(list.clone().into_iter().filter(|row| twice >> row.phone & 1 == 1));
                 self.reading = Some((list, self.records.clone(), now));
             }
             (_, Act::End) => {
                 if let Some((list, records, began)) = self.reading.take() {
-                    kept.roster.take(list, records, began).await;
+                    kept.registry.take(list, records, began).await;
                 }
             }
             (_, Act::Note(phone)) => {
                 // Without a seat, only a phone that has an id can be recognised.
                 let known = self.kind == Kind::Seats || self.ids.contains_key(&phone);
                 if self.there[phone as usize] && known {
-                    kept.roster.note(self.told(phone), self.records.clone(), now).await;
+                    kept.registry.note(self.row_of(phone), self.records.clone(), now).await;
                 }
             }
             (_, Act::Restart) => {
@@ -132,8 +132,8 @@ impl World {
         }
     }
 
-    fn check(&mut self, roster: &Roster<Told>) {
-        let page = page(roster, None, u16::MAX);
+    fn check(&mut self, registry: &DeviceRegistry<TestRow>) {
+        let page = page(registry, None, u16::MAX);
         assert!(page.is_sorted_by(|one, next| one.id < next.id));
         let mut codes: Vec<&str> = page.iter().map(|phone| phone.row.code()).collect();
         codes.sort_unstable();
@@ -144,18 +144,18 @@ impl World {
             let before = self.read_at.insert(id.clone(), *read_at);
             assert!(before.is_none_or(|before| before <= *read_at), "{id} was overwritten by an older reading");
         }
-        assert_eq!(roster.count(), page.len());
+        assert_eq!(registry.count(), page.len());
     }
 
     /// Checks that two lists suffice to show the platform as it is, once it does not change any
     /// more.
-    async fn settle(&mut self, kept: &Kept) {
+    async fn settle(&mut self, kept: &TestRegistry) {
         for _ in 0..2 {
-            kept.roster.take(self.all(), self.records.clone(), kept.tick()).await;
-            self.check(&kept.roster);
+            kept.registry.take(self.all(), self.records.clone(), kept.tick()).await;
+            self.check(&kept.registry);
         }
-        let mut shown: Vec<Told> =
-            page(&kept.roster, None, u16::MAX).iter().map(|phone| Told::clone(&phone.row)).collect();
+        let mut shown: Vec<TestRow> =
+            page(&kept.registry, None, u16::MAX).iter().map(|phone| TestRow::clone(&phone.row)).collect();
         shown.sort_by_key(|row| row.phone);
         assert_eq!(shown, self.all());
     }
@@ -164,10 +164,10 @@ impl World {
 fn lives(kind: Kind, acts: &[Act]) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        let (mut world, mut kept) = (World::new(kind), Kept::new());
+        let (mut world, mut kept) = (World::new(kind), TestRegistry::new());
         for act in acts {
             world.act(act, &mut kept).await;
-            world.check(&kept.roster);
+            world.check(&kept.registry);
         }
         world.settle(&kept).await;
     });

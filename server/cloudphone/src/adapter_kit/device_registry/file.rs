@@ -28,7 +28,7 @@ struct Document<T> {
 /// The entry of one phone.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct Kept<S, R> {
+struct StoredHolder<S, R> {
     id: S,
     seat: Option<S>,
     code: Option<S>,
@@ -50,7 +50,7 @@ pub(super) fn read<R: Row>(path: &Path, name: &PlatformName, now: Timestamp) -> 
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Book::empty(name.clone())),
         Err(error) => return Err(failed(error)),
     };
-    parsed(&bytes, name, now).or_else(|why| {
+    parse(&bytes, name, now).or_else(|why| {
         let aside = path.with_added_extension("damaged");
         fs::rename(path, &aside).map_err(failed)?;
         tracing::error!(
@@ -67,7 +67,7 @@ pub(super) fn read<R: Row>(path: &Path, name: &PlatformName, now: Timestamp) -> 
 /// The file cannot be written. It stays as it was.
 pub(super) fn write<R: Row>(path: &Path, book: &Book<R>) -> io::Result<()> {
     let Book { name, listed_at, holders, .. } = book;
-    let phones: Vec<Kept<&str, &R>> = holders.iter().map(kept).collect();
+    let phones: Vec<StoredHolder<&str, &R>> = holders.iter().map(to_stored).collect();
     let document = Document { roster: VERSION, platform: name.to_string(), listed_at: *listed_at, phones };
     let replaced = durable::replace(path, |file| {
         let mut file = BufWriter::new(file);
@@ -78,8 +78,9 @@ pub(super) fn write<R: Row>(path: &Path, book: &Book<R>) -> io::Result<()> {
     replaced.map(drop)
 }
 
-fn parsed<R: Row>(bytes: &[u8], name: &PlatformName, now: Timestamp) -> Result<Book<R>, String> {
-    let document: Document<Vec<Kept<String, R>>> = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+fn parse<R: Row>(bytes: &[u8], name: &PlatformName, now: Timestamp) -> Result<Book<R>, String> {
+    let document: Document<Vec<StoredHolder<String, R>>> =
+        serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     let Document { roster, platform, listed_at, phones } = document;
     if roster != VERSION {
         return Err(format!("it has version {roster}; the newest known version is {VERSION}"));
@@ -88,7 +89,7 @@ fn parsed<R: Row>(bytes: &[u8], name: &PlatformName, now: Timestamp) -> Result<B
         return Err("it belongs to another platform".to_owned());
     }
     let past = now.minus(SHOWN_FOR + Duration::from_millis(1));
-    let holder = |Kept { id, seat, code, read_at, row }: Kept<String, R>| {
+    let holder = |StoredHolder { id, seat, code, read_at, row }: StoredHolder<String, R>| {
         let id = DeviceId::new(&id).map_err(|_| format!("`{id}` is not an id"))?;
         Ok(Holder { id, seat, code, read_at: read_at.min(past), row: row.map(|row| Arc::new(row.into())), missed: 0 })
     };
@@ -96,9 +97,9 @@ fn parsed<R: Row>(bytes: &[u8], name: &PlatformName, now: Timestamp) -> Result<B
     Ok(Book::new(name.clone(), listed_at.map(|at| at.min(past)), holders)?)
 }
 
-fn kept<R: Row>(holder: &Holder<R>) -> Kept<&str, &R> {
+fn to_stored<R: Row>(holder: &Holder<R>) -> StoredHolder<&str, &R> {
     let Holder { id, seat, code, read_at, row, missed: _ } = holder;
-    Kept {
+    StoredHolder {
         id: id.as_str(),
         seat: seat.as_deref(),
         code: code.as_deref(),

@@ -13,7 +13,7 @@ const AT_ONCE: Duration = Duration::ZERO;
 
 /// A running callback listener. Its deadlines pass only in tests that shorten them.
 struct Running {
-    echo: EchoPaths,
+    echo: CallbackPaths,
     address: SocketAddr,
     limiter: Arc<ConnectionLimiter>,
     stop: oneshot::Sender<()>,
@@ -22,8 +22,9 @@ struct Running {
 
 fn start_within(limits: Limits, address: &str) -> Running {
     static SEED: AtomicU64 = AtomicU64::new(1);
-    let random = Random::seeded(SEED.fetch_add(1, Relaxed));
-    let (listener, echo) = EchoListener::within(limits, address.parse().expect("an address"), random).expect("a port");
+    let random = Random::from_seed(SEED.fetch_add(1, Relaxed));
+    let (listener, echo) =
+        CallbackListener::within(limits, address.parse().expect("an address"), random).expect("a port");
     let (address, limiter) = (listener.address().expect("bound"), Arc::clone(&listener.limiter));
     let (stop, stopped) = oneshot::channel();
     let served = tokio::spawn(listener.serve(async { drop(stopped.await) }));
@@ -52,7 +53,7 @@ async fn rest_of(mut stream: TcpStream) -> String {
 }
 
 impl Running {
-    async fn told(&self, from: [u8; 4], text: &[u8]) -> String {
+    async fn observe(&self, from: [u8; 4], text: &[u8]) -> String {
         let mut stream = connect(self.address, from).await;
         // The server refuses a text that is too long before it has read all of it.
         let _ = stream.write_all(text).await;
@@ -60,15 +61,15 @@ impl Running {
     }
 
     async fn get(&self, from: [u8; 4], path: &str) -> String {
-        self.told(from, format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).await
+        self.observe(from, format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).await
     }
 }
 
 const ONE: [u8; 4] = [127, 0, 0, 1];
 const TWO: [u8; 4] = [127, 0, 0, 2];
 
-fn one(address: [u8; 4]) -> SeenFrom {
-    SeenFrom::One(address.into())
+fn one(address: [u8; 4]) -> CallbackSource {
+    CallbackSource::One(address.into())
 }
 
 #[tokio::test]
@@ -82,10 +83,10 @@ async fn a_request_to_an_expected_path_is_recorded_with_the_address_of_its_conne
         "GET PATH HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc",
     ] {
         let expected = running.echo.expect().expect("random");
-        assert_eq!(expected.seen(AT_ONCE).await, SeenFrom::Nobody);
-        let answer = running.told(TWO, request.replace("PATH", &expected.path).as_bytes()).await;
+        assert_eq!(expected.observe(AT_ONCE).await, CallbackSource::Nobody);
+        let answer = running.observe(TWO, request.replace("PATH", &expected.path).as_bytes()).await;
         assert_eq!(answer.as_bytes(), ANSWER, "{request}");
-        assert_eq!(expected.seen(AT_ONCE).await, one(TWO), "{request}");
+        assert_eq!(expected.observe(AT_ONCE).await, one(TWO), "{request}");
     }
 }
 
@@ -113,24 +114,26 @@ async fn any_other_request_gets_no_byte_and_is_not_recorded() {
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         &long,
     ] {
-        assert_eq!(running.told(ONE, request.replace("PATH", &expected.path).as_bytes()).await, "", "{request}");
+        assert_eq!(running.observe(ONE, request.replace("PATH", &expected.path).as_bytes()).await, "", "{request}");
     }
-    assert_eq!(running.told(ONE, b"GET /\xff HTTP/1.1\r\n\r\n").await, "");
+    assert_eq!(running.observe(ONE, b"GET /\xff HTTP/1.1\r\n\r\n").await, "");
     assert_eq!(running.get(ONE, &expected.path.to_uppercase()).await, "");
     let mut stream = connect(running.address, ONE).await;
     stream.write_all(b"GET / HT").await.expect("sent");
     stream.shutdown().await.expect("shut down");
     assert_eq!(rest_of(stream).await, "");
-    assert_eq!(expected.seen(AT_ONCE).await, SeenFrom::Nobody);
+    assert_eq!(expected.observe(AT_ONCE).await, CallbackSource::Nobody);
 }
 
 #[tokio::test]
 async fn a_path_requested_from_two_addresses_is_doubtful_and_twice_from_one_is_not() {
     let running = start();
     let expected = running.echo.expect().expect("random");
-    for (from, seen) in [(TWO, one(TWO)), (TWO, one(TWO)), (ONE, SeenFrom::Several), (TWO, SeenFrom::Several)] {
+    for (from, seen) in
+        [(TWO, one(TWO)), (TWO, one(TWO)), (ONE, CallbackSource::Several), (TWO, CallbackSource::Several)]
+    {
         running.get(from, &expected.path).await;
-        assert_eq!(expected.seen(AT_ONCE).await, seen);
+        assert_eq!(expected.observe(AT_ONCE).await, seen);
     }
 }
 
@@ -143,7 +146,7 @@ async fn an_ipv4_address_that_is_seen_as_ipv6_is_one() {
     let request = format!("GET {} HTTP/1.1\r\n\r\n", expected.path);
     stream.write_all(request.as_bytes()).await.expect("sent");
     assert_eq!(rest_of(stream).await.as_bytes(), ANSWER);
-    assert_eq!(expected.seen(AT_ONCE).await, one(ONE));
+    assert_eq!(expected.observe(AT_ONCE).await, one(ONE));
 }
 
 #[tokio::test]
@@ -155,7 +158,7 @@ async fn a_path_is_forgotten_with_its_expectation_and_counts_for_no_other() {
     let path = gone.path.clone();
     drop(gone);
     assert_eq!(running.get(ONE, &path).await, "");
-    assert_eq!(stays.seen(AT_ONCE).await, SeenFrom::Nobody);
+    assert_eq!(stays.observe(AT_ONCE).await, CallbackSource::Nobody);
     drop(stays);
     assert!(running.echo.paths.open().is_empty());
 }
@@ -169,7 +172,7 @@ async fn a_connection_takes_one_request_and_a_client_that_closed_its_sending_sid
     stream.write_all(both.as_bytes()).await.expect("sent");
     stream.shutdown().await.expect("shut down");
     assert_eq!(rest_of(stream).await.as_bytes(), ANSWER);
-    assert_eq!((first.seen(AT_ONCE).await, second.seen(AT_ONCE).await), (one(ONE), SeenFrom::Nobody));
+    assert_eq!((first.observe(AT_ONCE).await, second.observe(AT_ONCE).await), (one(ONE), CallbackSource::Nobody));
 }
 
 #[tokio::test]
@@ -180,7 +183,7 @@ async fn a_head_that_does_not_come_in_time_ends_its_connection() {
     let mut stream = connect(running.address, ONE).await;
     stream.write_all(format!("GET {} HTTP/1.1\r\n", expected.path).as_bytes()).await.expect("sent");
     assert_eq!(timeout(LONG, rest_of(stream)).await.expect("it ends"), "");
-    assert_eq!(expected.seen(AT_ONCE).await, SeenFrom::Nobody);
+    assert_eq!(expected.observe(AT_ONCE).await, CallbackSource::Nobody);
 }
 
 #[tokio::test]
@@ -216,16 +219,16 @@ async fn a_stop_ends_the_connections_that_are_open() {
 
 #[tokio::test(start_paused = true)]
 async fn a_waiting_caller_learns_of_a_request_at_once_and_waits_no_longer_than_its_patience() {
-    let (random, paths) = (Random::seeded(7), Arc::default());
-    let expected = EchoPaths { random, paths: Arc::clone(&paths) }.expect().expect("random");
+    let (random, paths) = (Random::from_seed(7), Arc::default());
+    let expected = CallbackPaths { random, paths: Arc::clone(&paths) }.expect().expect("random");
     let begin = Instant::now();
-    assert_eq!(expected.seen(LONG).await, SeenFrom::Nobody);
+    assert_eq!(expected.observe(LONG).await, CallbackSource::Nobody);
     assert_eq!(begin.elapsed(), LONG);
     let asked = async {
         sleep(LONG / 2).await;
         paths.note(&expected.path, ONE.into())
     };
-    let (seen, noted) = tokio::join!(expected.seen(LONG), asked);
+    let (seen, noted) = tokio::join!(expected.observe(LONG), asked);
     assert_eq!((seen, noted), (one(ONE), Some(())));
     assert_eq!(begin.elapsed(), LONG + LONG / 2);
 }

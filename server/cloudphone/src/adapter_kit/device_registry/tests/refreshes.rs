@@ -1,7 +1,7 @@
 //! The schedule of lists, on simulated time.
 
 use super::*;
-use crate::adapter_kit::roster::refresh::{EVERY, FIRST_PAUSE, Refresh, SOONEST, Source};
+use crate::adapter_kit::device_registry::refresh::{EVERY, FIRST_PAUSE, Refresh, SOONEST, Source};
 use crate::phones::port::Unreachable;
 use std::sync::Mutex as Lock;
 use toolwarrant::{BoxFuture, SplitMix};
@@ -27,33 +27,33 @@ struct State {
 }
 
 impl Slow {
-    fn told(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.told.lock().unwrap()
     }
 }
 
-impl Source<Told> for Slow {
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Told>, Unreachable>> {
+impl Source<TestRow> for Slow {
+    fn list(&self) -> BoxFuture<'_, Result<Vec<TestRow>, Unreachable>> {
         Box::pin(async {
-            self.told().lists.push(self.clock.now().since(START).as_secs_f64());
+            self.lock().lists.push(self.clock.now().since(START).as_secs_f64());
             tokio::time::sleep(self.takes).await;
-            let mut state = self.told();
+            let mut state = self.lock();
             let State { rows: told, down, pauses, .. } = *state;
             state.paused_until = pauses.filter(|_| down).map(|pause| self.clock.now().plus(pause));
             if down { Err(Unreachable("it is down".into())) } else { Ok(rows(told)) }
         })
     }
 
-    fn recoded(&self) -> BoxFuture<'_, Result<Vec<Recoded>, Unreachable>> {
+    fn code_changes(&self) -> BoxFuture<'_, Result<Vec<Recoded>, Unreachable>> {
         Box::pin(async {
-            let mut told = self.told();
+            let mut told = self.lock();
             told.records_asked += 1;
             told.records.map(records).ok_or_else(|| Unreachable("there are none".into()))
         })
     }
 
     fn paused_until(&self) -> Option<Timestamp> {
-        self.told().paused_until
+        self.lock().paused_until
     }
 }
 
@@ -62,18 +62,18 @@ const START: Timestamp = Timestamp(1_000_000_000);
 struct Kit {
     _folder: TempDir,
     clock: Clock,
-    roster: Arc<Roster<Told>>,
+    registry: Arc<DeviceRegistry<TestRow>>,
     slow: Arc<Slow>,
-    refresh: Refresh<Told>,
+    refresh: Refresh<TestRow>,
 }
 
 fn kit(takes: Duration) -> Kit {
-    let (folder, clock) = (TempDir::new().unwrap(), Clock::starting(START));
-    let roster = Arc::new(open(&folder, &clock));
+    let (folder, clock) = (TempDir::new().unwrap(), Clock::start_at(START));
+    let registry = Arc::new(open(&folder, &clock));
     let told = Lock::new(State { rows: "A B", records: Some(""), ..State::default() });
     let slow = Arc::new(Slow { clock: clock.clone(), takes, told });
-    let refresh = Refresh::new(Arc::clone(&roster), slow.clone(), clock.clone(), SplitMix(7));
-    Kit { _folder: folder, clock, roster, slow, refresh }
+    let refresh = Refresh::new(Arc::clone(&registry), slow.clone(), clock.clone(), SplitMix(7));
+    Kit { _folder: folder, clock, registry, slow, refresh }
 }
 
 impl Kit {
@@ -98,8 +98,8 @@ async fn at_rest_a_platform_is_listed_each_half_minute_and_no_row_is_shown_that_
     for takes in [0, 5, 25] {
         let kit = kit(Duration::from_secs(takes));
         let mut oldest = Duration::ZERO;
-        kit.run(Duration::from_mins(10), || oldest = oldest.max(kit.roster.age().unwrap_or_default())).await;
-        assert!((20..=21).contains(&kit.slow.told().lists.len()), "{takes}");
+        kit.run(Duration::from_mins(10), || oldest = oldest.max(kit.registry.age().unwrap_or_default())).await;
+        assert!((20..=21).contains(&kit.slow.lock().lists.len()), "{takes}");
         assert!(oldest <= EVERY + Duration::from_secs(takes) && oldest < SHOWN_FOR, "{takes}: {oldest:?}");
         assert!(kit.refresh.is_reachable());
     }
@@ -116,9 +116,9 @@ async fn a_caller_that_needs_a_newer_list_joins_the_running_one() {
         futures(50, || ask(kit.clock.now())).await;
     };
     tokio::join!(early, late);
-    assert_eq!(kit.slow.told().lists, [0.0, 4.0]);
+    assert_eq!(kit.slow.lock().lists, [0.0, 4.0]);
     kit.refresh.at_least(asked).await.unwrap();
-    assert_eq!(kit.slow.told().lists.len(), 2, "it is new enough");
+    assert_eq!(kit.slow.lock().lists.len(), 2, "it is new enough");
 }
 
 /// Awaits all of many futures concurrently.
@@ -141,7 +141,7 @@ async fn futures<F: Future<Output = Result<(), Unreachable>>>(count: usize, make
 async fn an_outage_is_met_with_growing_pauses_and_its_end_is_seen_within_one() {
     let kit = kit(Duration::ZERO);
     kit.run(Duration::from_secs(1), || ()).await;
-    kit.slow.told().down = true;
+    kit.slow.lock().down = true;
     kit.refresh.wake();
     // Callers do not increase the load, and neither does a write.
     let mut asked = 0;
@@ -151,7 +151,7 @@ async fn an_outage_is_met_with_growing_pauses_and_its_end_is_seen_within_one() {
     })
     .await;
     assert!(!kit.refresh.is_reachable() && asked >= 600);
-    let lists = std::mem::take(&mut kit.slow.told().lists);
+    let lists = std::mem::take(&mut kit.slow.lock().lists);
     let pauses: Vec<f64> = lists[1..].windows(2).map(|pair| pair[1] - pair[0]).collect();
     for (pause, whole) in pauses.iter().zip([2.0, 4.0, 8.0, 16.0, 30.0, 30.0]) {
         assert!((whole / 2.0..=whole + 0.01).contains(pause), "{pause} of {whole}");
@@ -159,11 +159,11 @@ async fn an_outage_is_met_with_growing_pauses_and_its_end_is_seen_within_one() {
     assert!(pauses.iter().all(|pause| *pause <= EVERY.as_secs_f64() + 0.01) && pauses.len() < 50, "{pauses:?}");
     assert_ne!(pauses[5], pauses[6], "it is drawn");
     kit.refresh.at_least(kit.clock.now()).await.unwrap_err();
-    assert_eq!(kit.slow.told().lists.len(), 0, "in a pause nothing is read");
-    kit.slow.told().down = false;
+    assert_eq!(kit.slow.lock().lists.len(), 0, "in a pause nothing is read");
+    kit.slow.lock().down = false;
     kit.run(EVERY, || ()).await;
     assert!(kit.refresh.is_reachable());
-    assert!(kit.roster.age().unwrap() < EVERY);
+    assert!(kit.registry.age().unwrap() < EVERY);
     assert!(FIRST_PAUSE < EVERY);
 }
 
@@ -171,9 +171,9 @@ async fn an_outage_is_met_with_growing_pauses_and_its_end_is_seen_within_one() {
 async fn a_source_that_pauses_is_listed_as_soon_as_its_pause_ends() {
     for (pause, gap) in [(0, FIRST_PAUSE), (30, EVERY), (300, Duration::from_mins(5))] {
         let kit = kit(Duration::from_secs(10));
-        (kit.slow.told().down, kit.slow.told().pauses) = (true, Some(Duration::from_secs(pause)));
+        (kit.slow.lock().down, kit.slow.lock().pauses) = (true, Some(Duration::from_secs(pause)));
         kit.run(Duration::from_mins(20), || ()).await;
-        let lists = std::mem::take(&mut kit.slow.told().lists);
+        let lists = std::mem::take(&mut kit.slow.lock().lists);
         let gap = gap.as_secs_f64() + 10.0;
         assert!(lists.len() > 2 && lists.windows(2).all(|pair| pair[1] - pair[0] == gap), "{pause}: {lists:?}");
     }
@@ -185,10 +185,10 @@ async fn after_a_write_the_next_list_comes_sooner_but_not_at_once() {
     kit.run(Duration::from_secs(3), || ()).await;
     kit.refresh.wake();
     kit.run(Duration::from_secs(60), || ()).await;
-    assert_eq!(kit.slow.told().lists[..3], [0.0, 3.0, 13.0]);
-    kit.slow.told().lists.clear();
+    assert_eq!(kit.slow.lock().lists[..3], [0.0, 3.0, 13.0]);
+    kit.slow.lock().lists.clear();
     kit.run(Duration::from_mins(1), || kit.refresh.wake()).await;
-    assert!(kit.slow.told().lists.len() <= 7, "{:?}", kit.slow.told().lists);
+    assert!(kit.slow.lock().lists.len() <= 7, "{:?}", kit.slow.lock().lists);
     assert!(SOONEST < EVERY);
 }
 
@@ -206,11 +206,11 @@ async fn records_are_asked_for_only_where_a_list_puzzles() {
         ("A D", None, 3, "n-a=A n-b=D"),
     ] {
         {
-            let mut state = kit.slow.told();
+            let mut state = kit.slow.lock();
             (state.rows, state.records) = (told, records);
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
         kit.refresh.at_least(kit.clock.now()).await.unwrap();
-        assert_eq!((shown(&kit.roster).as_str(), kit.slow.told().records_asked), (expected, asked), "{told}");
+        assert_eq!((describe(&kit.registry).as_str(), kit.slow.lock().records_asked), (expected, asked), "{told}");
     }
 }

@@ -2,11 +2,11 @@
 //! one-time path.
 //!
 //! A machine can lie about its own address, but not about the address that a request comes from.
-//! [`EchoPaths::expect`] draws a path that cannot be guessed, [`EchoListener::serve`] records the
-//! address of each request to it, and [`Expected::seen`] returns that address. It is the
-//! connection's own address: the listener does not read the headers of proxies. The listener is
+//! [`CallbackPaths::expect`] draws a path that cannot be guessed, [`CallbackListener::serve`]
+//! records the address of each request to it, and [`Expected::observe`] returns that address. It is
+//! the connection's own address: the listener does not read the headers of proxies. The listener is
 //! open to everybody, so it sends no byte in answer to any other request and does not log it. Start
-//! at [`EchoListener::bind`].
+//! at [`CallbackListener::bind`].
 
 use crate::edge::{ConnectionLimiter, ConnectionPermit, Limits};
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use toolwarrant_base::random::Random;
-use toolwarrant_base::{hex, unpoisoned};
+use toolwarrant_base::{hex, ignore_poison};
 
 /// Limits on open connections. A request takes one for a moment. When the limit is reached, the
 /// listener closes one that has not sent its request yet in favour of a new one. All of them fit
@@ -43,7 +43,7 @@ const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nCache-Control: n
 
 /// The address from which a one-time path was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SeenFrom {
+pub enum CallbackSource {
     /// There was no request so far.
     Nobody,
     /// All requests came from this address. An IPv4 address in the form of IPv6 is returned as
@@ -55,7 +55,7 @@ pub enum SeenFrom {
 
 /// Draws one-time paths. Clones share them.
 #[derive(Clone, Debug)]
-pub struct EchoPaths {
+pub struct CallbackPaths {
     random: Random,
     paths: Arc<Paths>,
 }
@@ -65,11 +65,11 @@ pub struct EchoPaths {
 pub struct Expected {
     path: String,
     paths: Arc<Paths>,
-    seen: watch::Receiver<SeenFrom>,
+    seen: watch::Receiver<CallbackSource>,
 }
 
 /// Listens for requests to one-time paths only.
-pub struct EchoListener {
+pub struct CallbackListener {
     listener: TcpListener,
     limiter: Arc<ConnectionLimiter>,
     paths: Arc<Paths>,
@@ -77,15 +77,15 @@ pub struct EchoListener {
 
 /// The paths that are expected.
 #[derive(Debug, Default)]
-struct Paths(Mutex<HashMap<String, watch::Sender<SeenFrom>>>);
+struct Paths(Mutex<HashMap<String, watch::Sender<CallbackSource>>>);
 
-impl EchoListener {
+impl CallbackListener {
     /// Listens on `address`. Needs a tokio runtime. [`Self::serve`] records the requests to paths
-    /// of the returned `EchoPaths`.
+    /// of the returned `CallbackPaths`.
     ///
     /// # Errors
     /// The system cannot listen on the address.
-    pub fn bind(address: SocketAddr, random: Random) -> io::Result<(Self, EchoPaths)> {
+    pub fn bind(address: SocketAddr, random: Random) -> io::Result<(Self, CallbackPaths)> {
         let limits = Limits {
             connections: CONNECTIONS,
             connections_per_address: CONNECTIONS_PER_ADDRESS,
@@ -95,11 +95,11 @@ impl EchoListener {
         Self::within(limits, address, random)
     }
 
-    fn within(limits: Limits, address: SocketAddr, random: Random) -> io::Result<(Self, EchoPaths)> {
+    fn within(limits: Limits, address: SocketAddr, random: Random) -> io::Result<(Self, CallbackPaths)> {
         let listener = std::net::TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let paths = Arc::<Paths>::default();
-        let echo = EchoPaths { random, paths: Arc::clone(&paths) };
+        let echo = CallbackPaths { random, paths: Arc::clone(&paths) };
         Ok((Self { listener: TcpListener::from_std(listener)?, limiter: ConnectionLimiter::new(limits), paths }, echo))
     }
 
@@ -145,7 +145,7 @@ impl EchoListener {
     }
 }
 
-impl EchoPaths {
+impl CallbackPaths {
     /// Draws a path of 128 random bits. Requests to it are recorded from here on.
     ///
     /// # Errors
@@ -153,7 +153,7 @@ impl EchoPaths {
     pub fn expect(&self) -> io::Result<Expected> {
         let bytes: [u8; 16] = self.random.bytes().map_err(|error| Error::other(error.to_string()))?;
         let (path, paths) = (format!("/{}", hex::encode(&bytes)), Arc::clone(&self.paths));
-        let (sender, seen) = watch::channel(SeenFrom::Nobody);
+        let (sender, seen) = watch::channel(CallbackSource::Nobody);
         paths.open().insert(path.clone(), sender);
         Ok(Expected { path, paths, seen })
     }
@@ -174,9 +174,9 @@ impl Expected {
     }
 
     /// Returns the address of the requests so far. Waits up to `patience` for the first one.
-    pub async fn seen(&self, patience: Duration) -> SeenFrom {
+    pub async fn observe(&self, patience: Duration) -> CallbackSource {
         let mut seen = self.seen.clone();
-        let _ = timeout(patience, seen.wait_for(|seen| *seen != SeenFrom::Nobody)).await;
+        let _ = timeout(patience, seen.wait_for(|seen| *seen != CallbackSource::Nobody)).await;
         *seen.borrow()
     }
 }
@@ -190,15 +190,15 @@ impl Drop for Expected {
 impl Paths {
     /// Records a request from `address`. Returns `None` if the path is not expected.
     fn note(&self, path: &str, address: IpAddr) -> Option<()> {
-        let asked = SeenFrom::One(address.to_canonical());
+        let asked = CallbackSource::One(address.to_canonical());
         self.open().get(path)?.send_modify(|seen| {
-            *seen = if [SeenFrom::Nobody, asked].contains(seen) { asked } else { SeenFrom::Several };
+            *seen = if [CallbackSource::Nobody, asked].contains(seen) { asked } else { CallbackSource::Several };
         });
         Some(())
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<String, watch::Sender<SeenFrom>>> {
-        unpoisoned(self.0.lock())
+    fn open(&self) -> MutexGuard<'_, HashMap<String, watch::Sender<CallbackSource>>> {
+        ignore_poison(self.0.lock())
     }
 }
 
@@ -208,14 +208,14 @@ async fn drive(mut stream: TcpStream, from: IpAddr, permit: ConnectionPermit, pa
     let answered = timeout(patience, async {
         let mut buffer = [0; HEAD_BYTES];
         let head = read_head(&mut stream, &mut buffer).await?;
-        permit.connection.received().ok()?;
+        permit.connection.mark_received().ok()?;
         paths.note(path_of(head)?, from)?;
         stream.write_all(ANSWER).await.ok()?;
         stream.shutdown().await.ok()
     });
     tokio::select! {
         _ = answered => {}
-        () = permit.connection.given_up() => {}
+        () = permit.connection.wait_until_closed() => {}
     }
 }
 

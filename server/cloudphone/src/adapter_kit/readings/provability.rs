@@ -5,7 +5,7 @@ use crate::phones::contract::{DeviceId, ProxyScheme, SetProxyArgs};
 use std::collections::HashMap;
 use std::net::Ipv6Addr;
 use std::sync::{Mutex, MutexGuard};
-use toolwarrant::{Means, unpoisoned};
+use toolwarrant::{Provability, ignore_poison};
 
 /// The most phones whose program is remembered. The next reading finds out the program of any other
 /// phone.
@@ -56,13 +56,13 @@ impl Tool {
         }
     }
 
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.as_str() == name)
     }
 }
 
 impl Tools {
-    pub(super) fn known(&self, id: &DeviceId) -> Option<Tool> {
+    pub(super) fn get(&self, id: &DeviceId) -> Option<Tool> {
         self.open().get(id).copied()
     }
 
@@ -82,7 +82,7 @@ impl Tools {
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<DeviceId, Tool>> {
-        unpoisoned(self.0.lock())
+        ignore_poison(self.0.lock())
     }
 }
 
@@ -119,18 +119,18 @@ pub(super) fn asker(proxy: &SetProxyArgs, tool: Option<Tool>, by_server: bool) -
 
 /// Returns what can be proven about a proxy on a phone that has `tool`.
 /// [`Exits::verdict`](super::Exits::verdict) explains why.
-pub(super) fn means(proxy: &SetProxyArgs, tool: Option<Tool>, by_server: bool) -> Means {
+pub(super) fn of(proxy: &SetProxyArgs, tool: Option<Tool>, by_server: bool) -> Provability {
     let literal = proxy.host_address().is_some();
     match (tool, asker(proxy, tool, by_server)) {
-        (Some(Tool::Missing), _) => Means::Nothing("the phone has no program that makes a request"),
-        (_, Some(Asker::Phone)) => Means::Both,
-        (_, Some(Asker::Server)) if literal => Means::Both,
-        (_, Some(Asker::Server)) => Means::Presence,
-        (_, None) if literal => Means::Presence,
+        (Some(Tool::Missing), _) => Provability::Nothing("the phone has no program that makes a request"),
+        (_, Some(Asker::Phone)) => Provability::Both,
+        (_, Some(Asker::Server)) if literal => Provability::Both,
+        (_, Some(Asker::Server)) => Provability::Presence,
+        (_, None) if literal => Provability::Presence,
         (_, None) if explicit(proxy).is_some() => {
-            Means::Nothing("the phone has no program that asks through a proxy, and the proxy's host is a name")
+            Provability::Nothing("the phone has no program that asks through a proxy, and the proxy's host is a name")
         }
-        (_, None) => Means::Nothing(
+        (_, None) => Provability::Nothing(
             "the proxy's host is a name, and nobody asks through it: a password never stands in a command on a phone",
         ),
     }

@@ -8,19 +8,20 @@ const SETTLED: [u64; 3] = [15, 18, 21];
 const END: u64 = DEADLINE as u64;
 
 /// The provable directions, with the second from which each holds.
-type Over = &'static [(u64, Means)];
+type Over = &'static [(u64, Provability)];
 
-const BLIND: Means = Means::Nothing("it has no eyes");
+const BLIND: Provability = Provability::Nothing("it has no eyes");
 
-fn means(over: Over, now: u64) -> Facts {
-    let means = over.iter().rev().find(|(from, _)| *from <= now).map_or(Means::Both, |(_, means)| *means);
-    Facts { means, ..Facts::default() }
+fn provability(over: Over, now: u64) -> Facts {
+    let provability =
+        over.iter().rev().find(|(from, _)| *from <= now).map_or(Provability::Both, |(_, provability)| *provability);
+    Facts { provability, ..Facts::default() }
 }
 
 /// [`super::run`] with facts that change.
 fn live(policy: TaskPolicy, facts: impl Fn(u64) -> Facts, events: &[(u64, Event)]) -> (Task, Vec<Entry>, Vec<Effect>) {
     let (mut entries, mut effects) = (Vec::new(), Vec::new());
-    let mut task = Task::accepted(policy, at(0));
+    let mut task = Task::new(policy, at(0));
     for (seconds, event) in events {
         let step = step(task, event.clone(), at(*seconds), facts(*seconds));
         task = step.task;
@@ -30,21 +31,21 @@ fn live(policy: TaskPolicy, facts: impl Fn(u64) -> Facts, events: &[(u64, Event)
     (task, entries, effects)
 }
 
-fn observed(task: &Task) -> String {
+fn observation(task: &Task) -> String {
     task.evidence().expect("an end").observed.as_str().to_owned()
 }
 
 /// One row: its name, the provable directions, the upstream's answer, the readings with their
 /// times, the end, and a part of the evidence.
-type Row = (&'static str, Over, fn() -> Sent, Vec<(u64, Event)>, Option<Status>, &'static str);
+type ProvabilityRow = (&'static str, Over, fn() -> Sent, Vec<(u64, Event)>, Option<Status>, &'static str);
 
-const PRESENCE: Over = &[(0, Means::Presence)];
-const ABSENCE: Over = &[(0, Means::Absence)];
+const PRESENCE: Over = &[(0, Provability::Presence)];
+const ABSENCE: Over = &[(0, Provability::Absence)];
 const NOTHING: Over = &[(0, BLIND)];
-const WITHDRAWN: Over = &[(0, Means::Both), (18, Means::Presence)];
-const SHOWN: Over = &[(0, Means::Presence), (18, Means::Both)];
-const VANISHED: Over = &[(0, Means::Both), (18, BLIND)];
-const FOUND: Over = &[(0, BLIND), (18, Means::Both)];
+const WITHDRAWN: Over = &[(0, Provability::Both), (18, Provability::Presence)];
+const SHOWN: Over = &[(0, Provability::Presence), (18, Provability::Both)];
+const VANISHED: Over = &[(0, Provability::Both), (18, BLIND)];
+const FOUND: Over = &[(0, BLIND), (18, Provability::Both)];
 
 fn each(verdicts: &[(u64, Verdict)]) -> Vec<(u64, Event)> {
     verdicts.iter().map(|(at, verdict)| (*at, reading(*verdict))).collect()
@@ -59,7 +60,7 @@ fn ok() -> Sent {
 }
 
 /// Returns rows in which the provable directions do not change.
-fn rows_of_one_kind() -> Vec<Row> {
+fn rows_of_one_kind() -> Vec<ProvabilityRow> {
     use Verdict::{Absent, Present, Unreadable};
     let [first, second, third] = SETTLED;
     vec![
@@ -121,7 +122,7 @@ fn rows_of_one_kind() -> Vec<Row> {
 }
 
 /// Returns rows in which the provable directions change.
-fn rows_that_change() -> Vec<Row> {
+fn rows_that_change() -> Vec<ProvabilityRow> {
     use Verdict::{Absent, Present};
     let [first, second, third] = SETTLED;
     vec![
@@ -174,11 +175,11 @@ fn rows_that_change() -> Vec<Row> {
 fn a_reading_decides_only_in_a_direction_that_is_proven() {
     for (name, over, sent, then, ends, says) in rows_of_one_kind().into_iter().chain(rows_that_change()) {
         let events = [vec![(0, Event::Due), (0, Event::Sent(sent()))], then].concat();
-        let (task, entries, effects) = live(policy(probe(false), true), |now| means(over, now), &events);
+        let (task, entries, effects) = live(policy(probe(false), true), |now| provability(over, now), &events);
         assert_eq!(task.status(), ends, "{name}: {task:?}");
         assert_eq!(entries.contains(&Entry::Refund), ends == Some(Status::FailedSilent), "{name}");
         assert_eq!(effects.iter().filter(|effect| matches!(effect, Effect::Send(_))).count(), 1, "{name}");
-        assert!(ends.is_none() || observed(&task).contains(says), "{name}: {}", observed(&task));
+        assert!(ends.is_none() || observation(&task).contains(says), "{name}: {}", observation(&task));
         assert!(over != NOTHING || !effects.contains(&Effect::Probe), "{name}: nothing is read");
     }
 }
@@ -186,19 +187,19 @@ fn a_reading_decides_only_in_a_direction_that_is_proven() {
 #[test]
 fn an_unanswered_request_is_sent_again_only_if_its_absence_can_be_proven() {
     let events = [(0, Event::Due), (0, Event::Sent(none())), (30, reading(Verdict::Absent)), (30, Event::Due)];
-    let sends = |means| {
-        let facts = Facts { means, ..Facts::default() };
+    let sends = |provability| {
+        let facts = Facts { provability, ..Facts::default() };
         let (.., effects) = run(policy(probe(false), true), facts, &events);
         effects.iter().filter(|effect| matches!(effect, Effect::Send(_))).count()
     };
-    assert_eq!([Means::Both, Means::Absence, Means::Presence, BLIND].map(sends), [2, 2, 1, 1]);
+    assert_eq!([Provability::Both, Provability::Absence, Provability::Presence, BLIND].map(sends), [2, 2, 1, 1]);
 }
 
 #[test]
 fn a_failure_reported_after_an_unanswered_send_does_not_count_if_the_target_cannot_be_read() {
     let mut events = vec![(0, Event::Due), (0, Event::Sent(none())), (30, reading(Verdict::Absent))];
     events.extend([(30, Event::Due), (31, Event::Sent(err()))]);
-    let over = |now| means(&[(0, Means::Both), (31, BLIND)], now);
+    let over = |now| provability(&[(0, Provability::Both), (31, BLIND)], now);
     let (task, ..) = live(policy(probe(false), true), over, &events);
     assert_eq!((task.status(), task.wake_at), (None, Some(at(END))), "the first send may have done it");
     events.push((END, Event::Due));
@@ -209,21 +210,25 @@ fn a_failure_reported_after_an_unanswered_send_does_not_count_if_the_target_cann
 fn a_baseline_is_taken_only_if_it_can_prove_something() {
     let compared = || policy(probe(true), false);
     let send = Effect::Send(at(5));
-    let (task, _, effects) = live(compared(), |now| means(&[(0, BLIND)], now), &[(0, Event::Due)]);
+    let (task, _, effects) = live(compared(), |now| provability(&[(0, BLIND)], now), &[(0, Event::Due)]);
     assert_eq!((task.phase, effects), (Phase::Sending, vec![send]));
     // The reading finds out that the target cannot be read.
     let events = [(0, Event::Due), (4, Event::Baseline(None))];
-    let (task, entries, effects) = live(compared(), |now| means(&[(0, Means::Both), (1, BLIND)], now), &events);
+    let (task, entries, effects) =
+        live(compared(), |now| provability(&[(0, Provability::Both), (1, BLIND)], now), &events);
     assert_eq!((task.phase, effects), (Phase::Sending, vec![Effect::Baseline, Effect::Send(at(9))]));
     assert_eq!(entries, [Entry::Charge]);
     // A write that could not be compared and never left has not failed for lack of a reading.
     let refused = [(0, Event::Due), (0, Event::Sent(not_sent())), (2, Event::Due), (2, Event::Sent(not_sent()))];
     let refused = [&refused[..], &[(6, Event::Due), (6, Event::Sent(not_sent()))]].concat();
-    let (task, ..) = live(compared(), |now| means(&[(0, BLIND)], now), &refused);
-    assert_eq!((task.status(), &*observed(&task)), (Some(Status::Failed), "no request ever left, so nothing was done"));
+    let (task, ..) = live(compared(), |now| provability(&[(0, BLIND)], now), &refused);
+    assert_eq!(
+        (task.status(), &*observation(&task)),
+        (Some(Status::Failed), "no request ever left, so nothing was done")
+    );
     // The target turned out to be unreadable between two attempts.
     let events = [(0, Event::Due), (4, Event::Baseline(None)), (7, Event::Due)];
-    let (task, ..) = live(compared(), |now| means(&[(0, Means::Both), (5, BLIND)], now), &events);
+    let (task, ..) = live(compared(), |now| provability(&[(0, Provability::Both), (5, BLIND)], now), &events);
     assert_eq!(task.phase, Phase::Sending);
 }
 
@@ -231,20 +236,20 @@ fn a_baseline_is_taken_only_if_it_can_prove_something() {
 fn without_a_baseline_an_absence_does_not_count() {
     use Verdict::{Absent, Present};
     let judged = |later, then: &[(u64, Event)]| {
-        let blind = Facts { means: BLIND, ..Facts::default() };
-        let sent = step(Task::accepted(policy(probe(true), true), at(0)), Event::Due, at(0), blind);
+        let blind = Facts { provability: BLIND, ..Facts::default() };
+        let sent = step(Task::new(policy(probe(true), true), at(0)), Event::Due, at(0), blind);
         let mut task = sent.task;
         for (seconds, event) in [(0, Event::Sent(Sent::Ok))].iter().chain(then) {
-            task = step(task, event.clone(), at(*seconds), Facts { means: later, ..Facts::default() }).task;
+            task = step(task, event.clone(), at(*seconds), Facts { provability: later, ..Facts::default() }).task;
         }
         task
     };
     let twice = [(15, reading(Absent)), (18, reading(Absent)), (END, reading(Absent))];
-    assert_eq!(judged(Means::Both, &twice).status(), Some(Status::Timeout), "no refund");
-    assert_eq!(judged(Means::Both, &[(1, reading(Present))]).status(), Some(Status::Success));
-    let task = judged(Means::Absence, &[(1, Event::Due)]);
+    assert_eq!(judged(Provability::Both, &twice).status(), Some(Status::Timeout), "no refund");
+    assert_eq!(judged(Provability::Both, &[(1, reading(Present))]).status(), Some(Status::Success));
+    let task = judged(Provability::Absence, &[(1, Event::Due)]);
     assert_eq!(task.status(), Some(Status::SuccessUnverified));
-    assert!(observed(&task).contains("no reading from before the send"), "{}", observed(&task));
+    assert!(observation(&task).contains("no reading from before the send"), "{}", observation(&task));
 }
 
 #[test]
@@ -253,7 +258,7 @@ fn a_reading_is_not_a_baseline_once_something_may_have_left() {
     // recognises it, and that refused it. By then the target can be read.
     let mut events = vec![(0, Event::Due), (3, Event::Found), (17, Event::Due), (17, Event::Sent(not_sent()))];
     events.push((19, Event::Due));
-    let over = |now| Facts { dedupes: true, ..means(&[(0, BLIND), (18, Means::Both)], now) };
+    let over = |now| Facts { dedupes: true, ..provability(&[(0, BLIND), (18, Provability::Both)], now) };
     let (task, _, effects) = live(policy(probe(true), true), over, &events);
     assert_eq!((task.phase, task.baseline), (Phase::Sending, None));
     assert!(!effects.contains(&Effect::Baseline), "it would show the effect of the first send as what was before");
@@ -304,14 +309,14 @@ fn on_a_target_that_is_no_longer_served_an_unsent_task_fails_at_once_and_a_sent_
     for (baseline, then, written) in unsent {
         let known = then.last().expect("an event").0;
         let begins = if then.len() == 1 && !baseline { vec![] } else { vec![(0, Event::Due)] };
-        let (mut task, mut entries) = (Task::accepted(policy(probe(baseline), true), at(0)), Vec::new());
+        let (mut task, mut entries) = (Task::new(policy(probe(baseline), true), at(0)), Vec::new());
         for (number, (seconds, event)) in begins.iter().chain(then).enumerate() {
             let facts = if number == 0 && !begins.is_empty() { Facts::default() } else { gone(known)(*seconds) };
             let step = step(task, event.clone(), at(*seconds), facts);
             (task, entries) = (step.task, [entries, step.entries].concat());
         }
         assert_eq!((task.status(), &*entries), (Some(Status::Failed), written), "{then:?}");
-        assert_eq!(observed(&task), "no request ever left, so nothing was done; its mill was removed", "{then:?}");
+        assert_eq!(observation(&task), "no request ever left, so nothing was done; its mill was removed", "{then:?}");
     }
     for sent in [Sent::Ok, none()] {
         let unread = || reading(Verdict::Unreadable);

@@ -2,11 +2,11 @@
 
 use super::*;
 
-pub(super) fn mark(space: &'static str, key: &str) -> Mark {
-    Mark { space, key: key.as_bytes().into(), until: AT }
+pub(super) fn mark(space: &'static str, key: &str) -> DeduplicationKey {
+    DeduplicationKey { space, key: key.as_bytes().into(), until: AT }
 }
 
-fn marked(number: u128, key: &str, target: &str, marks: Vec<Mark>) -> NewTask {
+fn task_with_keys(number: u128, key: &str, target: &str, marks: Vec<DeduplicationKey>) -> NewTask {
     NewTask { marks, ..new(number, key, target) }
 }
 
@@ -15,34 +15,34 @@ fn is_conflict<T>(answer: Result<T, StoreError>) -> bool {
 }
 
 pub(super) async fn marks_are_written_with_their_task_or_nothing_is(store: Arc<dyn Store>) {
-    accept(&store, marked(1, "k", "t", vec![mark("nonce", "a"), mark("nonce", "b")])).await;
+    accept(&store, task_with_keys(1, "k", "t", vec![mark("nonce", "a"), mark("nonce", "b")])).await;
     // One existing key is enough for a conflict, also for a duplicate or a busy target; so is the
     // same key twice.
     for (key, target) in [("l", "u"), ("k", "u"), ("l", "t")] {
         let marks = vec![mark("nonce", "c"), mark("nonce", "a")];
-        assert!(is_conflict(store.accept(marked(2, key, target, marks)).await));
+        assert!(is_conflict(store.accept(task_with_keys(2, key, target, marks)).await));
     }
-    assert!(is_conflict(store.accept(marked(2, "l", "u", vec![mark("nonce", "c"), mark("nonce", "c")])).await));
+    assert!(is_conflict(store.accept(task_with_keys(2, "l", "u", vec![mark("nonce", "c"), mark("nonce", "c")])).await));
     assert_eq!((store.task(id(2)).await.unwrap(), repeat(&store, "app", "l").await), (None, None));
     // The attempts leave nothing behind; neither does a task that cannot be accepted.
-    assert!(is_conflict(store.accept(marked(1, "l", "u", vec![mark("nonce", "c")])).await));
-    accept(&store, marked(2, "l", "u", vec![mark("nonce", "c"), mark("other", "a")])).await;
+    assert!(is_conflict(store.accept(task_with_keys(1, "l", "u", vec![mark("nonce", "c")])).await));
+    accept(&store, task_with_keys(2, "l", "u", vec![mark("nonce", "c"), mark("other", "a")])).await;
     assert!(is_conflict(store.mark(vec![mark("nonce", "c")]).await));
 }
 
 pub(super) async fn marks_of_a_call_that_is_answered_without_a_task_are_written_too(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
-    let hit = store.accept(marked(2, "k", "t", vec![mark("nonce", "hit")])).await.unwrap();
-    let busy = store.accept(marked(2, "l", "t", vec![mark("nonce", "busy")])).await.unwrap();
+    let hit = store.accept(task_with_keys(2, "k", "t", vec![mark("nonce", "hit")])).await.unwrap();
+    let busy = store.accept(task_with_keys(2, "l", "t", vec![mark("nonce", "busy")])).await.unwrap();
     assert!(matches!((&hit, &busy), (Acceptance::Hit(_), Acceptance::Busy { .. })), "{hit:?} {busy:?}");
     end(&store, 1, Status::Success, AT).await;
     for key in ["hit", "busy"] {
-        assert!(is_conflict(store.accept(marked(2, "l", "t", vec![mark("nonce", key)])).await), "{key}");
+        assert!(is_conflict(store.accept(task_with_keys(2, "l", "t", vec![mark("nonce", key)])).await), "{key}");
     }
 }
 
 pub(super) async fn a_mark_is_made_once_and_again_after_it_was_purged(store: Arc<dyn Store>) {
-    let until = |key: &str, millis| Mark { until: Timestamp(millis), ..mark("nonce", key) };
+    let until = |key: &str, millis| DeduplicationKey { until: Timestamp(millis), ..mark("nonce", key) };
     store.mark(vec![until("c", 30), until("a", 10), until("b", 20)]).await.unwrap();
     assert!(is_conflict(store.mark(vec![until("d", 40), until("a", 99)]).await));
     store.mark(vec![until("d", 40), mark("other", "a")]).await.unwrap();

@@ -4,13 +4,13 @@
 //! A [`Source`] reads the list. It also deals with limits of calls and with repeats of single
 //! calls. Start at [`Refresh::run`].
 
-use super::{Recoded, Roster, Row};
+use super::{DeviceRegistry, Recoded, Row};
 use crate::phones::port::Unreachable;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex as Lock};
 use std::time::Duration;
 use tokio::sync::{Mutex, Notify};
-use toolwarrant::{BoxFuture, Clock, SplitMix, Timestamp, unpoisoned};
+use toolwarrant::{BoxFuture, Clock, SplitMix, Timestamp, ignore_poison};
 
 /// The time from the beginning of a list to the next one at rest. Even with the time that a list
 /// takes, no row that is shown is older than [`SHOWN_FOR`](super::SHOWN_FOR).
@@ -29,7 +29,7 @@ pub trait Source<R>: Send + Sync + 'static {
 
     /// Reads which phones have a new code. Returns an empty list if the platform does not store
     /// such records.
-    fn recoded(&self) -> BoxFuture<'_, Result<Vec<Recoded>, Unreachable>>;
+    fn code_changes(&self) -> BoxFuture<'_, Result<Vec<Recoded>, Unreachable>>;
 
     /// Returns the time until which the source does not read, to spare the platform, if there is
     /// such a time. After a failure, the next list begins then, so that two pauses do not add up.
@@ -41,7 +41,7 @@ pub trait Source<R>: Send + Sync + 'static {
 
 /// Keeps a device registry fresh.
 pub struct Refresh<R: Row> {
-    roster: Arc<Roster<R>>,
+    registry: Arc<DeviceRegistry<R>>,
     source: Arc<dyn Source<R>>,
     clock: Clock,
     jitter: Lock<SplitMix>,
@@ -63,11 +63,11 @@ struct Attempt {
 }
 
 impl<R: Row> Refresh<R> {
-    /// Creates the refresh of `roster` from `source`. Does not read yet.
+    /// Creates the refresh of `registry` from `source`. Does not read yet.
     #[must_use]
-    pub fn new(roster: Arc<Roster<R>>, source: Arc<dyn Source<R>>, clock: Clock, jitter: SplitMix) -> Self {
+    pub fn new(registry: Arc<DeviceRegistry<R>>, source: Arc<dyn Source<R>>, clock: Clock, jitter: SplitMix) -> Self {
         Self {
-            roster,
+            registry,
             source,
             clock,
             jitter: Lock::new(jitter),
@@ -104,9 +104,9 @@ impl<R: Row> Refresh<R> {
         let outcome = self.read(began).await;
         let before = last.as_ref().map_or(0, |last| last.failed);
         if let (None | Some(Attempt { failed: 0, .. }), Err(error)) = (&*last, &outcome) {
-            tracing::warn!(platform = %self.roster.name(), %error, "a platform cannot be listed");
+            tracing::warn!(platform = %self.registry.name(), %error, "a platform cannot be listed");
         } else if let (None | Some(Attempt { failed: 1.., .. }), Ok(())) = (&*last, &outcome) {
-            tracing::info!(platform = %self.roster.name(), phones = self.roster.count(), "a platform was listed");
+            tracing::info!(platform = %self.registry.name(), phones = self.registry.count(), "a platform was listed");
         }
         self.reachable.store(outcome.is_ok(), Relaxed);
         let (failed, next) = match &outcome {
@@ -136,17 +136,17 @@ impl<R: Row> Refresh<R> {
     async fn read(&self, began: Timestamp) -> Result<(), Unreachable> {
         let mut rows = self.source.list().await?;
         let mut recoded = Vec::new();
-        if self.roster.is_puzzled_by(&rows).await {
-            match self.source.recoded().await {
+        if self.registry.is_puzzled_by(&rows).await {
+            match self.source.code_changes().await {
                 Ok(records) => recoded = records,
                 Err(Unreachable(why)) => {
-                    self.roster.withhold_strangers(&mut rows).await;
-                    let (platform, why) = (self.roster.name(), why.as_str());
+                    self.registry.withhold_strangers(&mut rows).await;
+                    let (platform, why) = (self.registry.name(), why.as_str());
                     tracing::warn!(%platform, why, "phones with unknown codes are left out: changes of codes cannot be read");
                 }
             }
         }
-        self.roster.take(rows, recoded, began).await;
+        self.registry.take(rows, recoded, began).await;
         Ok(())
     }
 
@@ -164,7 +164,7 @@ impl<R: Row> Refresh<R> {
     fn pause(&self, failed: u32) -> Duration {
         let whole = EVERY.min(FIRST_PAUSE.saturating_mul(1 << failed.min(8)));
         let half = u64::try_from(whole.as_millis()).unwrap_or(u64::MAX) / 2;
-        let drawn = unpoisoned(self.jitter.lock()).below(half + 1);
+        let drawn = ignore_poison(self.jitter.lock()).below(half + 1);
         Duration::from_millis(half + drawn)
     }
 }

@@ -5,7 +5,7 @@
 //! of its applications, and whether the value that is read for a start changes at each start on
 //! this platform. Until a direction is proven, a missing effect is not evidence of absence. The
 //! proofs are stored in a small file and hold for the account that they were made on: other
-//! credentials need new ones. Start at [`Shown::open`].
+//! credentials need new ones. Start at [`ProvenDirections::open`].
 
 use crate::phones::port::Direction;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
-use toolwarrant::{Timestamp, durable, hex, unpoisoned};
+use toolwarrant::{Timestamp, durable, hex, ignore_poison};
 
 /// The time and the circumstances of a proof.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub struct Showing {
 
 /// The proven directions of one account.
 #[derive(Debug)]
-pub struct Shown {
+pub struct ProvenDirections {
     path: PathBuf,
     account: String,
     held: Mutex<Held>,
@@ -46,7 +46,7 @@ struct Held {
     start: Option<Showing>,
 }
 
-impl Shown {
+impl ProvenDirections {
     /// Reads the proofs in the file at `path` for the account with this access key at this base
     /// URL. A missing file, or one of another account, has no proof for it. A damaged file is
     /// renamed, with `.damaged` after its name.
@@ -77,7 +77,7 @@ impl Shown {
     /// Returns the proof of a direction; `None` if it is not proven.
     #[must_use]
     pub fn has(&self, direction: Direction) -> Option<Showing> {
-        let held = self.held();
+        let held = self.lock();
         match direction {
             Direction::Exit => held.exit.clone(),
             Direction::Start => held.start.clone(),
@@ -89,7 +89,7 @@ impl Shown {
     /// # Errors
     /// The file cannot be written. Then the proof is not recorded.
     pub fn record(&self, direction: Direction, showing: Showing) -> io::Result<()> {
-        let mut held = self.held();
+        let mut held = self.lock();
         let mut next = Held { account: self.account.clone(), ..held.clone() };
         match direction {
             Direction::Exit => next.exit = Some(showing),
@@ -101,8 +101,8 @@ impl Shown {
         Ok(())
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        unpoisoned(self.held.lock())
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        ignore_poison(self.held.lock())
     }
 }
 

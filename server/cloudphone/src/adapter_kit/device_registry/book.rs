@@ -14,7 +14,7 @@
 //!   meanwhile.
 //! * A phone that is gone keeps its id, and has it again when it comes back.
 
-use super::row::{KeptRow, Phone, Recoded, Row};
+use super::row::{KeptRow, ListedPhone, Recoded, Row};
 use crate::phones::contract::DeviceId;
 use crate::phones::port::PlatformName;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -122,13 +122,13 @@ impl<R: Row> Book<R> {
     }
 
     /// Returns all phones that are shown.
-    pub(super) fn shown(&self) -> BTreeMap<DeviceId, Phone<R>> {
-        let all = (0..self.holders.len()).map(|slot| self.shown_at(slot));
+    pub(super) fn visible_phones(&self) -> BTreeMap<DeviceId, ListedPhone<R>> {
+        let all = (0..self.holders.len()).map(|slot| self.visible_phone_at(slot));
         all.filter_map(|(id, phone)| Some((id, phone?))).collect()
     }
 
     /// Returns the id at `slot`, and its phone if it is shown.
-    pub(super) fn shown_at(&self, slot: usize) -> (DeviceId, Option<Phone<R>>) {
+    pub(super) fn visible_phone_at(&self, slot: usize) -> (DeviceId, Option<ListedPhone<R>>) {
         let Holder { id, row, read_at, .. } = &self.holders[slot];
         (id.clone(), row.as_ref().map(|row| (Arc::clone(row), *read_at)))
     }
@@ -138,7 +138,7 @@ impl<R: Row> Book<R> {
         row.seat().is_none() && self.by_code.get(row.code()).is_none_or(|slot| self.holders[*slot].row.is_none())
     }
 
-    /// See [`Roster::is_puzzled_by`](super::Roster::is_puzzled_by).
+    /// See [`DeviceRegistry::is_puzzled_by`](super::Roster::is_puzzled_by).
     pub(super) fn is_puzzled_by(&self, rows: &[R]) -> bool {
         let listed: HashSet<&str> = rows.iter().map(Row::code).collect();
         let lacks =
@@ -171,7 +171,7 @@ impl<R: Row> Book<R> {
     /// Takes over rows whose reading began at `began`.
     pub(super) fn merge(&mut self, rows: Vec<R>, recoded: &[Recoded], began: Timestamp) -> Merged {
         let (rows, contested) = consistent(rows);
-        let moved = self.moved(&rows, recoded);
+        let moved = self.slots_of_moved(&rows, recoded);
         let mut merged = Merged::default();
         for code in contested {
             if let Some(&slot) = self.by_code.get(&code)
@@ -193,7 +193,7 @@ impl<R: Row> Book<R> {
     }
 
     /// Returns, per code to which a record moved a phone, the slot of that phone.
-    fn moved(&self, rows: &[(R, Seat)], recoded: &[Recoded]) -> HashMap<String, usize> {
+    fn slots_of_moved(&self, rows: &[(R, Seat)], recoded: &[Recoded]) -> HashMap<String, usize> {
         let listed: HashSet<&str> = rows.iter().map(|(row, _)| row.code()).collect();
         let mut before = HashMap::<&str, Option<&str>>::new();
         for Recoded { from, to } in recoded {

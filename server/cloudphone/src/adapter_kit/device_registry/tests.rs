@@ -14,13 +14,13 @@ use tempfile::TempDir;
 /// A row of the platform in these tests. `phone` identifies the real phone, and does not decide
 /// anything.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Told {
+struct TestRow {
     code: String,
     seat: Option<String>,
     phone: u32,
 }
 
-impl Row for Told {
+impl Row for TestRow {
     type Made = ();
 
     fn code(&self) -> &str {
@@ -33,17 +33,17 @@ impl Row for Told {
 }
 
 /// A device registry in its own folder, on a manual clock.
-struct Kept {
+struct TestRegistry {
     folder: TempDir,
     clock: Clock,
-    roster: Roster<Told>,
+    registry: DeviceRegistry<TestRow>,
 }
 
-impl Kept {
+impl TestRegistry {
     fn new() -> Self {
         let (folder, clock) = (TempDir::new().unwrap(), Clock::manual(Timestamp(1_000_000)));
-        let roster = open(&folder, &clock);
-        Self { folder, clock, roster }
+        let registry = open(&folder, &clock);
+        Self { folder, clock, registry }
     }
 
     fn tick(&self) -> Timestamp {
@@ -52,7 +52,7 @@ impl Kept {
     }
 
     fn restart(&mut self) {
-        self.roster = open(&self.folder, &self.clock);
+        self.registry = open(&self.folder, &self.clock);
     }
 
     fn file(&self) -> std::path::PathBuf {
@@ -61,23 +61,23 @@ impl Kept {
 }
 
 /// Returns the next phones of a device registry.
-fn page(roster: &Roster<Told>, after: Option<&DeviceId>, limit: u16) -> Vec<Listed<Told>> {
-    let ids: Vec<_> = roster.page(after, limit, |phones| phones.map(|(id, ..)| id.clone()).collect());
-    ids.iter().filter_map(|id| roster.get(id)).collect()
+fn page(registry: &DeviceRegistry<TestRow>, after: Option<&DeviceId>, limit: u16) -> Vec<Listed<TestRow>> {
+    let ids: Vec<_> = registry.page(after, limit, |phones| phones.map(|(id, ..)| id.clone()).collect());
+    ids.iter().filter_map(|id| registry.get(id)).collect()
 }
 
-fn open(folder: &TempDir, clock: &Clock) -> Roster<Told> {
-    Roster::open(&folder.path().join("roster"), PlatformName::parse("n").unwrap(), clock.clone()).unwrap()
+fn open(folder: &TempDir, clock: &Clock) -> DeviceRegistry<TestRow> {
+    DeviceRegistry::open(&folder.path().join("roster"), PlatformName::parse("n").unwrap(), clock.clone()).unwrap()
 }
 
 /// Parses a row: `A@1` has the code `A` and the seat `1`; `A` has no seat.
-fn told(text: &str) -> Told {
+fn parse_row(text: &str) -> TestRow {
     let (code, seat) = text.split_once('@').map_or((text, None), |(code, seat)| (code, Some(seat.to_owned())));
-    Told { code: code.to_owned(), seat, phone: 0 }
+    TestRow { code: code.to_owned(), seat, phone: 0 }
 }
 
-fn rows(text: &str) -> Vec<Told> {
-    text.split_whitespace().map(told).collect()
+fn rows(text: &str) -> Vec<TestRow> {
+    text.split_whitespace().map(parse_row).collect()
 }
 
 /// Parses records: `A>B` means that the code `A` became `B`.
@@ -88,8 +88,8 @@ fn records(text: &str) -> Vec<Recoded> {
 }
 
 /// Returns the phones that a device registry shows: `id=code`, in order.
-fn shown(roster: &Roster<Told>) -> String {
-    let phones = page(roster, None, u16::MAX);
+fn describe(registry: &DeviceRegistry<TestRow>) -> String {
+    let phones = page(registry, None, u16::MAX);
     phones.iter().map(|phone| format!("{}={}", phone.id, phone.row.code)).collect::<Vec<_>>().join(" ")
 }
 
@@ -112,16 +112,16 @@ fn a_row_is_current_for_a_minute() {
 
 #[tokio::test]
 async fn an_equal_row_keeps_the_value_that_was_made_of_it() {
-    let kept = Kept::new();
-    let told = |phone| Told { code: "A".to_owned(), seat: None, phone };
+    let kept = TestRegistry::new();
+    let told = |phone| TestRow { code: "A".to_owned(), seat: None, phone };
     let mut rows = Vec::new();
     for phone in [1, 1, 2, 2] {
         let began = kept.tick();
         match rows.len() {
-            0 | 2 => kept.roster.take(vec![told(phone)], Vec::new(), began).await,
-            _ => kept.roster.note(told(phone), Vec::new(), began).await,
+            0 | 2 => kept.registry.take(vec![told(phone)], Vec::new(), began).await,
+            _ => kept.registry.note(told(phone), Vec::new(), began).await,
         }
-        let Listed { row, read_at, .. } = page(&kept.roster, None, 1).remove(0);
+        let Listed { row, read_at, .. } = page(&kept.registry, None, 1).remove(0);
         assert_eq!((row.phone, read_at), (phone, began));
         rows.push(row);
     }

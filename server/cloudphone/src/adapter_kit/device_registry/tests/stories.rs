@@ -116,16 +116,16 @@ const LONG: &str = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
 #[tokio::test]
 async fn an_id_stays_with_its_phone() {
     for (story, steps) in STORIES {
-        let mut kept = Kept::new();
+        let mut kept = TestRegistry::new();
         for (n, step) in steps.iter().enumerate() {
             let began = kept.tick();
             let expected = match step {
                 List(told, recoded, expected) => {
-                    kept.roster.take(rows(told), records(recoded), began).await;
+                    kept.registry.take(rows(told), records(recoded), began).await;
                     expected
                 }
                 Note(row, recoded, expected) => {
-                    kept.roster.note(told(row), records(recoded), began).await;
+                    kept.registry.note(parse_row(row), records(recoded), began).await;
                     expected
                 }
                 Restart(expected) => {
@@ -133,35 +133,35 @@ async fn an_id_stays_with_its_phone() {
                     expected
                 }
             };
-            assert_eq!(shown(&kept.roster), *expected, "{story}: step {}", n + 1);
+            assert_eq!(describe(&kept.registry), *expected, "{story}: step {}", n + 1);
         }
     }
 }
 
 #[tokio::test]
 async fn an_older_list_overwrites_nothing_that_was_read_later() {
-    let kept = Kept::new();
+    let kept = TestRegistry::new();
     let first = kept.tick();
-    kept.roster.take(rows("A@1 B@2 C"), Vec::new(), first).await;
+    kept.registry.take(rows("A@1 B@2 C"), Vec::new(), first).await;
     let (list, note) = (kept.tick(), kept.tick());
-    kept.roster.note(told("D@1"), Vec::new(), note).await;
-    kept.roster.note(told("E"), records("C>E"), note).await;
-    kept.roster.note(told("A@2"), Vec::new(), note).await;
-    kept.roster.take(rows("A@1 B@2 C"), Vec::new(), list).await;
-    assert_eq!(shown(&kept.roster), "n-a=D n-b=A n-c=E");
-    kept.roster.take(rows(""), Vec::new(), first).await;
-    kept.roster.take(rows(""), Vec::new(), first).await;
-    assert_eq!(shown(&kept.roster), "n-a=D n-b=A n-c=E");
-    assert_eq!(kept.roster.age(), Some(Duration::from_secs(1)));
+    kept.registry.note(parse_row("D@1"), Vec::new(), note).await;
+    kept.registry.note(parse_row("E"), records("C>E"), note).await;
+    kept.registry.note(parse_row("A@2"), Vec::new(), note).await;
+    kept.registry.take(rows("A@1 B@2 C"), Vec::new(), list).await;
+    assert_eq!(describe(&kept.registry), "n-a=D n-b=A n-c=E");
+    kept.registry.take(rows(""), Vec::new(), first).await;
+    kept.registry.take(rows(""), Vec::new(), first).await;
+    assert_eq!(describe(&kept.registry), "n-a=D n-b=A n-c=E");
+    assert_eq!(kept.registry.age(), Some(Duration::from_secs(1)));
 }
 
 #[tokio::test]
 async fn pages_continue_after_an_id_even_if_its_phone_is_gone() {
-    let kept = Kept::new();
-    kept.roster.take(rows("A C E"), Vec::new(), kept.tick()).await;
+    let kept = TestRegistry::new();
+    kept.registry.take(rows("A C E"), Vec::new(), kept.tick()).await;
     let after = |id: Option<&str>, limit| {
         let id = id.map(|id| DeviceId::new(id).ok().unwrap());
-        let page = page(&kept.roster, id.as_ref(), limit);
+        let page = page(&kept.registry, id.as_ref(), limit);
         page.iter().map(|phone| phone.id.to_string()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(after(None, 2), "n-a n-c");
@@ -172,24 +172,24 @@ async fn pages_continue_after_an_id_even_if_its_phone_is_gone() {
 
 #[tokio::test]
 async fn phones_that_are_left_out_are_counted() {
-    let kept = Kept::new();
-    kept.roster.take(rows("A A_B É"), Vec::new(), kept.tick()).await;
-    assert_eq!((kept.roster.count(), kept.roster.book.lock().await.left_out), (1, 2));
-    kept.roster.note(told("A"), Vec::new(), kept.tick()).await;
-    assert_eq!(kept.roster.book.lock().await.left_out, 2);
+    let kept = TestRegistry::new();
+    kept.registry.take(rows("A A_B É"), Vec::new(), kept.tick()).await;
+    assert_eq!((kept.registry.count(), kept.registry.book.lock().await.left_out), (1, 2));
+    kept.registry.note(parse_row("A"), Vec::new(), kept.tick()).await;
+    assert_eq!(kept.registry.book.lock().await.left_out, 2);
 }
 
 #[tokio::test]
 async fn a_list_is_puzzling_if_it_has_an_unknown_phone_and_lacks_a_known_one() {
-    let kept = Kept::new();
-    assert!(!kept.roster.is_puzzled_by(&rows("A B")).await);
-    kept.roster.take(rows("A B@1"), Vec::new(), kept.tick()).await;
+    let kept = TestRegistry::new();
+    assert!(!kept.registry.is_puzzled_by(&rows("A B")).await);
+    kept.registry.take(rows("A B@1"), Vec::new(), kept.tick()).await;
     for (list, puzzles) in
         [("A B@1", false), ("A B@1 C", false), ("A", false), ("C B@1", true), ("A C", true), ("A C@2", false)]
     {
-        assert_eq!(kept.roster.is_puzzled_by(&rows(list)).await, puzzles, "{list}");
+        assert_eq!(kept.registry.is_puzzled_by(&rows(list)).await, puzzles, "{list}");
     }
     let mut list = rows("A C D@2");
-    kept.roster.withhold_strangers(&mut list).await;
+    kept.registry.withhold_strangers(&mut list).await;
     assert_eq!(list, rows("A D@2"));
 }

@@ -4,7 +4,7 @@
 //! An id is assigned once. It stays with its phone even if the platform renames the phone, and it
 //! never leads to another phone ([`book`] has the rules). Reads never wait for the platform or for
 //! the disk. The adapter interprets a row; [`refresh`] decides when to read the platform. Start at
-//! [`Roster`].
+//! [`DeviceRegistry`].
 
 mod book;
 mod file;
@@ -16,7 +16,7 @@ pub use row::{KeptRow, Recoded, Row, SHOWN_FOR, is_current};
 use crate::phones::contract::DeviceId;
 use crate::phones::port::PlatformName;
 use book::Book;
-use row::Phone;
+use row::ListedPhone;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Bound;
@@ -25,7 +25,7 @@ use std::sync::{Arc, RwLock, RwLockReadGuard};
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
-use toolwarrant::{Clock, Timestamp, unpoisoned};
+use toolwarrant::{Clock, Timestamp, ignore_poison};
 
 /// A phone of a device registry.
 #[derive(Debug)]
@@ -41,14 +41,14 @@ pub struct Listed<R: Row> {
 
 /// The phones of one platform.
 #[derive(Debug)]
-pub struct Roster<R: Row> {
+pub struct DeviceRegistry<R: Row> {
     name: PlatformName,
     clock: Clock,
     path: PathBuf,
     /// Changes wait here for each other, and for the disk if ids change.
     book: Arc<Mutex<Book<R>>>,
     /// The phones that the book shows. Locked for as long as it takes to show a page.
-    shown: Arc<RwLock<Shown<R>>>,
+    shown: Arc<RwLock<RegistryView<R>>>,
 }
 
 /// An iterator over phones of a device registry: id, row, and the time when the reading of the row
@@ -57,12 +57,12 @@ pub type KnownPhones<'a, R> = &'a mut dyn Iterator<Item = (&'a DeviceId, &'a Kep
 
 /// The part of a device registry that readers see.
 #[derive(Debug)]
-struct Shown<R: Row> {
-    phones: BTreeMap<DeviceId, Phone<R>>,
+struct RegistryView<R: Row> {
+    phones: BTreeMap<DeviceId, ListedPhone<R>>,
     listed_at: Option<Timestamp>,
 }
 
-impl<R: Row> Roster<R> {
+impl<R: Row> DeviceRegistry<R> {
     /// Opens the device registry of a platform from the file at `path`. A damaged file is renamed
     /// in its folder, and the log says so. Ids are then assigned as if no phone had been seen
     /// before.
@@ -71,7 +71,7 @@ impl<R: Row> Roster<R> {
     /// The file cannot be read, or cannot be renamed.
     pub fn open(path: &Path, name: PlatformName, clock: Clock) -> io::Result<Self> {
         let book = file::read(path, &name, clock.now())?;
-        let shown = Shown { phones: book.shown(), listed_at: book.listed_at };
+        let shown = RegistryView { phones: book.visible_phones(), listed_at: book.listed_at };
         Ok(Self {
             name,
             clock,
@@ -92,20 +92,20 @@ impl<R: Row> Roster<R> {
     /// have disappeared. Changes of the registry wait for `see`.
     pub fn page<T>(&self, after: Option<&DeviceId>, limit: u16, see: impl FnOnce(KnownPhones<'_, R>) -> T) -> T {
         let after = after.map_or(Bound::Unbounded, Bound::Excluded);
-        see(&mut self.shown().phones.range::<DeviceId, _>((after, Bound::Unbounded)).take(limit.into()).map(flat))
+        see(&mut self.lock_view().phones.range::<DeviceId, _>((after, Bound::Unbounded)).take(limit.into()).map(flat))
     }
 
     /// Does the same as [`Self::page`] for the phones that exist among these ids, in the order of
     /// `ids`.
     pub fn find<T>(&self, ids: &[&str], see: impl FnOnce(KnownPhones<'_, R>) -> T) -> T {
-        let shown = self.shown();
+        let shown = self.lock_view();
         see(&mut ids.iter().filter_map(|id| shown.phones.get_key_value(*id)).map(flat))
     }
 
     /// Returns the phone of this id.
     #[must_use]
     pub fn get(&self, id: &DeviceId) -> Option<Listed<R>> {
-        let shown = self.shown();
+        let shown = self.lock_view();
         let (row, read_at) = shown.phones.get(id)?;
         Some(Listed { id: id.clone(), row: Arc::clone(row), read_at: *read_at })
     }
@@ -113,13 +113,13 @@ impl<R: Row> Roster<R> {
     /// Returns the number of phones.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.shown().phones.len()
+        self.lock_view().phones.len()
     }
 
     /// Returns true if the whole platform was ever read, by this process or an earlier one.
     #[must_use]
     pub fn is_known(&self) -> bool {
-        self.shown().listed_at.is_some()
+        self.lock_view().listed_at.is_some()
     }
 
     /// Returns the time since the beginning of the last reading of the whole platform; `None` if it
@@ -127,7 +127,7 @@ impl<R: Row> Roster<R> {
     /// the platform later.
     #[must_use]
     pub fn age(&self) -> Option<Duration> {
-        let listed_at = self.shown().listed_at?;
+        let listed_at = self.lock_view().listed_at?;
         Some(self.clock.now().since(listed_at))
     }
 
@@ -178,9 +178,9 @@ impl<R: Row> Roster<R> {
                     ),
                 }
             }
-            let whole = touched.is_none().then(|| book.shown());
-            let mut shown = unpoisoned(shown.write());
-            for (id, phone) in touched.iter().flatten().map(|slot| book.shown_at(*slot)) {
+            let whole = touched.is_none().then(|| book.visible_phones());
+            let mut shown = ignore_poison(shown.write());
+            for (id, phone) in touched.iter().flatten().map(|slot| book.visible_phone_at(*slot)) {
                 match phone {
                     Some(phone) => drop(shown.phones.insert(id, phone)),
                     None => drop(shown.phones.remove(&id)),
@@ -197,12 +197,14 @@ impl<R: Row> Roster<R> {
         }
     }
 
-    fn shown(&self) -> RwLockReadGuard<'_, Shown<R>> {
-        unpoisoned(self.shown.read())
+    fn lock_view(&self) -> RwLockReadGuard<'_, RegistryView<R>> {
+        ignore_poison(self.shown.read())
     }
 }
 
-fn flat<'a, R: Row>((id, (row, read_at)): (&'a DeviceId, &'a Phone<R>)) -> (&'a DeviceId, &'a KeptRow<R>, Timestamp) {
+fn flat<'a, R: Row>(
+    (id, (row, read_at)): (&'a DeviceId, &'a ListedPhone<R>),
+) -> (&'a DeviceId, &'a KeptRow<R>, Timestamp) {
     (id, row, *read_at)
 }
 

@@ -6,22 +6,22 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 #[tokio::test]
 async fn a_registry_survives_a_restart_and_its_rows_are_not_current() {
-    let mut kept = Kept::new();
-    assert_eq!((kept.roster.is_known(), kept.roster.age(), kept.roster.count()), (false, None, 0));
-    kept.roster.take(rows("A@1 B"), Vec::new(), kept.tick()).await;
+    let mut kept = TestRegistry::new();
+    assert_eq!((kept.registry.is_known(), kept.registry.age(), kept.registry.count()), (false, None, 0));
+    kept.registry.take(rows("A@1 B"), Vec::new(), kept.tick()).await;
     // The clock of the next process may show an earlier time.
     kept.clock = Clock::manual(Timestamp(500_000));
     kept.restart();
-    assert_eq!(shown(&kept.roster), "n-a=A n-b=B");
-    assert!(page(&kept.roster, None, 9).iter().all(|phone| !is_current(phone.read_at, kept.clock.now())));
-    assert!(kept.roster.is_known() && kept.roster.age() > Some(SHOWN_FOR));
-    kept.roster.take(rows("A@1 B"), Vec::new(), kept.clock.now()).await;
-    assert!(page(&kept.roster, None, 9).iter().all(|phone| is_current(phone.read_at, kept.clock.now())));
+    assert_eq!(describe(&kept.registry), "n-a=A n-b=B");
+    assert!(page(&kept.registry, None, 9).iter().all(|phone| !is_current(phone.read_at, kept.clock.now())));
+    assert!(kept.registry.is_known() && kept.registry.age() > Some(SHOWN_FOR));
+    kept.registry.take(rows("A@1 B"), Vec::new(), kept.clock.now()).await;
+    assert!(page(&kept.registry, None, 9).iter().all(|phone| is_current(phone.read_at, kept.clock.now())));
 }
 
 #[tokio::test]
 async fn the_file_is_its_owners_and_written_only_when_ids_or_members_change() {
-    let kept = Kept::new();
+    let kept = TestRegistry::new();
     let written = || fs::metadata(kept.file()).map(|about| about.ino()).ok();
     let mut before = written();
     for (list, writes) in [
@@ -35,7 +35,7 @@ async fn the_file_is_its_owners_and_written_only_when_ids_or_members_change() {
         ("C@1 D@2", true),
         ("C@1 D", false),
     ] {
-        kept.roster.take(rows(list), Vec::new(), kept.tick()).await;
+        kept.registry.take(rows(list), Vec::new(), kept.tick()).await;
         let after = written();
         assert_eq!(after != before, writes, "{list}");
         before = after;
@@ -47,8 +47,8 @@ async fn the_file_is_its_owners_and_written_only_when_ids_or_members_change() {
 #[tokio::test]
 async fn a_damaged_file_is_renamed_and_the_platform_is_read_again() {
     let sound = {
-        let kept = Kept::new();
-        kept.roster.take(rows("A@1 B"), Vec::new(), kept.tick()).await;
+        let kept = TestRegistry::new();
+        kept.registry.take(rows("A@1 B"), Vec::new(), kept.tick()).await;
         fs::read_to_string(kept.file()).unwrap()
     };
     for damaged in [
@@ -64,34 +64,35 @@ async fn a_damaged_file_is_renamed_and_the_platform_is_read_again() {
         sound.replace("\"code\":\"B\",\"read", "\"code\":\"C\",\"read"),
     ] {
         assert_ne!(damaged, sound);
-        let mut kept = Kept::new();
+        let mut kept = TestRegistry::new();
         fs::write(kept.file(), &damaged).unwrap();
         kept.restart();
-        assert_eq!((shown(&kept.roster).as_str(), kept.roster.is_known()), ("", false), "{damaged}");
+        assert_eq!((describe(&kept.registry).as_str(), kept.registry.is_known()), ("", false), "{damaged}");
         let aside = kept.folder.path().join("roster.damaged");
         assert_eq!(fs::read_to_string(aside).unwrap(), damaged);
-        kept.roster.take(rows("A@1"), Vec::new(), kept.tick()).await;
+        kept.registry.take(rows("A@1"), Vec::new(), kept.tick()).await;
         kept.restart();
-        assert_eq!(shown(&kept.roster), "n-a=A");
+        assert_eq!(describe(&kept.registry), "n-a=A");
     }
 }
 
 #[tokio::test]
 async fn a_file_that_cannot_be_written_stops_no_list_and_is_written_later() {
-    let mut kept = Kept::new();
+    let mut kept = TestRegistry::new();
     let draft = kept.folder.path().join("roster.new");
     fs::create_dir(&draft).unwrap();
-    kept.roster.take(rows("A"), Vec::new(), kept.tick()).await;
-    assert_eq!(shown(&kept.roster), "n-a=A");
+    kept.registry.take(rows("A"), Vec::new(), kept.tick()).await;
+    assert_eq!(describe(&kept.registry), "n-a=A");
     fs::remove_dir(&draft).unwrap();
-    kept.roster.take(rows("A"), Vec::new(), kept.tick()).await;
+    kept.registry.take(rows("A"), Vec::new(), kept.tick()).await;
     kept.restart();
-    assert_eq!(shown(&kept.roster), "n-a=A");
+    assert_eq!(describe(&kept.registry), "n-a=A");
 }
 
 #[test]
 fn what_is_no_file_is_refused() {
     let folder = TempDir::new().unwrap();
-    let refused = Roster::<Told>::open(folder.path(), PlatformName::parse("n").unwrap(), Clock::manual(Timestamp(0)));
+    let refused =
+        DeviceRegistry::<TestRow>::open(folder.path(), PlatformName::parse("n").unwrap(), Clock::manual(Timestamp(0)));
     assert!(refused.unwrap_err().to_string().ends_with("` is not a file"));
 }

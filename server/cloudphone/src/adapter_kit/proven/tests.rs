@@ -13,12 +13,12 @@ const URL: &str = "https://api.example";
 fn a_proof_holds_for_its_account_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("platform-cloud.shown");
-    let shown = Shown::open(&path, URL, "AK1").unwrap();
+    let shown = ProvenDirections::open(&path, URL, "AK1").unwrap();
     assert_eq!((shown.has(Direction::Exit), shown.has(Direction::Start)), (None, None));
     shown.record(Direction::Exit, showing("curl")).unwrap();
     assert_eq!((shown.has(Direction::Exit), shown.has(Direction::Start)), (Some(showing("curl")), None));
     shown.record(Direction::Start, showing("start")).unwrap();
-    let again = Shown::open(&path, URL, "AK1").unwrap();
+    let again = ProvenDirections::open(&path, URL, "AK1").unwrap();
     assert_eq!(again.has(Direction::Exit), Some(showing("curl")));
     assert_eq!(again.has(Direction::Start), Some(showing("start")));
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
@@ -31,15 +31,15 @@ fn a_proof_holds_for_its_account_after_a_restart() {
 fn another_account_begins_without_proofs_and_its_first_record_replaces_those_of_the_old_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("shown");
-    Shown::open(&path, URL, "AK1").unwrap().record(Direction::Exit, showing("curl")).unwrap();
+    ProvenDirections::open(&path, URL, "AK1").unwrap().record(Direction::Exit, showing("curl")).unwrap();
     for (url, key) in [(URL, "AK2"), ("https://api.other", "AK1"), ("https://api.exampleA", "K1")] {
-        assert_eq!(Shown::open(&path, url, key).unwrap().has(Direction::Exit), None, "{url} {key}");
+        assert_eq!(ProvenDirections::open(&path, url, key).unwrap().has(Direction::Exit), None, "{url} {key}");
     }
-    assert!(Shown::open(&path, URL, "AK1").unwrap().has(Direction::Exit).is_some());
-    Shown::open(&path, URL, "AK2").unwrap().record(Direction::Start, showing("start")).unwrap();
-    let first = Shown::open(&path, URL, "AK1").unwrap();
+    assert!(ProvenDirections::open(&path, URL, "AK1").unwrap().has(Direction::Exit).is_some());
+    ProvenDirections::open(&path, URL, "AK2").unwrap().record(Direction::Start, showing("start")).unwrap();
+    let first = ProvenDirections::open(&path, URL, "AK1").unwrap();
     assert_eq!((first.has(Direction::Exit), first.has(Direction::Start)), (None, None));
-    let second = Shown::open(&path, URL, "AK2").unwrap();
+    let second = ProvenDirections::open(&path, URL, "AK2").unwrap();
     assert_eq!((second.has(Direction::Exit), second.has(Direction::Start)), (None, Some(showing("start"))));
 }
 
@@ -47,12 +47,12 @@ fn another_account_begins_without_proofs_and_its_first_record_replaces_those_of_
 fn a_damaged_file_is_renamed_and_no_direction_counts_as_proven() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("shown");
-    let shown = Shown::open(&path, URL, "AK1").unwrap();
+    let shown = ProvenDirections::open(&path, URL, "AK1").unwrap();
     shown.record(Direction::Exit, showing("curl")).unwrap();
     let sound = fs::read_to_string(&path).unwrap();
     for damaged in [String::new(), sound[..sound.len() / 2].to_owned(), sound.replace("exit", "exits"), "[]".into()] {
         fs::write(&path, &damaged).unwrap();
-        let again = Shown::open(&path, URL, "AK1").unwrap();
+        let again = ProvenDirections::open(&path, URL, "AK1").unwrap();
         assert_eq!(again.has(Direction::Exit), None, "{damaged}");
         assert_eq!(fs::read_to_string(folder.path().join("shown.damaged")).unwrap(), damaged);
         assert!(!path.exists());

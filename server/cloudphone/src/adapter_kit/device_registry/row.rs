@@ -66,4 +66,4 @@ impl<R: Row> Deref for KeptRow<R> {
 }
 
 /// The data that is shown of a phone: its row, and the time when the reading of the row began.
-pub(super) type Phone<R> = (Arc<KeptRow<R>>, Timestamp);
+pub(super) type ListedPhone<R> = (Arc<KeptRow<R>>, Timestamp);
