@@ -27,9 +27,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
+use toolwarrant::contract::{Catalogue, Handlers, PermissionSet};
+use toolwarrant::tasks::Executor;
 use toolwarrant::testing::{self, TestServer};
 pub(crate) use toolwarrant::testing::{TASKS_MAX, Tenant};
-use toolwarrant::{Catalogue, Clock, Executor, Handlers, PermissionSet, Service};
+use toolwarrant::{Clock, Service};
 
 /// A running server, with a client. It stops at the end of the test.
 pub(crate) struct Server {

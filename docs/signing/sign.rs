@@ -15,7 +15,7 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-fn signed_request(method: &str, target: &str, body: Vec<u8>, idempotency_key: &str) -> Result<Request, Box<dyn Error>> {
+fn sign_request(method: &str, target: &str, body: Vec<u8>, idempotency_key: &str) -> Result<Request, Box<dyn Error>> {
     let server = env::var("API_URL").unwrap_or_else(|_| "http://127.0.0.1:8080".into());
     let key_id = env::var("API_KEY").map_err(|_| "API_KEY is not set")?;
     let secret = env::var("API_SECRET").map_err(|_| "API_SECRET is not set")?;
@@ -60,7 +60,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
     };
     let body = optional.first().map_or("", String::as_str);
     let body = body.strip_prefix('@').map_or_else(|| Ok(body.into()), std::fs::read)?;
-    let request = signed_request(method, target, body, optional.get(1).map_or("", String::as_str))?;
+    let request = sign_request(method, target, body, optional.get(1).map_or("", String::as_str))?;
     // A redirect leads to a path that was not signed.
     let client = Client::builder().redirect(redirect::Policy::none()).timeout(Duration::from_secs(60)).build()?;
     let answer = client.execute(request).await?;

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use toolwarrant::PermissionSet;
+use toolwarrant::contract::PermissionSet;
 use tower_service::Service;
 
 /// The number of panics in this process, on any thread. Tests that panic on purpose do not run in

@@ -14,10 +14,9 @@ use print_shop::contract::{
 };
 use print_shop::machines::Machines;
 use std::sync::Arc;
-use toolwarrant::{
-    BoxFuture, Call, Caller, Executor, Flag, Reading, Reply, Resource, Sent, Target, Timestamp, Unreadable, Unresolved,
-    Write,
-};
+use toolwarrant::handler::{Call, Caller, Flag, Reply, Resource, Target, Unresolved};
+use toolwarrant::tasks::{Executor, Reading, Sent, Unreadable, Write};
+use toolwarrant::{BoxFuture, Timestamp};
 
 /// Serves the shop, whose writes never end.
 pub(crate) async fn shop(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {

@@ -82,7 +82,9 @@ fn is_participle(line: &str) -> bool {
     let name = after.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default();
     let first = name.split('_').next().unwrap_or_default();
     let is_one = |list: &str| list.split(' ').any(|word| word == first);
-    let is_exempt = after.contains("-> bool") || name.ends_with("_at") || is_one(VERBS);
+    // The cases of a suite are named by sentences, as tests are.
+    let is_sentence = name.split('_').count() > 4;
+    let is_exempt = after.contains("-> bool") || name.ends_with("_at") || is_sentence || is_one(VERBS);
     is_head && !is_exempt && (first.len() > 3 && first.ends_with("ed") || is_one(PARTICIPLES))
 }
 

@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
+use toolwarrant::contract::PermissionSet;
+use toolwarrant::handler::Grants;
 use toolwarrant::testing::Tenant;
-use toolwarrant::{Grants, PermissionSet};
 use toolwarrant_audit::days;
 
 /// Returns the newest file of a trail.

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
-use toolwarrant::{DataFolder, Names};
+use toolwarrant::operator::{DataFolder, Names};
 
 /// Runs commands in order. Returns each with its output and its exit code.
 async fn transcript(data: &Path, lines: &[&str]) -> String {

@@ -6,7 +6,7 @@ use crate::harness::{Key, Tenant, mute_phones, outcome};
 use serde_json::json;
 use std::fmt::Write;
 use std::time::Duration;
-use toolwarrant::PermissionSet;
+use toolwarrant::contract::PermissionSet;
 use toolwarrant_core::registry::NewKey;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
-use toolwarrant::PermissionSet;
+use toolwarrant::contract::PermissionSet;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::registry::Durability;
 use toolwarrant_tasks::store::{TaskFilter, TaskStore};

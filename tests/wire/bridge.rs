@@ -70,7 +70,8 @@ async fn the_official_rust_client_lists_and_calls_over_stdio() {
 
 #[tokio::test]
 async fn a_held_poll_delays_no_other_call_and_a_cancelled_one_is_never_answered() {
-    let (server, keys) = harness::mute_phones(vec![harness::Tenant::with(toolwarrant::PermissionSet(u64::MAX))]).await;
+    let (server, keys) =
+        harness::mute_phones(vec![harness::Tenant::with(toolwarrant::contract::PermissionSet(u64::MAX))]).await;
     let mut bridge = Bridge::with_key(&server.url, &keys[0][0]);
     let boot = json!({"device_id": "phone-0000001", "action": "restart"});
     let task = outcome(&bridge.ask(call(1, "set_power", boot)).await).expect("a task");

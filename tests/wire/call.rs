@@ -98,7 +98,8 @@ async fn a_write_goes_out_once_either_way_and_its_idempotency_key_with_it() {
 
 #[tokio::test]
 async fn a_key_of_another_write_is_no_success_although_the_server_answers_with_its_task() {
-    let (server, keys) = harness::mute_phones(vec![harness::Tenant::with(toolwarrant::PermissionSet(u64::MAX))]).await;
+    let (server, keys) =
+        harness::mute_phones(vec![harness::Tenant::with(toolwarrant::contract::PermissionSet(u64::MAX))]).await;
     let boot = |device| ["call", "set_power", "action=restart", "idempotency_key=k", device, "--wait"];
     let first = client(&server.url, &keys[0][0], &boot("device_id=phone-0000001")[..5]).await;
     let other = client(&server.url, &keys[0][0], &boot("device_id=phone-0000011")).await;
@@ -221,7 +222,7 @@ async fn sign_agrees_with_every_vector_but_the_one_whose_secret_no_header_could_
     for vector in vectors["vectors"].as_array().expect("a list") {
         let text = |member: &str| vector[member].as_str().unwrap_or_default();
         let bytes = match vector["body_hex"].as_str() {
-            Some(hex) => toolwarrant::hex::decode(hex).expect("octets"),
+            Some(hex) => toolwarrant::base::hex::decode(hex).expect("octets"),
             None => text("body").as_bytes().to_vec(),
         };
         std::fs::write(&body, &bytes).expect("written");

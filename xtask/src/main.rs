@@ -52,8 +52,12 @@ enum Verb {
     /// Check format, lints, crate graph and generated files, run all tests and the usual worlds of
     /// `drill soak`; ends with a count
     Test,
-    /// Follow CONTRIBUTING.md on a copy of the repository, and compare the output with the page
-    Walk,
+    /// Follow CONTRIBUTING.md on a copy of the repository and docs/service.md in a new folder, and
+    /// compare the output with the pages
+    Walk {
+        /// One of these pages
+        page: Option<String>,
+    },
     /// Measure the cost of a request relative to a handler that only returns the same bytes, and
     /// its growth; fails beyond a limit; Linux
     Bench(bench::Sections),
@@ -75,7 +79,7 @@ fn main() -> Result<()> {
         Verb::Lines { folder } => lines::run(&folder.unwrap_or_else(root)),
         Verb::Deny => deny::run(&root()),
         Verb::Test => test::run(&root()),
-        Verb::Walk => walk::run(&root()),
+        Verb::Walk { page } => walk::run(&root(), page.as_deref()),
         Verb::Bench(sections) => bench::run(&root(), &sections),
         Verb::Drill(drill) => drill::run(&root(), drill),
         Verb::Fuzz(cases) => fuzz::run(&root(), cases),

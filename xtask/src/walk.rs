@@ -1,41 +1,67 @@
-//! `cargo xtask walk`: follows CONTRIBUTING.md, step by step, on a copy of the repository.
+//! `cargo xtask walk`: follows a page step by step, and compares the output with the page.
 //!
-//! The text after the language of a code block defines its purpose:
-//! * `append=FILE`, `top=FILE` and `into=FILE` are edits: at the end of a file, before its first
-//!   `use`, or at the end of its first item with a body.
-//! * `run` is a line for the shell.
-//! * `says` is output that the step before must print.
-//! * `missing` is output that the compiler must print at that point.
-//! * `mistake=RIGHT:WRONG` is output that it must print for such a mistake in the edit before.
+//! The word after the language of a code block is the kind of the step:
+//!
+//! * `file=FILE` is a new file; `append=FILE`, `top=FILE` and `into=FILE` are edits: at the end of
+//!   a file, before its first `use`, or at the end of the first item in it that has a body.
+//! * `run` is lines of shell, `serve=TEXT` a line that keeps running after it has printed that
+//!   text.
+//! * `says` is the output of the step before; `...` stands for any text.
+//! * `missing` is the output of the compiler at that point, and `mistake=RIGHT:WRONG` its output
+//!   for such a slip in the edit before.
 
 use crate::lines::list_files;
 use crate::python::must;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
-const PAGE: &str = "CONTRIBUTING.md";
+/// A page that can be walked.
+struct Page {
+    file: &'static str,
+    /// The only section that is walked; the whole page if it is empty.
+    section: &'static str,
+    /// The command that checks the code, where a page shows what the compiler says.
+    check: &'static str,
+    start: fn(PathBuf, &Path) -> Result<Place>,
+}
 
-/// The heading where the walk begins.
-const SECTION: &str = "## Add a tool";
+const PAGES: [Page; 2] = [
+    Page {
+        file: "CONTRIBUTING.md",
+        section: "## Add a tool",
+        check: "cargo check --quiet --locked --package cloudphone",
+        start: Place::copy,
+    },
+    Page { file: "docs/service.md", section: "", check: "cargo build --quiet", start: Place::outside },
+];
 
-/// Carries out the walk, and prints each step.
-pub(crate) fn run(root: &Path) -> Result<()> {
+/// Walks one page or all, and prints each step.
+pub(crate) fn run(root: &Path, page: Option<&str>) -> Result<()> {
+    let pages: Vec<_> = PAGES.iter().filter(|known| page.is_none_or(|page| known.file == page)).collect();
+    ensure!(!pages.is_empty(), "there are walks in {}", PAGES.map(|known| known.file).join(" and "));
+    pages.into_iter().try_for_each(|page| walk(root, page))
+}
+
+fn walk(root: &Path, page: &Page) -> Result<()> {
+    let Page { file: name, section, check, start } = *page;
     let this = std::env::current_exe()?;
-    let home = this.parent().and_then(Path::parent).context("this program must be in a target folder")?.join("walk");
-    let copy = Copy { root: home.join("copy"), target: home.join("target") };
-    copy.make(root)?;
-    let text = fs::read_to_string(root.join(PAGE)).context(PAGE)?;
-    let (_, text) = text.split_once(SECTION).with_context(|| format!("{PAGE} has no section `{SECTION}`"))?;
-    let section = text.split("\n## ").next().unwrap_or_default();
-    let (mut steps, mut edited, mut said) = (0, PathBuf::new(), String::new());
+    let target = this.parent().and_then(Path::parent).context("this program lies in a target folder")?;
+    let place = start(target.to_owned(), root)?;
+    let text = fs::read_to_string(root.join(name)).context(name)?;
+    let (_, text) = text.split_once(section).with_context(|| format!("{name} has no section `{section}`"))?;
+    let section = if section.is_empty() { text } else { text.split("\n## ").next().unwrap_or_default() };
+    let (mut steps, mut edited, mut said, mut serving) = (0, PathBuf::new(), String::new(), None);
     for Block { info, text } in blocks(section) {
+        // The reader has the checkout next to the new folder.
+        let text = text.replace("../cloudphone", &root.display().to_string());
         let (what, value) = info.split_once('=').unwrap_or((info, ""));
         println!("> {info}");
         match what {
             "append" | "top" | "into" => {
-                edited = copy.root.join(value);
+                edited = place.root.join(value);
                 let file = fs::read_to_string(&edited).with_context(|| value.to_owned())?;
                 let written = match what {
                     "append" => format!("{file}\n{text}"),
@@ -44,31 +70,42 @@ pub(crate) fn run(root: &Path) -> Result<()> {
                 };
                 fs::write(&edited, written)?;
             }
+            "file" => {
+                edited = place.root.join(value);
+                fs::create_dir_all(edited.parent().context("a file lies in a folder")?)?;
+                fs::write(&edited, text)?;
+            }
             "run" => {
                 said.clear();
                 for line in text.lines() {
-                    let output = copy.shell(line)?;
+                    let output = place.shell(line).output()?;
                     said += &print(&output);
                     ensure!(output.status.success(), "`{line}` failed:\n{said}");
                 }
             }
+            "serve" => {
+                let started = Serving::start(&place, text.trim(), value)?;
+                said.clone_from(&started.said);
+                serving = Some(started);
+            }
             "says" => must_say(&said, &text)?,
-            "missing" => must_say(&copy.compiler_refusal()?, &text)?,
+            "missing" => must_say(&place.compiler_refusal(check)?, &text)?,
             "mistake" => {
                 let (right, wrong) = value.split_once(':').context("`mistake=RIGHT:WRONG`")?;
                 let file = fs::read_to_string(&edited)?;
                 let at = file.rfind(right).with_context(|| format!("no `{right}` was written"))?;
                 fs::write(&edited, [&file[..at], wrong, &file[at + right.len()..]].concat())?;
-                let refused = copy.compiler_refusal();
+                let refused = place.compiler_refusal(check);
                 fs::write(&edited, file)?;
                 must_say(&refused?, &text)?;
             }
-            other => bail!("{PAGE}: unknown kind of block `{other}`"),
+            other => bail!("{name}: a block of the walk is `{other}`, which is nothing that can be done"),
         }
         steps += 1;
     }
-    ensure!(steps > 0, "{PAGE}: the walk has no step");
-    println!("all {steps} steps of the walk of {PAGE} work");
+    drop(serving);
+    ensure!(steps > 0, "{name}: the walk has no step");
+    println!("the walk of {name} holds: {steps} steps");
     Ok(())
 }
 
@@ -102,59 +139,100 @@ fn into(file: &str, text: &str) -> Result<String> {
     Ok(format!("{}\n\n{}{}", &file[..end], inner, &file[end + 1..]))
 }
 
-/// Checks that each line that the page shows was printed, in this order.
+/// Fails unless each part that the page shows was printed, in this order.
 fn must_say(said: &str, shown: &str) -> Result<()> {
     let mut rest = said;
-    for line in shown.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let at = rest.find(line).with_context(|| format!("{PAGE} shows `{line}`; the output is:\n{said}"))?;
-        rest = &rest[at + line.len()..];
+    for part in shown.lines().flat_map(|line| line.split("...")).map(str::trim).filter(|part| !part.is_empty()) {
+        let at = rest.find(part).with_context(|| format!("the page shows `{part}`; what was said is:\n{said}"))?;
+        rest = &rest[at + part.len()..];
     }
     Ok(())
 }
 
-/// A copy of the repository, with its own target folder, which later runs use again.
-struct Copy {
+/// Where a walk takes place.
+struct Place {
     root: PathBuf,
+    /// Outlives the walk, so that the next one is quick.
     target: PathBuf,
+    /// Variables that the reader does not set.
+    environment: &'static [(&'static str, &'static str)],
 }
 
-impl Copy {
-    /// Copies every file that git lists, in its present state.
-    fn make(&self, root: &Path) -> Result<()> {
-        if self.root.exists() {
-            fs::remove_dir_all(&self.root)?;
+impl Place {
+    /// Copies every file that git knows of, as it is at present.
+    fn copy(target: PathBuf, checkout: &Path) -> Result<Self> {
+        let place = Self { root: target.join("walk/copy"), target: target.join("walk/target"), environment: &[] };
+        empty_folder(&place.root)?;
+        for file in list_files(checkout)? {
+            let to = place.root.join(&file);
+            fs::create_dir_all(to.parent().context("a file lies in a folder")?)?;
+            fs::copy(checkout.join(&file), to).with_context(|| file.display().to_string())?;
         }
-        for file in list_files(root)? {
-            let to = self.root.join(&file);
-            fs::create_dir_all(to.parent().context("a file must be in a folder")?)?;
-            fs::copy(root.join(&file), to).with_context(|| file.display().to_string())?;
-        }
-        // `cargo xtask gen` counts the lines of the files that git lists there.
-        must(Command::new("git").args(["init", "--quiet"]).current_dir(&self.root)).map(drop)
+        // `cargo xtask gen` counts the lines of what git lists there.
+        must(Command::new("git").args(["init", "--quiet"]).current_dir(&place.root)).map(|_| place)
     }
 
-    fn shell(&self, line: &str) -> Result<Output> {
+    /// Makes an empty folder outside of the workspace. What is built is shared with the tests of
+    /// services outside of it.
+    fn outside(target: PathBuf, _: &Path) -> Result<Self> {
+        let environment = &[("CARGO_NET_OFFLINE", "true"), ("CARGO_PROFILE_DEV_DEBUG", "0")];
+        let place = Self { root: target.join("walk/outside"), target: target.join("outside"), environment };
+        empty_folder(&place.root).map(|()| place)
+    }
+
+    fn shell(&self, line: &str) -> Command {
         let mut command = Command::new("sh");
-        command
-            .arg("-c")
-            .arg(line)
-            .current_dir(&self.root)
-            .env("CARGO_TARGET_DIR", &self.target)
-            .env("CARGO_TERM_COLOR", "never");
-        // The variables that cargo sets for this program do not apply to the copy.
+        command.arg("-c").arg(line).current_dir(&self.root).envs(self.environment.iter().copied());
+        command.env("CARGO_TARGET_DIR", &self.target).env("CARGO_TERM_COLOR", "never");
+        // Cargo's variables for this program are not about the place.
         for (name, _) in
             std::env::vars().filter(|(name, _)| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
         {
             command.env_remove(name);
         }
-        command.output().with_context(|| format!("cannot run `{line}`"))
+        command
     }
 
-    /// Returns the compiler's messages about code that it must refuse.
-    fn compiler_refusal(&self) -> Result<String> {
-        let output = self.shell("cargo check --quiet --locked --package cloudphone")?;
-        ensure!(!output.status.success(), "the compiler accepts code that it must refuse");
+    /// Returns the output of the compiler for code that it must refuse.
+    fn compiler_refusal(&self, check: &str) -> Result<String> {
+        let output = self.shell(check).output()?;
+        ensure!(!output.status.success(), "the compiler takes what it is to refuse");
         Ok(print(&output))
+    }
+}
+
+/// Makes a folder that has nothing in it.
+fn empty_folder(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    Ok(fs::create_dir_all(folder)?)
+}
+
+/// A program of the page that runs until the walk ends.
+struct Serving {
+    child: Child,
+    said: String,
+    /// Open, so that the program can print more.
+    _output: BufReader<ChildStdout>,
+}
+
+impl Serving {
+    fn start(place: &Place, line: &str, until: &str) -> Result<Self> {
+        // `exec` leaves one process, which can be killed.
+        let mut child = place.shell(&format!("exec {line}")).stdout(Stdio::piped()).spawn()?;
+        let mut output = BufReader::new(child.stdout.take().context("its output is a pipe")?);
+        let mut said = String::new();
+        while !said.contains(until) {
+            ensure!(output.read_line(&mut said)? > 0, "`{line}` ends:\n{said}");
+        }
+        Ok(Self { child, said, _output: output })
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill().and_then(|()| self.child.wait());
     }
 }
 

@@ -12,7 +12,11 @@ use cloudphone::{OwnFlags, program, service};
 use std::net::IpAddr;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use toolwarrant::{BoxFuture, Facts, Flag, Sent, Setup, TaskId, Timestamp, Untrusted, ignore_poison};
+use toolwarrant::base::ignore_poison;
+use toolwarrant::handler::Flag;
+use toolwarrant::tasks::{Facts, Sent, TaskId};
+use toolwarrant::text::Untrusted;
+use toolwarrant::{BoxFuture, Setup, Timestamp};
 
 fn main() -> ExitCode {
     program::<OwnFlags>().run(|Setup { flags, clock, .. }| Ok(service(Arc::new(OnePhone::new()?), flags, clock)))

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant::{BoxFuture, Clock, Commands, Explanation, OwnCommand, Random, UpstreamState, Upstreams};
+use toolwarrant::operator::{Commands, Explanation, OwnCommand, UpstreamState, Upstreams};
+use toolwarrant::{BoxFuture, Clock, Random};
 use url::Url;
 
 /// Commands of the product, in addition to those that every service has.

@@ -22,10 +22,9 @@ use serde_json::json;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
-use toolwarrant::{
-    BoxFuture, CallbackListener, CallbackPaths, Check, Clock, Flags, KeyPrefixes, Names, Program, Random, Service,
-    Setup,
-};
+use toolwarrant::http::{CallbackListener, CallbackPaths};
+use toolwarrant::operator::{Check, Flags, KeyPrefixes, Names};
+use toolwarrant::{BoxFuture, Clock, Program, Random, Service, Setup};
 
 /// Flags that the product has with every upstream.
 #[derive(Clone, Copy, Debug, Args)]

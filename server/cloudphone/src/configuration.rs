@@ -13,7 +13,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use toolwarrant::{Config, ConfigError, ConfigTable, CredentialSource, Findings, HttpClient, Secret, Spanned};
+use toolwarrant::config::{Config, ConfigError, ConfigTable, CredentialSource, Findings, Spanned};
+use toolwarrant::http::HttpClient;
+use toolwarrant::text::Secret;
 use url::Url;
 
 /// The table of the configuration file.

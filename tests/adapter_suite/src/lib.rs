@@ -25,8 +25,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
+use toolwarrant::contract::PermissionSet;
 use toolwarrant::testing::{self, Tenant};
-use toolwarrant::{PermissionSet, Service, Setup};
+use toolwarrant::{Service, Setup};
 
 /// Carries out all cases of these operations concurrently. Returns one row per case, in a fixed
 /// order.

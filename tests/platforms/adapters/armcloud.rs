@@ -16,7 +16,9 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-use toolwarrant::{BoxFuture, CallbackListener, CallbackPaths, Clock, Random, Secret};
+use toolwarrant::http::{CallbackListener, CallbackPaths};
+use toolwarrant::text::Secret;
+use toolwarrant::{BoxFuture, Clock, Random};
 
 /// The number of pads in the double, which exceeds the number of cases.
 const PADS: u32 = 1_024;

@@ -5,7 +5,8 @@ use cloudphone::phones::port::{Control, Exits, Found, See, Session, SessionError
 use cloudphone::platforms::simulator::Sim;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
-use toolwarrant::{BoxFuture, Facts, Sent, TaskId, Timestamp};
+use toolwarrant::tasks::{Facts, Sent, TaskId};
+use toolwarrant::{BoxFuture, Timestamp};
 
 pub(crate) struct Gate {
     pub(crate) sim: Arc<Sim>,

@@ -7,7 +7,9 @@ use cloudphone::phones::port::{Control, DeviceSnapshot, Exits, See, Session, Ses
 use cloudphone::platforms::simulator::Sim;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use toolwarrant::{BoxFuture, Facts, Secret, Sent, TaskId, Timestamp};
+use toolwarrant::tasks::{Facts, Sent, TaskId};
+use toolwarrant::text::Secret;
+use toolwarrant::{BoxFuture, Timestamp};
 
 /// Simulated phones on a platform that uses this text in every possible field.
 pub(super) struct Hostile {

@@ -19,8 +19,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
+use toolwarrant::contract::PermissionSet;
 use toolwarrant::testing::{Key, Tenant, TestServer, serve_by};
-use toolwarrant::{Clock, PermissionSet, Service, Setup};
+use toolwarrant::{Clock, Service, Setup};
 use toolwarrant_http::Router;
 use tower_service::Service as _;
 

@@ -12,7 +12,8 @@ use crate::phones::contract::{
 };
 use crate::phones::port::{Control, DeviceReading, Direction, Exits, Finding, Pace, Through, Unreachable};
 use std::time::Duration;
-use toolwarrant::{Clock, Random, Sent, TaskId, Timestamp};
+use toolwarrant::tasks::{Sent, TaskId};
+use toolwarrant::{Clock, Random, Timestamp};
 
 /// The number of phones that are listed to find one that can be read.
 const SOUGHT: u16 = 1_000;

@@ -25,7 +25,8 @@ use std::sync::{Arc, RwLock, RwLockReadGuard};
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
-use toolwarrant::{Clock, Timestamp, ignore_poison};
+use toolwarrant::base::ignore_poison;
+use toolwarrant::{Clock, Timestamp};
 
 /// A phone of a device registry.
 #[derive(Debug)]

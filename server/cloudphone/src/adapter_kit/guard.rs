@@ -19,7 +19,8 @@ use line::{Line, Turn};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::Notify;
-use toolwarrant::{Clock, Timestamp, ignore_poison};
+use toolwarrant::base::ignore_poison;
+use toolwarrant::{Clock, Timestamp};
 
 /// Guards the calls to one account of a platform.
 #[derive(Debug)]
@@ -107,7 +108,7 @@ impl Guard {
     pub fn would_refuse(&self) -> Option<Withheld> {
         let now = self.clock.now();
         let state = self.state();
-        let paused = state.line.paused_until().filter(|until| *until > now.plus(PATIENCE)).map(Withheld::Paused);
+        let paused = state.line.pause_end().filter(|until| *until > now.plus(PATIENCE)).map(Withheld::Paused);
         let crowded = state.line.is_crowded().then_some(Withheld::Crowded);
         state.circuit.check(Class::Write, now).err().or(paused).or(crowded)
     }
@@ -158,7 +159,7 @@ impl Guard {
         let turn = match state.line.turn(place.number, place.class, now) {
             _ if now >= deadline => return Err(Withheld::Crowded),
             Turn::At(moment) if moment >= deadline => {
-                let paused = state.line.paused_until().filter(|until| *until > now);
+                let paused = state.line.pause_end().filter(|until| *until > now);
                 return Err(paused.map_or(Withheld::Crowded, Withheld::Paused));
             }
             Turn::At(moment) => Turn::At(moment),

@@ -14,7 +14,8 @@ use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
-use toolwarrant::{Timestamp, durable, hex, ignore_poison};
+use toolwarrant::Timestamp;
+use toolwarrant::base::{durable, hex, ignore_poison};
 
 /// The time and the circumstances of a proof.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

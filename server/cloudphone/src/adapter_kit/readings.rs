@@ -23,7 +23,9 @@ use crate::phones::contract::{DeviceId, SetProxyArgs};
 use crate::phones::port::{Exits, Through, Unreachable};
 use provability::{Asker, Tools};
 use std::time::Duration;
-use toolwarrant::{CallbackPaths, CallbackSource, Provability, Random};
+use toolwarrant::Random;
+use toolwarrant::http::{CallbackPaths, CallbackSource};
+use toolwarrant::tasks::Provability;
 
 /// Takes readings on phones.
 #[derive(Debug)]

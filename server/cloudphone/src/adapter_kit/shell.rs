@@ -8,7 +8,8 @@
 
 use crate::phones::contract::DeviceId;
 use crate::phones::port::Unreachable;
-use toolwarrant::{BoxFuture, Random, hex};
+use toolwarrant::base::hex;
+use toolwarrant::{BoxFuture, Random};
 
 /// The longest command that platforms accept, in bytes.
 pub const COMMAND_MAX: usize = 4_000;

@@ -12,7 +12,9 @@ use super::views::{View, Views};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
-use toolwarrant::{Caller, Clock, Flag, Granted, Grants, PolicyDef, Resource, ToolDef, Unresolved, admits};
+use toolwarrant::Clock;
+use toolwarrant::contract::{PolicyDef, ToolDef, admits};
+use toolwarrant::handler::{Caller, Flag, Granted, Grants, Resource, Unresolved};
 
 /// The contract's name for phones.
 const RESOURCE: &str = "device";

@@ -5,7 +5,8 @@ use super::port::{Control, DeviceReading};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
-use toolwarrant::{BoxFuture, Inventory, Item};
+use toolwarrant::BoxFuture;
+use toolwarrant::operator::{Inventory, Item};
 
 /// The phones behind one upstream.
 pub struct Fleet(pub Arc<dyn Control>);

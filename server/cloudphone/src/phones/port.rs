@@ -21,9 +21,10 @@ use super::contract::{Command, DeviceId, SessionMode, SessionToken, SetProxyArgs
 use serde::Serialize;
 use std::sync::Arc;
 use thiserror::Error;
-use toolwarrant::{
-    BoxFuture, Facts, HttpsUrl, NoHttpsUrl, Remark, Secret, Sent, TaskId, Timestamp, UpstreamState, Words,
-};
+use toolwarrant::operator::UpstreamState;
+use toolwarrant::tasks::{Facts, Sent, TaskId};
+use toolwarrant::text::{HttpsUrl, NoHttpsUrl, Remark, Secret, Words};
+use toolwarrant::{BoxFuture, Timestamp};
 
 /// Receives phones in batches, only during the call. It must not call the adapter, which may hold a
 /// lock meanwhile.

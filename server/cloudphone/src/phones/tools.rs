@@ -10,7 +10,7 @@ mod power;
 mod proxy;
 mod sessions;
 
-use toolwarrant::{Words, words};
+use toolwarrant::text::{Words, words};
 
 /// Returns the name of a variant on the wire.
 type Name<T> = fn(&T) -> &'static str;

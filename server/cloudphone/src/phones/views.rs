@@ -12,7 +12,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::OnceCell;
-use toolwarrant::{Clock, Timestamp, Unresolved, ignore_poison};
+use toolwarrant::base::ignore_poison;
+use toolwarrant::handler::Unresolved;
+use toolwarrant::{Clock, Timestamp};
 
 /// The greatest age of a view that is shown, counted from the start of its reading.
 pub const MAX_AGE: Duration = Duration::from_secs(2);

@@ -9,7 +9,9 @@ use super::port::{Control, Through, Unreachable};
 use super::views::Views;
 use std::net::IpAddr;
 use std::sync::Arc;
-use toolwarrant::{BoxFuture, Executor, Facts, Reading, Remark, Sent, Timestamp, Unreadable, Verdict, Write};
+use toolwarrant::tasks::{Executor, Facts, Reading, Sent, Unreadable, Verdict, Write};
+use toolwarrant::text::Remark;
+use toolwarrant::{BoxFuture, Timestamp};
 
 /// The longest boot id, in bytes. Evidence shows two of them in full.
 const BOOT_ID_MAX: usize = 64;

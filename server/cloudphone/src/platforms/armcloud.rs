@@ -35,7 +35,9 @@ use sign::AccountKeys;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant::{BoxFuture, Clock, Random, Secret, SplitMix, Timestamp, Words, words};
+use toolwarrant::base::SplitMix;
+use toolwarrant::text::{Secret, Words, words};
+use toolwarrant::{BoxFuture, Clock, Random, Timestamp};
 use url::Url;
 
 /// One account on one host.
@@ -251,7 +253,7 @@ impl Lists for Arc<Api> {
         Box::pin(async move { Ok(self.read(Class::Background, ApiCall::PadChanges, &json!({})).await?) })
     }
 
-    fn paused_until(&self) -> Option<Timestamp> {
+    fn pause_end(&self) -> Option<Timestamp> {
         self.guard().would_refuse()?.until()
     }
 }

@@ -13,7 +13,9 @@ use std::collections::BTreeMap;
 use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use toolwarrant::{BoxFuture, Facts, Sent, TaskId, Timestamp, Words};
+use toolwarrant::tasks::{Facts, Sent, TaskId};
+use toolwarrant::text::Words;
+use toolwarrant::{BoxFuture, Timestamp};
 
 /// The platforms of a fleet. The ids of each begin with its name.
 pub struct Platforms(BTreeMap<PlatformName, Member>);

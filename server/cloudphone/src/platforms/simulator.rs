@@ -37,7 +37,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use table::{LastView, Look, Table};
-use toolwarrant::{BoxFuture, Clock, Facts, Flag, Secret, TaskId, Timestamp, Untrusted, hex, ignore_poison};
+use toolwarrant::base::{hex, ignore_poison};
+use toolwarrant::handler::Flag;
+use toolwarrant::tasks::{Facts, TaskId};
+use toolwarrant::text::{Secret, Untrusted};
+use toolwarrant::{BoxFuture, Clock, Timestamp};
 use truth::{PhoneState, Truth};
 
 /// The lifetime of a session. A phone with [`Part::Reticent`] does not report it.
@@ -123,7 +127,7 @@ impl Sim {
         let (journal, truth) = Journal::open(path, self.seed, |phone| self.part(phone).initial_state())?;
         let mut record = Record { truth, journal };
         record.fold_if_grown(self.clock.now());
-        let reached = record.truth.commanded_phones(1..=self.devices, self.clock.now());
+        let reached = record.truth.phones_with_commands(1..=self.devices, self.clock.now());
         reached.into_iter().for_each(|(index, ..)| self.table.write(index));
         Ok(Self { record: Mutex::new(record), ..self })
     }
@@ -206,7 +210,7 @@ impl Sim {
         let (Some(first), Some(last)) = (indices.clone().min(), indices.clone().max()) else { return };
         let now = LazyCell::new(|| self.clock.now());
         let reached = match self.table.is_written(first) {
-            true => self.record().truth.commanded_phones(first..=last, *now),
+            true => self.record().truth.phones_with_commands(first..=last, *now),
             false => Vec::new(),
         };
         let is_so = |index, shown: &Look| {

@@ -117,13 +117,13 @@ async fn answer<H: Handlers>(
     let outcome = carry_out(context, routes, received, &sent, &caller, matched).await;
     context.pipeline.keep_nonce(&caller, reads).await?;
     outcome.map_err(|refusal| match *refusal.failure.def() == *H::CATALOGUE.roles.unauthenticated {
-        true => ended_key_failure::<H>(sent.canonical).into(),
+        true => failure_of_ended_key::<H>(sent.canonical).into(),
         false => refusal,
     })
 }
 
 /// Makes the refusal of a request whose signature was valid when it arrived.
-fn ended_key_failure<H: Handlers>(canonical: String) -> Failure {
+fn failure_of_ended_key<H: Handlers>(canonical: String) -> Failure {
     let what = "the secret that signed this has ended meanwhile: sign with a live one.";
     Failure::exactly(H::CATALOGUE.roles.unauthenticated, what).with("canonical_request", canonical)
 }

@@ -1,5 +1,5 @@
-//! Carries out the commands of a client: says to them what the contract says, and prints what comes
-//! of them.
+//! Carries out the commands of a client: passes the tools of the contract to them, and prints their
+//! results.
 
 use anyhow::{Context, Result};
 use std::io::{IsTerminal, Write};
@@ -8,11 +8,10 @@ use toolwarrant_client::{Called, ClientCommand, ClientError, ClientNames, ToolSh
 use toolwarrant_core::catalogue::{Catalogue, HttpDef, ToolDef};
 use toolwarrant_operator::render;
 
-/// The exit code of a call that was refused and that a repeat can help: `EX_TEMPFAIL` of
-/// sysexits.h.
+/// The exit code of a refused call that may succeed later: `EX_TEMPFAIL` of sysexits.h.
 const TRY_AGAIN: u8 = 75;
 
-/// Carries one command out.
+/// Carries out one command.
 pub(crate) fn run(command: &ClientCommand, names: &ClientNames, catalogue: &'static Catalogue) -> Result<ExitCode> {
     match command {
         ClientCommand::Bridge(options) => Ok(options.bridge(names)),
@@ -56,7 +55,7 @@ fn print(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Tells people. A closed standard error is no error.
+/// Prints a message for people. A closed standard error is no error.
 fn tell(text: &str) {
     let _ = writeln!(std::io::stderr(), "{}", render::plain(text));
 }

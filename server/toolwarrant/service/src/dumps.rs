@@ -2,9 +2,9 @@
 
 use std::io;
 
-/// Forbids core dumps, and other processes of the same user to look into this one. Files below
-/// `/proc` that show its memory and its open files then belong to root. Elsewhere than on Linux
-/// only core dumps are forbidden.
+/// Forbids core dumps, and keeps other processes of the same user from reading this one. Files
+/// below `/proc` that show its memory and its open files then belong to root. On systems other than
+/// Linux, only core dumps are forbidden.
 ///
 /// # Errors
 /// The system refuses it.

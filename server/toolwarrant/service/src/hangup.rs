@@ -1,8 +1,7 @@
-//! SIGHUP: what was renewed on the disk is read or opened anew, and the program serves on.
+//! SIGHUP: the program reads or opens renewed files again, and continues to serve.
 //!
-//! Where the signal is ignored at the start, as under `nohup`, it stays ignored. Where it came
-//! because the terminal is gone, the program stops as for SIGTERM: nobody could stop it with Ctrl-C
-//! any more.
+//! A signal that is ignored at the start, as under `nohup`, stays ignored. If the terminal is
+//! gone, the program stops as for SIGTERM, because Ctrl-C cannot reach it any more.
 
 use std::fs;
 use std::future::pending;
@@ -10,11 +9,11 @@ use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Something that is read or opened anew.
+/// Something that is read or opened again.
 pub(crate) struct Renewal {
-    /// What it is, for the log: `certificates`.
+    /// The name for the log: `certificates`.
     pub(crate) what: &'static str,
-    /// Does it, and may read and write files. A failure leaves what was there, and says why.
+    /// Reads or opens it again; may read and write files. After a failure, the old state remains.
     pub(crate) renew: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
 }
 
@@ -34,7 +33,7 @@ impl Hangup {
         Ok(Self { signal, had_terminal: has_terminal() })
     }
 
-    /// Does all of these at each signal. Ends when the terminal is gone.
+    /// Renews everything at each signal. Ends when the terminal is gone.
     pub(crate) async fn renew(self, renewals: Vec<Renewal>) {
         let (Self { signal, had_terminal }, renewals) = (self, Arc::new(renewals));
         let Some(mut signal) = signal else { return pending().await };
@@ -43,7 +42,7 @@ impl Hangup {
                 return tracing::info!("the terminal is gone, so the program stops");
             }
             let renewals = Arc::clone(&renewals);
-            // One signal after the other, so that nothing is renewed by two threads at once.
+            // One signal after the other, so that two threads never renew the same thing.
             let renewed = tokio::task::spawn_blocking(move || renewals.iter().for_each(Renewal::log)).await;
             match renewed {
                 Ok(()) => tracing::info!("SIGHUP: looked for what was renewed on the disk"),
@@ -68,8 +67,8 @@ fn has_terminal() -> bool {
     io::stdout().is_terminal() || io::stderr().is_terminal()
 }
 
-/// Whether this process began with SIGHUP ignored. Only Linux tells without unsafe code; elsewhere
-/// it counts as not ignored.
+/// Returns true if SIGHUP was ignored when this process started. Only Linux reports this without
+/// unsafe code; on other systems the signal counts as not ignored.
 fn is_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

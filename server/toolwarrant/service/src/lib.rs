@@ -4,35 +4,68 @@
 //! A service consists of a contract in TOML, a type with a method for each tool, an executor that
 //! carries out writes, and a `main`:
 //!
-//! ```ignore
+//! ```no_run
 //! mod contract {
-//!     toolwarrant::contract!("spec");
+//!     toolwarrant::contract!("../../../tests/services/outside/spec"); // "spec" in your crate
 //! }
 //!
-//! fn main() -> std::process::ExitCode {
-//!     Program::new("print-shop", env!("CARGO_PKG_VERSION"), "Prints pages.").run(|_| {
-//!         let shop = Arc::new(Shop::default());
-//!         Ok(Service::new(contract::Contract(shop.clone())).executor(shop))
+//! use std::process::ExitCode;
+//! use std::sync::Arc;
+//! use toolwarrant::{Program, Service};
+//!
+//! struct Lamps; // implements `LampsTools`, `Resource` and `Executor`
+//!
+//! fn main() -> ExitCode {
+//!     Program::new("lamps", "0.1.0", "Serves lamps.").run(|_| {
+//!         let lamps = Arc::new(Lamps);
+//!         Ok(Service::new(contract::Contract(lamps.clone())).executor(lamps))
 //!     })
 //! }
+//! # use contract::*;
+//! # use toolwarrant::{BoxFuture, Timestamp};
+//! # use toolwarrant::handler::*;
+//! # use toolwarrant::tasks::*;
+//! # impl Resource<LampId> for Lamps {
+//! #     type View = Lamp;
+//! #     type Capability = LampCapability;
+//! #     async fn resolve(&self, _: &Caller, _: &LampId) -> Result<Lamp, Unresolved> { Err(Unresolved::NotFound) }
+//! #     fn flag(_: &Lamp, _: LampCapability) -> Flag { Flag::Offered }
+//! # }
+//! # impl LampsTools for Lamps {
+//! #     async fn get_lamp(&self, _: &Call<'_>, lamp: &Target<Lamp>, _: GetLampArgs) -> Result<Reply<Lamp>, GetLampError> { Ok(Lamp::clone(lamp).into()) }
+//! #     async fn dim_lamp(&self, _: &Call<'_>, _: &Target<Lamp>, args: DimLampArgs) -> Result<Command, DimLampError> { Ok(Command::DimLamp(args)) }
+//! # }
+//! # impl Executor for Lamps {
+//! #     fn send<'a>(&'a self, _: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> { Box::pin(async { Sent::Ok }) }
+//! #     fn probe<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Reading> { unimplemented!() }
+//! # }
 //! ```
 //!
 //! This program serves the contract at `/mcp`. It has operator commands, a doctor, metrics and a
-//! data folder. A service needs no other crate of the framework, since this one re-exports what its
-//! author uses. Start at [`Program`].
+//! data folder. The repository's `docs/service.md` builds one step by step.
+//!
+//! A service needs no other crate of the framework. Start at [`Program`] and [`Service`]; implement
+//! the traits of [`handler`] and, for a contract with tasks, [`tasks::Executor`]. The other modules
+//! hold what a service may add.
+//!
+//! The API consists of the items on this page and in its modules. Generated code also uses a hidden
+//! module, which can change at any time.
 
 mod client;
 mod core;
 mod dumps;
+pub mod handler;
 mod hangup;
 mod listening;
 mod log;
 mod open_files;
+pub mod operator;
 mod outlet;
 mod program;
 mod question;
 mod server;
 mod service;
+pub mod tasks;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod timekeeping;
@@ -40,34 +73,49 @@ mod welcome;
 
 pub use program::Program;
 pub use service::{Service, Setup};
-
+pub use toolwarrant_base::BoxFuture;
 pub use toolwarrant_base::clock::{Clock, Timestamp};
-pub use toolwarrant_base::random::{Random, SplitMix};
-pub use toolwarrant_base::text::{HttpsUrl, NoHttpsUrl, Remark, Secret, Untrusted};
-pub use toolwarrant_base::wording::{Ours, Words};
-pub use toolwarrant_base::{BoxFuture, durable, hex, ignore_poison, words};
-pub use toolwarrant_core::access::{Caller, Granted, Grants};
-pub use toolwarrant_core::advice::Advice;
-pub use toolwarrant_core::args::admits;
-pub use toolwarrant_core::catalogue::{Catalogue, PermissionSet, PolicyDef, ToolDef};
-pub use toolwarrant_core::handler::{Call, Flag, Resource, Target, Unresolved};
-pub use toolwarrant_core::pipeline::Handlers;
-pub use toolwarrant_core::registry::KeyPrefixes;
-pub use toolwarrant_core::reply::{Frame, ListWriter, Prepared, Ready, RenderBudget, Rendered, Reply};
-pub use toolwarrant_http::callback::{CallbackListener, CallbackPaths, CallbackSource, Expected};
+pub use toolwarrant_base::random::Random;
 pub use toolwarrant_macros::contract;
-pub use toolwarrant_operator::cli::{Flags, NoFlags};
-pub use toolwarrant_operator::data::DataFolder;
-pub use toolwarrant_operator::{
-    Check, Commands, Explanation, Inventory, Item, Names, NoCommands, OwnCommand, UpstreamState, Upstreams,
-};
-pub use toolwarrant_operator::{
-    Config, ConfigError, ConfigMistake, ConfigTable, CredentialError, CredentialSource, Findings, Spanned,
-};
-pub use toolwarrant_outbound::{HttpClient, HttpFailure, HttpLimits, HttpSetupError};
-pub use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
-pub use toolwarrant_tasks::machine::{Facts, Provability, Sent};
-pub use toolwarrant_tasks::task::{Reading, TaskId, Verdict};
+
+/// The contract as data. `contract!` generates it.
+pub mod contract {
+    pub use toolwarrant_core::advice::Advice;
+    pub use toolwarrant_core::args::admits;
+    pub use toolwarrant_core::catalogue::{Catalogue, PermissionSet, PolicyDef, ToolDef};
+    pub use toolwarrant_core::pipeline::Handlers;
+}
+
+/// Results that are rendered once and sent many times: for long lists whose items seldom change.
+pub mod rendered {
+    pub use toolwarrant_core::reply::{Frame, ListWriter, Prepared, Ready, RenderBudget, Rendered};
+}
+
+/// Text by its origin: of this program, of a vendor, or secret.
+pub mod text {
+    pub use toolwarrant_base::text::{HttpsUrl, NoHttpsUrl, Remark, Secret, Untrusted};
+    pub use toolwarrant_base::wording::{Ours, Words};
+    pub use toolwarrant_base::words;
+}
+
+/// Tables of the service in the configuration file, and the credentials that they name.
+pub mod config {
+    pub use toolwarrant_operator::{
+        Config, ConfigError, ConfigMistake, ConfigTable, CredentialError, CredentialSource, Findings, Spanned,
+    };
+}
+
+/// Requests to an upstream, and the listener that shows from which address a request came.
+pub mod http {
+    pub use toolwarrant_http::callback::{CallbackListener, CallbackPaths, CallbackSource, Expected};
+    pub use toolwarrant_outbound::{HttpClient, HttpFailure, HttpLimits, HttpSetupError};
+}
+
+/// Small helpers that the framework and services share.
+pub mod base {
+    pub use toolwarrant_base::random::SplitMix;
+    pub use toolwarrant_base::{durable, hex, ignore_poison};
+}
 
 /// The API of generated code. Do not use it by hand.
 #[doc(hidden)]

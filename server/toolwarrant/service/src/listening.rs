@@ -1,4 +1,4 @@
-//! What a server listens on, and what clients are served with there.
+//! The listeners of a server, and how it serves clients there.
 
 use crate::open_files;
 use anyhow::{Context, Result, anyhow, bail};
@@ -14,7 +14,7 @@ use toolwarrant_operator::cli::{EdgeOptions, ServeOptions};
 use toolwarrant_operator::flags::{ADMIN_LISTEN, LISTEN, MAX_CONNECTIONS, TLS_CERT, TLS_KEY};
 use toolwarrant_operator::metrics::ServiceStatus;
 
-/// The listeners of a server, and what it judges connections and requests by.
+/// The listeners of a server, and the rules for connections and requests.
 pub(crate) struct Listening {
     pub(crate) listener: TcpListener,
     pub(crate) tls: Option<Arc<Tls>>,
@@ -69,7 +69,7 @@ impl Listening {
     }
 }
 
-/// What clients are served with: a certificate, proxies that are believed, and limits.
+/// The certificate, the trusted proxies and the limits of the public listener.
 fn edge_of(options: EdgeOptions) -> Result<(Option<Arc<Tls>>, TrustedProxies, Limits)> {
     let EdgeOptions { tls_cert, tls_key, trust_proxies, max_connections, max_connections_per_address } = options;
     let tls = match (tls_cert, tls_key) {
@@ -92,7 +92,7 @@ fn edge_of(options: EdgeOptions) -> Result<(Option<Arc<Tls>>, TrustedProxies, Li
     Ok((tls, TrustedProxies::new(&trust_proxies)?, limits))
 }
 
-/// What an operator has to know of a listener whose clients others than this machine can overhear.
+/// Returns a warning if others can read the traffic of a listener.
 pub(crate) fn in_clear(bound: SocketAddr, tls: Option<&Arc<Tls>>) -> Option<String> {
     let overheard = tls.is_none() && !bound.ip().to_canonical().is_loopback();
     let advice = format!("--{TLS_CERT} and --{TLS_KEY} encrypt them, or a proxy in front does");

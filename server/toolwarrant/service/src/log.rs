@@ -1,5 +1,5 @@
-//! What the program says: its log and its complaints on standard error, the rest on standard
-//! output. Nothing here waits for either.
+//! The output of the program: log and error messages on standard error, everything else on standard
+//! output. Nothing here waits for either stream.
 
 use crate::outlet::Outlet;
 use anyhow::{Context, Result};
@@ -13,7 +13,7 @@ use toolwarrant_base::text::clean;
 use toolwarrant_core::counts::LOST_LINES;
 use toolwarrant_operator::cli::{LogFormat, LogOptions};
 
-/// Time for the last lines. A pipe that nobody reads must not keep the program from ending.
+/// Time for the last lines. A pipe without a reader must not keep the program from ending.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Both streams. Dropping this waits for the last lines, for a short time.
@@ -34,9 +34,9 @@ impl Streams {
         Ok(Self { output, error })
     }
 
-    /// Starts the log. A panic becomes a line of it.
+    /// Starts the log. A panic becomes a line of the log.
     pub(crate) fn log(&self, LogOptions { level, format }: LogOptions) {
-        // It takes each event as one piece.
+        // The writer takes each event as one piece.
         let error = Arc::new(self.error.clone());
         let lines = tracing_subscriber::fmt().with_target(false).log_internal_errors(false).with_max_level(level);
         match format {
@@ -51,7 +51,7 @@ impl Streams {
         self.output.put(text.as_bytes());
     }
 
-    /// Tells people what went wrong.
+    /// Prints an error message for people.
     pub(crate) fn complain(&self, text: &str) {
         self.error.put(text.as_bytes());
     }
@@ -65,8 +65,8 @@ impl Drop for Streams {
     }
 }
 
-/// Logs how many lines were lost since it last did. Of the highest level, because lines of each
-/// level may be among them.
+/// Logs the number of lines that were lost since the last call. The level is the highest one,
+/// because the lost lines can have any level.
 fn report_lost() {
     static REPORTED: AtomicU64 = AtomicU64::new(0);
     let lost = LOST_LINES.get();

@@ -1,8 +1,8 @@
 //! Writes to a stream that may be stuck, and never waits for it.
 //!
-//! A pipe that nobody reads, a stopped terminal and a full disk take nothing. What is put into an
-//! [`Outlet`] waits in memory, up to a bound, while a thread of its own writes. What does not fit
-//! and what cannot be written is lost, and counted in [`LOST_LINES`].
+//! A pipe without a reader, a stopped terminal and a full disk accept no data. Lines in an
+//! [`Outlet`] wait in memory, up to a limit, while a separate thread writes them. Lines that do not
+//! fit or cannot be written are lost, and counted in [`LOST_LINES`].
 
 use std::io::{self, ErrorKind, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use toolwarrant_base::ignore_poison;
 use toolwarrant_core::counts::LOST_LINES;
 
-/// What may wait, in bytes. As much again may be on its way.
+/// Maximum number of bytes that wait. The same number can be in the middle of a write.
 const WAITING_MAX: usize = 256 << 10;
 
-/// Time until a stream that would block without waiting, such as a shared terminal, is tried again.
+/// Pause before the next attempt on a nonblocking stream that would block, such as a shared
+/// terminal.
 const RETRY: Duration = Duration::from_millis(20);
 
 /// A stream, behind a thread that writes to it.
@@ -34,7 +35,7 @@ struct Queue {
 }
 
 impl Outlet {
-    /// Starts the thread. It calls `wrote` whenever all that waited has been written.
+    /// Starts the thread. It calls `wrote` whenever it has written all waiting lines.
     ///
     /// # Errors
     /// The system starts no thread.
@@ -101,7 +102,7 @@ impl Shared {
     }
 }
 
-/// Writes lines, and counts those that are lost. Returns whether none is.
+/// Writes lines, and counts those that are lost. Returns true if no line is lost.
 fn write_all(stream: &mut impl Write, lines: &[u8]) -> bool {
     let mut rest = lines;
     loop {

@@ -234,16 +234,15 @@ fn forbid_dumps() {
 
 const NO_RUNTIME: &str = "cannot start the async runtime";
 
-/// The answer of a command, as it is printed.
+/// Returns the text of an answer.
 fn render_answer(answer: &Value, json: bool) -> String {
     if json { render::json(answer) } else { render::text(answer) }
 }
 
-/// Prints the answer of a command, whose reader may take its time. That the reader has gone is no
-/// error.
+/// Prints the answer of a command. The reader may be slow. A reader that has gone is no error.
 ///
 /// # Errors
-/// The answer is lost, as on a full disk. It may be a secret that is shown once.
+/// The answer is lost, for example on a full disk. It may be a secret that is shown only once.
 fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -1,4 +1,4 @@
-//! Asks the operator before a command is carried out that changes what nobody can change back.
+//! Asks the operator before a command whose change cannot be undone.
 
 use anyhow::{Context, Result, bail};
 use std::io::{IsTerminal, Write, stderr, stdin};

@@ -32,11 +32,11 @@ use toolwarrant_operator::{Background, Check, Config, Names, OpenedData, Operato
 use toolwarrant_store::Recovery;
 use toolwarrant_tasks::engine::Engine;
 
-/// What the author of a service sets for its program, apart from the service itself.
+/// The settings of a [`Program`](crate::Program), apart from the service itself.
 pub(crate) struct Identity {
     /// The names of the service.
     pub(crate) names: Names,
-    /// What the first start creates and prints.
+    /// The demo applications that the first start creates, and the text that it prints.
     pub(crate) demo: Demo,
     /// The doctor's checks that the service adds.
     pub(crate) checks: Vec<Check>,
@@ -53,9 +53,9 @@ pub(crate) struct Server {
     serves: Option<String>,
     demo: Demo,
     keys: Vec<DemoKey>,
-    /// The commands that make an application with a key, where there is none.
+    /// The commands that make an application with a key; empty if there is one.
     first_steps: Option<String>,
-    /// What SIGHUP renews.
+    /// Everything that SIGHUP renews.
     pub(crate) renewals: Vec<Renewal>,
     engine: Arc<Engine>,
     background: Vec<BoxFuture<'static, ()>>,
@@ -96,8 +96,7 @@ impl Server {
         let parts = CoreParts { handlers, executor, folder: &folder, data, random, audit: keeping, max_in_flight };
         let Core { pipeline, engine, keeper } = Core::compose(parts).await?;
         let OpenedData { registry, keyring: _, database, clock } = opened;
-        // What is printed into a file or a pipe may be collected and kept, which is no place for
-        // secrets.
+        // Output in a file or a pipe may be collected and stored, so it must not have secrets.
         let prints_keys = wanted || io::stdout().is_terminal();
         let keys = if prints_keys { demo.keys(&registry, H::CATALOGUE).await? } else { Vec::new() };
         let first_steps =
@@ -191,7 +190,7 @@ impl Server {
     /// continue at the next start.
     ///
     /// # Errors
-    /// Something was taken away from an application or a key that could not be stored.
+    /// A revocation could not be stored.
     pub(crate) async fn serve(self, stop: impl Future<Output = ()>) -> Result<()> {
         let Self {
             listener,
@@ -211,7 +210,7 @@ impl Server {
         // Their secrets have been printed.
         drop(keys);
         let serving = Arc::clone(&engine);
-        // In the order in which they stop.
+        // In the order in which the parts stop.
         let mut beside = vec![
             Background::start("the operator socket", PATIENCE, |stopped| {
                 until(stopped, socket.serve(Arc::clone(&context)))
@@ -253,7 +252,7 @@ impl Server {
 
 /// Warns of keys that a restore has turned off.
 async fn warn_of_keys_off(database: &impl Recovery) -> Result<()> {
-    let off = database.unconfirmed_keys().await.context("cannot read the keys")?.len();
+    let off = database.keys_to_confirm().await.context("cannot read the keys")?.len();
     if off > 0 {
         tracing::warn!(
             keys = off,
@@ -263,7 +262,7 @@ async fn warn_of_keys_off(database: &impl Recovery) -> Result<()> {
     Ok(())
 }
 
-/// What SIGHUP renews: certificates, if there are any, and the audit trail.
+/// Returns everything that SIGHUP renews: the certificates, if there are any, and the audit trail.
 fn renewals(tls: Option<Arc<Tls>>, audit: AuditHandle) -> Vec<Renewal> {
     let certificates = tls.map(|tls| Renewal {
         what: "certificates",
@@ -279,15 +278,14 @@ fn renewals(tls: Option<Arc<Tls>>, audit: AuditHandle) -> Vec<Renewal> {
     certificates.into_iter().chain([Renewal { what: "audit trail", renew: Box::new(reopen) }]).collect()
 }
 
-/// How long the work beside a server may take to stop: twice what the store waits for another
-/// program that holds the database.
+/// Time for background work to stop: twice the time that the store waits for another program that
+/// holds the database.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The same for the engine, which itself waits 10 s for effects in progress.
 const ENGINE_PATIENCE: Duration = Duration::from_secs(15);
 
-/// Stores what was taken away and is not on the disk: until `stopped` each second, then until all
-/// of it is stored.
+/// Stores pending revocations: once a second until `stopped`, then until all are stored.
 async fn settle(context: Arc<OperatorContext>, stopped: BoxFuture<'static, ()>) {
     until(stopped, context.registry.settle_on()).await;
     while let Durability::Owed(_) = context.registry.settle().await {
@@ -295,7 +293,7 @@ async fn settle(context: Arc<OperatorContext>, stopped: BoxFuture<'static, ()>) 
     }
 }
 
-/// Pause between two attempts at a stop to store what was taken away.
+/// Pause between two attempts to store pending revocations while the server stops.
 const SETTLE_PAUSE: Duration = Duration::from_millis(200);
 
 /// The signals that stop the program: SIGINT and SIGTERM.
@@ -310,7 +308,7 @@ impl StopSignals {
     /// # Errors
     /// The system refuses it.
     pub(crate) fn listen() -> io::Result<Self> {
-        // A write beyond the limit on the size of files then fails, and ends nobody.
+        // A write beyond the file size limit then fails, and does not end the process.
         drop(signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?);
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }

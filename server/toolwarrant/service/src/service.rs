@@ -1,4 +1,4 @@
-//! The parts of a service, and what its author gets to make them.
+//! The parts of a service, and the input from which its author makes them.
 
 use anyhow::{Result, bail};
 use std::marker::PhantomData;
@@ -14,7 +14,7 @@ use toolwarrant_tasks::executor::{Executor, Write};
 use toolwarrant_tasks::machine::Sent;
 use toolwarrant_tasks::task::{Reading, Verdict};
 
-/// What a service is made from. The data folder is open by then.
+/// The input for making a service. The data folder is already open.
 #[derive(Debug)]
 pub struct Setup<'a, F> {
     /// The values of the flags that the service adds.
@@ -26,12 +26,11 @@ pub struct Setup<'a, F> {
     pub folder: &'a DataFolder,
     /// The clock.
     pub clock: Clock,
-    /// Randomness for values that nobody may guess.
+    /// Randomness for values that must not be guessed.
     pub random: Random,
 }
 
-/// The parts of a service. `C` is the type of the commands that it carries out beside those of
-/// every service.
+/// The parts of a service. `C` is the type of the commands that it adds to those of every service.
 pub struct Service<H, C = NoCommands> {
     pub(crate) handlers: H,
     pub(crate) executor: Option<Arc<dyn Executor>>,
@@ -77,7 +76,7 @@ impl<H, C> Service<H, C> {
         Self { inventory: Some(inventory), ..self }
     }
 
-    /// Adds who carries out the commands that [`Program::commands`](crate::Program::commands)
+    /// Adds the executor of the commands that [`Program::commands`](crate::Program::commands)
     /// declares.
     #[must_use]
     pub fn commands<D: OwnCommand>(self, commands: Arc<dyn Commands<D>>) -> Service<H, D> {
@@ -87,15 +86,16 @@ impl<H, C> Service<H, C> {
         Service { handlers, executor, inventory, own, upstreams, background, serves, hint, commands: PhantomData }
     }
 
-    /// Adds the state of upstreams for whoever watches the service.
+    /// Adds the state of upstreams, for monitoring.
     #[must_use]
     pub fn upstreams(self, upstreams: Arc<dyn Upstreams>) -> Self {
         Self { upstreams: Some(upstreams), ..self }
     }
 
-    /// Adds work that runs from before the first request until the last has been answered and
-    /// running effects have ended; beside an operator's command, where no server runs. It is
-    /// dropped then, wherever it stands. A panic in it is logged and ends nothing else.
+    /// Adds work that runs in the background: from before the first request until the last answer
+    /// and the end of running effects. It also runs during an operator's command if no server runs.
+    /// At the end it is dropped at whatever point it has reached. A panic in it is logged and ends
+    /// nothing else.
     #[must_use]
     pub fn background(mut self, work: impl Future<Output = ()> + Send + 'static) -> Self {
         self.background.push(Box::pin(work));

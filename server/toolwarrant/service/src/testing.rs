@@ -3,6 +3,8 @@
 
 use crate::core::{Core, CoreParts};
 use crate::service::{Service, Setup};
+use http::Request;
+use serde_json::{Value, json};
 use std::future::pending;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,6 +24,7 @@ use toolwarrant_http::{Endpoint, Router};
 use toolwarrant_operator::data::{AUDIT, DataFolder};
 use toolwarrant_operator::keeping::AuditOptions;
 use toolwarrant_operator::{Background, Config, Names, OpenedData, until};
+use toolwarrant_outbound::{HttpClient, HttpLimits};
 use toolwarrant_store::testing::memory::Memory;
 use toolwarrant_tasks::engine::Engine;
 
@@ -31,8 +34,11 @@ pub const START: Timestamp = Timestamp(1_800_000_000_000);
 /// Maximum number of tasks in flight.
 pub const TASKS_MAX: usize = 200;
 
-/// How long a part of a test server may take to stop. It drops what it does.
+/// Time for a part of a test server to stop. Unfinished work is dropped.
 const AT_ONCE: Duration = Duration::from_secs(10);
+
+/// The limits of one call.
+const EXCHANGE: HttpLimits = HttpLimits { deadline: Duration::from_secs(75), largest_answer: 4 << 20 };
 
 /// A running server. It ends when it is dropped.
 pub struct TestServer {
@@ -40,7 +46,7 @@ pub struct TestServer {
     pub url: String,
     /// The address that it listens on.
     pub address: SocketAddr,
-    /// What it serves, for requests that need no connection.
+    /// The endpoint as a router, for requests without a connection.
     pub router: Router,
     /// The clock. Unless the test brought its own, it stands still until the test moves it.
     pub clock: Clock,
@@ -175,6 +181,46 @@ pub async fn serve_by<H: Handlers, C>(
 }
 
 impl TestServer {
+    /// Calls a tool over HTTP. Returns its result, or its failure as an error.
+    ///
+    /// # Panics
+    /// The server does not answer as MCP says.
+    #[expect(clippy::expect_used, reason = "a test without an answer must fail")]
+    pub async fn call(&self, key: &Key, tool: &str, arguments: Value) -> Result<Value, Value> {
+        let params = json!({"name": tool, "arguments": arguments});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+        let request = Request::post(&self.url).header("content-type", "application/json");
+        let request = request.header("x-api-key", &key.id).header("x-api-secret", &key.secret);
+        let client = HttpClient::to(&self.url.parse().expect("a URL")).expect("a client");
+        let answer = client.exchange(request.body(body).expect("a request"), EXCHANGE).await.expect("an answer");
+        let mut answer: Value = serde_json::from_slice(answer.body()).expect("JSON");
+        if !answer["error"].is_null() {
+            return Err(answer["error"]["data"].take());
+        }
+        let result = &answer["result"];
+        let text = result["content"][0]["text"].as_str().expect("a result has text");
+        let value = serde_json::from_str(text).expect("JSON");
+        if result["isError"] == true { Err(value) } else { Ok(value) }
+    }
+
+    /// Advances the manual clock second by second until a task has ended. Returns the task as
+    /// `reader`, the tool that reads tasks, shows it.
+    ///
+    /// # Panics
+    /// The task cannot be read, or does not end within an hour.
+    #[expect(clippy::panic, clippy::expect_used, reason = "a test without the end of its task must fail")]
+    pub async fn end(&self, key: &Key, reader: &str, task: &Value) -> Value {
+        for _ in 0..3_600 {
+            let arguments = json!({"task_id": task["task_id"], "wait_seconds": 0});
+            let task = self.call(key, reader, arguments).await.expect("a task");
+            if task["terminal"] == true {
+                return task;
+            }
+            self.clock.advance(Duration::from_secs(1));
+        }
+        panic!("the task does not end: {task}");
+    }
+
     /// Stops the server and returns its complete audit trail, without the lines that seal it.
     ///
     /// # Panics

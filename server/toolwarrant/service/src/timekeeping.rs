@@ -1,5 +1,4 @@
-//! Keeps the time of a server: records it for the next start, and tells when the machine's clock
-//! was set.
+//! Records the time of a server for the next start, and warns when the clock of the machine is set.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,16 +7,16 @@ use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_core::store::DirectoryStore;
 use toolwarrant_operator::until;
 
-/// Interval between two looks at both clocks.
+/// Interval between two checks of both clocks.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// Looks between two records of the time.
+/// Number of checks between two records of the time.
 const LOOKS: u32 = 12;
 
-/// How far the clocks may part between two looks. Time servers correct by less.
+/// Maximum drift between the clocks from one check to the next. Time servers correct by less.
 const STEP: u64 = 2_000;
 
-/// Keeps the time until `stopped`, and records it at last.
+/// Checks and records the time until `stopped`, then records it a last time.
 pub(crate) async fn keep(clock: Clock, store: Arc<dyn DirectoryStore>, stopped: BoxFuture<'static, ()>) {
     until(stopped, watch(&clock, &*store)).await;
     record(&clock, &*store).await;

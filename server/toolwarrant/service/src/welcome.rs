@@ -1,5 +1,5 @@
-//! What a service prints at start. The first start creates demo applications, and prints their keys
-//! with commands to paste.
+//! The text that a service prints at start. The first start creates demo applications, and prints
+//! their keys with commands to paste.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::registry::{NewApplication, NewKey, Registry};
 use toolwarrant_operator::flags::{ALL, DATA, DEMO, PERMISSION};
 
-/// What the first start creates and prints.
+/// The demo applications that the first start creates, and the text that it prints.
 #[derive(Clone, Default)]
 pub(crate) struct Demo {
     /// The names of the demo applications, with their permissions.
@@ -38,7 +38,7 @@ impl DemoKey {
 
 impl Demo {
     /// Creates the demo applications, each with a key, at the first start. If an earlier first
-    /// start was interrupted, creates what is missing.
+    /// start was interrupted, creates the missing ones.
     pub(crate) async fn keys(&self, registry: &Registry, catalogue: &Catalogue) -> Result<Vec<DemoKey>> {
         let mut keys = Vec::new();
         let first = registry.is_empty().await;

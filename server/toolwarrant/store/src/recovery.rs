@@ -23,7 +23,7 @@ pub trait Recovery: Send + Sync + 'static {
 
     /// Returns the ids of the keys that have been off since the store was restored, in order. Their
     /// rows have no secrets, like those of revoked keys.
-    fn unconfirmed_keys(&self) -> Stored<'_, Vec<String>> {
+    fn keys_to_confirm(&self) -> Stored<'_, Vec<String>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 

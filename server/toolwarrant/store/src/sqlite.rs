@@ -261,8 +261,8 @@ impl Recovery for Sqlite {
         self.restored_at
     }
 
-    fn unconfirmed_keys(&self) -> Stored<'_, Vec<String>> {
-        self.readers.read(recovery::unconfirmed_keys)
+    fn keys_to_confirm(&self) -> Stored<'_, Vec<String>> {
+        self.readers.read(recovery::keys_to_confirm)
     }
 
     fn confirm_keys(&self, keys: Vec<String>) -> Stored<'_, ()> {

@@ -3,10 +3,11 @@
 use crate::contract::{Command, DimLampArgs, DimLampError, GetLampArgs, GetLampError, Lamp, LampCapabilities};
 use crate::contract::{LampCapability, LampId, LampsTools, Percent};
 use std::sync::atomic::{AtomicI64, Ordering};
-use toolwarrant::{BoxFuture, Call, Caller, Executor, Flag, Reading, Reply, Resource, Sent, Target, Timestamp};
-use toolwarrant::{Unresolved, Verdict, Write};
+use toolwarrant::handler::{Call, Caller, Flag, Reply, Resource, Target, Unresolved};
+use toolwarrant::tasks::{Executor, Reading, Sent, Verdict, Write};
+use toolwarrant::{BoxFuture, Timestamp};
 
-/// How bright each lamp is, in percent.
+/// The brightness of each lamp, in percent.
 #[derive(Default)]
 pub struct Lamps {
     desk: AtomicI64,

@@ -7,7 +7,9 @@
 use crate::contract::{Command, FillTrayArgs, PrintPageArgs};
 use crate::machines::{Dark, Machine, PRINTERS, Said, TRAYS};
 use crate::shop::Shop;
-use toolwarrant::{BoxFuture, Executor, Reading, Remark, Sent, Timestamp, Unreadable, Verdict, Write};
+use toolwarrant::tasks::{Executor, Reading, Sent, Unreadable, Verdict, Write};
+use toolwarrant::text::Remark;
+use toolwarrant::{BoxFuture, Timestamp};
 
 /// The order for a machine that a write stands for.
 enum Order {

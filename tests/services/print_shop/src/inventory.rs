@@ -3,7 +3,9 @@
 use crate::machines::{Machine, PRINTERS, TRAYS};
 use crate::shop::Shop;
 use serde_json::{Map, json};
-use toolwarrant::{BoxFuture, Inventory, Item, Untrusted};
+use toolwarrant::BoxFuture;
+use toolwarrant::operator::{Inventory, Item};
+use toolwarrant::text::Untrusted;
 
 impl Inventory for Shop {
     fn page<'a>(

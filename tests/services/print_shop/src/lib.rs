@@ -22,7 +22,9 @@ use machines::Machines;
 use serde_json::json;
 use std::sync::Arc;
 use supplies::Supplies;
-use toolwarrant::{ConfigError, NoFlags, Program, Service, Setup};
+use toolwarrant::config::ConfigError;
+use toolwarrant::operator::NoFlags;
+use toolwarrant::{Program, Service, Setup};
 
 /// Returns the program: its name, its commands, and the demo of its first start.
 #[must_use]

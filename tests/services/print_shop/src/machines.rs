@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
-use toolwarrant::ignore_poison;
+use toolwarrant::base::ignore_poison;
 
 /// A machine: its id, its label, and its habit.
 #[derive(Clone, Copy, Debug)]

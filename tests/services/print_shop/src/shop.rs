@@ -6,7 +6,10 @@
 use crate::contract::{Mode, Printer, PrinterCapabilities, PrinterCapability, PrinterId};
 use crate::contract::{Tray, TrayCapabilities, TrayCapability, TrayId, texts};
 use crate::machines::{Habit, Machine, Machines, PRINTERS, TRAYS};
-use toolwarrant::{Caller, Clock, Flag, PolicyDef, Resource, Timestamp, ToolDef, Unresolved, Untrusted};
+use toolwarrant::contract::{PolicyDef, ToolDef};
+use toolwarrant::handler::{Caller, Flag, Resource, Unresolved};
+use toolwarrant::text::Untrusted;
+use toolwarrant::{Clock, Timestamp};
 
 /// The shop.
 #[derive(Debug)]

@@ -9,10 +9,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::sync::{mpsc, oneshot};
-use toolwarrant::{
-    BoxFuture, Commands, Config, ConfigError, ConfigTable, CredentialSource, Explanation, OwnCommand, Spanned,
-    UpstreamState, Upstreams,
-};
+use toolwarrant::BoxFuture;
+use toolwarrant::config::{Config, ConfigError, ConfigTable, CredentialSource, Spanned};
+use toolwarrant::operator::{Commands, Explanation, OwnCommand, UpstreamState, Upstreams};
 
 /// The table of the configuration file: `[supplier.NAME]`.
 pub(crate) const TABLE: ConfigTable = ConfigTable { name: "supplier", judge };

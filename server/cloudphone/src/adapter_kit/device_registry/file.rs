@@ -11,7 +11,8 @@ use std::io::{self, BufWriter, Error, ErrorKind, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant::{Timestamp, durable};
+use toolwarrant::Timestamp;
+use toolwarrant::base::durable;
 
 const VERSION: u32 = 1;
 

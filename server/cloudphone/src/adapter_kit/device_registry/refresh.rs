@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex as Lock};
 use std::time::Duration;
 use tokio::sync::{Mutex, Notify};
-use toolwarrant::{BoxFuture, Clock, SplitMix, Timestamp, ignore_poison};
+use toolwarrant::base::{SplitMix, ignore_poison};
+use toolwarrant::{BoxFuture, Clock, Timestamp};
 
 /// The time from the beginning of a list to the next one at rest. Even with the time that a list
 /// takes, no row that is shown is older than [`SHOWN_FOR`](super::SHOWN_FOR).
@@ -34,7 +35,7 @@ pub trait Source<R>: Send + Sync + 'static {
     /// Returns the time until which the source does not read, to spare the platform, if there is
     /// such a time. After a failure, the next list begins then, so that two pauses do not add up.
     /// Default: `None`, so the pauses of lists apply.
-    fn paused_until(&self) -> Option<Timestamp> {
+    fn pause_end(&self) -> Option<Timestamp> {
         None
     }
 }
@@ -153,7 +154,7 @@ impl<R: Row> Refresh<R> {
     /// Returns the time of the next list after a failure, given the number of failures before it.
     fn again(&self, failed: u32) -> Timestamp {
         let now = self.clock.now();
-        match self.source.paused_until() {
+        match self.source.pause_end() {
             // In the past: another call is testing the platform.
             Some(until) => until.max(now.plus(FIRST_PAUSE)),
             None => now.plus(self.pause(failed)),

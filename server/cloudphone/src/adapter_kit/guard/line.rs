@@ -141,7 +141,7 @@ impl Line {
     }
 
     /// Returns the end of the latest pause, if there was one.
-    pub(super) fn paused_until(&self) -> Option<Timestamp> {
+    pub(super) fn pause_end(&self) -> Option<Timestamp> {
         Some(self.paused_until).filter(|until| until.0 > 0)
     }
 

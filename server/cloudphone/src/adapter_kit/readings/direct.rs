@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
-use toolwarrant::ignore_poison;
+use toolwarrant::base::ignore_poison;
 
 /// The addresses of the phones of one platform. The file has a line per phone, `ID ADDRESS;` or `ID
 /// -;`. Each entry starts a new line, so that a truncated entry does not spoil the next one.

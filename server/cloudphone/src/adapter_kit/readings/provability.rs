@@ -5,7 +5,8 @@ use crate::phones::contract::{DeviceId, ProxyScheme, SetProxyArgs};
 use std::collections::HashMap;
 use std::net::Ipv6Addr;
 use std::sync::{Mutex, MutexGuard};
-use toolwarrant::{Provability, ignore_poison};
+use toolwarrant::base::ignore_poison;
+use toolwarrant::tasks::Provability;
 
 /// The most phones whose program is remembered. The next reading finds out the program of any other
 /// phone.

@@ -7,7 +7,7 @@ use super::Tool;
 use crate::adapter_kit::shell::quote;
 use std::fmt::Write;
 use std::str::FromStr;
-use toolwarrant::Expected;
+use toolwarrant::http::Expected;
 use url::{Host, Url};
 
 /// The URL at which phones reach the callback listener: `http`, a host and a port, and nothing

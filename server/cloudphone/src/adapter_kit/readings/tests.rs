@@ -13,7 +13,10 @@ use std::sync::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpSocket;
 use tokio::task::JoinHandle;
-use toolwarrant::{BoxFuture, CallbackListener, Secret, Verdict};
+use toolwarrant::BoxFuture;
+use toolwarrant::http::CallbackListener;
+use toolwarrant::tasks::Verdict;
+use toolwarrant::text::Secret;
 
 /// A callback listener on loopback.
 pub(super) struct Running {

@@ -21,7 +21,8 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use toolwarrant::{Expected, Secret};
+use toolwarrant::http::Expected;
+use toolwarrant::text::Secret;
 
 /// The time for both requests, including the look-up of the host.
 const PATIENCE: Duration = Duration::from_secs(8);

@@ -2,7 +2,7 @@
 
 use crate::phones::contract::SetProxyArgs;
 use std::net::IpAddr;
-use toolwarrant::Verdict;
+use toolwarrant::tasks::Verdict;
 
 /// The addresses from which requests left at about the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 use std::fmt;
 use thiserror::Error;
-use toolwarrant::Ours;
+use toolwarrant::text::Ours;
 
 /// The name of a platform: 1 to 16 of a-z and 0-9. The ids of its phones begin with it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

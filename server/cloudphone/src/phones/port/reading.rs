@@ -6,7 +6,8 @@ use crate::phones::contract::{
 };
 use std::borrow::Cow;
 use std::sync::Arc;
-use toolwarrant::{Flag, Untrusted, Words, words};
+use toolwarrant::handler::Flag;
+use toolwarrant::text::{Untrusted, Words, words};
 
 /// Everything that one reading of a phone found.
 #[derive(Clone, Debug, PartialEq)]

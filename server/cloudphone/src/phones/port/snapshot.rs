@@ -8,7 +8,7 @@ use super::reading::DeviceReading;
 use crate::phones::contract::{Device, DeviceDetail};
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
-use toolwarrant::{Prepared, RenderBudget};
+use toolwarrant::rendered::{Prepared, RenderBudget};
 
 /// The most bytes that the JSON of all phones takes in this process, in both forms in which answers
 /// contain it: about 290 for a phone in a list and 920 for its detail. JSON beyond this limit is

@@ -5,7 +5,11 @@ use crate::phones::contract::{GetDeviceArgs, GetDeviceError, ListDevicesArgs, Li
 use crate::phones::devices::{Filter, Phones};
 use crate::phones::port::{DeviceReading, DeviceSnapshot, PlatformName, See};
 use std::sync::Arc;
-use toolwarrant::{Call, Grants, ListWriter, PermissionSet, Reply, Target, Words, hex, words};
+use toolwarrant::base::hex;
+use toolwarrant::contract::PermissionSet;
+use toolwarrant::handler::{Call, Grants, Reply, Target};
+use toolwarrant::rendered::ListWriter;
+use toolwarrant::text::{Words, words};
 
 impl DevicesTools for Phones {
     async fn list_devices(
@@ -118,7 +122,8 @@ mod tests {
     use crate::phones::port::{Session, SessionError, Unreachable, Upstream};
     use crate::phones::proxy_hosts::ProxyHosts;
     use crate::platforms::simulator::Sim;
-    use toolwarrant::{BoxFuture, Clock, Resource, Timestamp};
+    use toolwarrant::handler::Resource;
+    use toolwarrant::{BoxFuture, Clock, Timestamp};
 
     fn cast() -> (Phones, Vec<Arc<DeviceSnapshot>>) {
         let clock = Clock::manual(Timestamp(0));

@@ -5,7 +5,7 @@ use crate::phones::contract::{Command, PowerTools, SetPowerArgs, SetPowerError};
 use crate::phones::devices::Phones;
 use crate::phones::port::DeviceSnapshot;
 use std::sync::Arc;
-use toolwarrant::{Call, Target};
+use toolwarrant::handler::{Call, Target};
 
 impl PowerTools for Phones {
     async fn set_power(

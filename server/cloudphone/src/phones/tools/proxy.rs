@@ -8,7 +8,8 @@ use crate::phones::devices::Phones;
 use crate::phones::port::DeviceSnapshot;
 use crate::phones::proxy_hosts::NO_HOST;
 use std::sync::Arc;
-use toolwarrant::{Call, Target, words};
+use toolwarrant::handler::{Call, Target};
+use toolwarrant::text::words;
 
 impl ProxyTools for Phones {
     async fn set_proxy(

@@ -7,7 +7,8 @@ use crate::phones::contract::{
 use crate::phones::devices::Phones;
 use crate::phones::port::{DeviceReading, DeviceSnapshot, Session, SessionError, Upstream};
 use std::sync::Arc;
-use toolwarrant::{Call, PermissionSet, Reply, Target};
+use toolwarrant::contract::PermissionSet;
+use toolwarrant::handler::{Call, Reply, Target};
 
 impl SessionsTools for Phones {
     async fn create_session(

@@ -6,7 +6,10 @@ use crate::phones::port::{DeviceReading, Exits, Offers, Paces, See, Session, Ses
 use Verdict::{Absent, Present, Unreadable as Unread};
 use std::net::IpAddr;
 use std::sync::Mutex;
-use toolwarrant::{Clock, Flag, Secret, TaskId};
+use toolwarrant::Clock;
+use toolwarrant::handler::Flag;
+use toolwarrant::tasks::TaskId;
+use toolwarrant::text::Secret;
 
 /// A phone that shows what a test sets; `None` stands for a value that cannot be read.
 #[derive(Default)]

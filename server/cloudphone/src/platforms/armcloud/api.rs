@@ -29,7 +29,10 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use toolwarrant::{Clock, HttpClient, HttpFailure, HttpLimits, Remark, Timestamp, Untrusted, ignore_poison};
+use toolwarrant::base::ignore_poison;
+use toolwarrant::http::{HttpClient, HttpFailure, HttpLimits};
+use toolwarrant::text::{Remark, Untrusted};
+use toolwarrant::{Clock, Timestamp};
 use url::Url;
 
 /// One account of a platform, and the connection to it.

@@ -16,7 +16,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::{JoinError, spawn_blocking};
-use toolwarrant::{BoxFuture, Facts, Provability, Sent, TaskId, Timestamp, UpstreamState};
+use toolwarrant::operator::UpstreamState;
+use toolwarrant::tasks::{Facts, Provability, Sent, TaskId};
+use toolwarrant::{BoxFuture, Timestamp};
 
 /// The time between two looks at a command on a phone, and the longest time for a command.
 const LOOK_EVERY: Duration = Duration::from_millis(1_500);

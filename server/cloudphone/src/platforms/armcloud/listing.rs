@@ -39,7 +39,7 @@ pub trait Lists: Send + Sync + 'static {
     fn change_records(&self) -> BoxFuture<'_, Result<CodeChanges, NoList>>;
 
     /// Returns the time until which no call is sent, if known.
-    fn paused_until(&self) -> Option<Timestamp>;
+    fn pause_end(&self) -> Option<Timestamp>;
 }
 
 /// The body of `infos`.
@@ -283,8 +283,8 @@ impl<L: Lists> Source<Pad> for Listing<L> {
         Box::pin(self.records())
     }
 
-    fn paused_until(&self) -> Option<Timestamp> {
-        self.lists.paused_until()
+    fn pause_end(&self) -> Option<Timestamp> {
+        self.lists.pause_end()
     }
 }
 

@@ -5,7 +5,8 @@ use super::api::{Api, ApiCall, ApiError, Int, Rows};
 use crate::adapter_kit::guard::Class;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolwarrant::{Remark, Sent};
+use toolwarrant::tasks::Sent;
+use toolwarrant::text::Remark;
 
 /// One row of `padTaskDetail`.
 #[derive(Debug, Deserialize)]

@@ -10,7 +10,9 @@ mod tests;
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
-use toolwarrant::{Secret, Timestamp, hex};
+use toolwarrant::Timestamp;
+use toolwarrant::base::hex;
+use toolwarrant::text::Secret;
 
 /// A scheme that signs requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@ use super::*;
 use crate::phones::contract::{ClearProxyArgs, DeviceSpec};
 use crate::phones::port::{DeviceReading, DeviceSnapshot, Offers, Paces};
 use proptest::prelude::*;
-use toolwarrant::Flag;
+use toolwarrant::handler::Flag;
 
 /// A platform whose phones can only be listed.
 struct Shelf(Vec<Arc<DeviceSnapshot>>);

@@ -36,7 +36,9 @@ use crate::phones::port::DeviceReading;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant::{Flag, Timestamp, Untrusted};
+use toolwarrant::Timestamp;
+use toolwarrant::handler::Flag;
+use toolwarrant::text::Untrusted;
 
 /// The behaviour that a phone demonstrates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,9 @@ use crate::phones::contract::{SetPowerArgs, SetProxyArgs};
 use crate::phones::port::{Control, Exits, PlatformName, Through, Unreachable};
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
-use toolwarrant::{BoxFuture, Facts, Sent, TaskId, Timestamp, UpstreamState};
+use toolwarrant::operator::UpstreamState;
+use toolwarrant::tasks::{Facts, Sent, TaskId};
+use toolwarrant::{BoxFuture, Timestamp};
 
 impl Control for Sim {
     fn facts(&self, _: &DeviceId, _: &Command) -> Facts {

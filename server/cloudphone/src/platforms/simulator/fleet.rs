@@ -4,7 +4,8 @@ use super::cast::{CAST, Part};
 use crate::phones::contract::{DeviceId, DeviceSpec, Screen};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, LazyLock};
-use toolwarrant::{SplitMix, Untrusted};
+use toolwarrant::base::SplitMix;
+use toolwarrant::text::Untrusted;
 
 /// The most phones that a fleet has.
 pub const DEVICES_MAX: u32 = 1_000_000;

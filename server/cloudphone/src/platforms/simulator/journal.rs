@@ -15,7 +15,8 @@ use std::io::{Error, ErrorKind, Read, Result};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use toolwarrant::{Timestamp, durable};
+use toolwarrant::Timestamp;
+use toolwarrant::base::durable;
 
 const VERSION: u32 = 1;
 

@@ -11,7 +11,7 @@ use crate::phones::contract::DeviceState;
 use crate::phones::port::{DeviceSnapshot, See};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock, RwLockWriteGuard};
-use toolwarrant::ignore_poison;
+use toolwarrant::base::ignore_poison;
 
 /// The number of phones of a piece.
 const PIECE: u32 = 128;

@@ -9,7 +9,7 @@ use super::*;
 use crate::phones::contract::{Command, DeviceCapability};
 use crate::phones::port::{Control, DeviceSnapshot};
 use std::net::IpAddr;
-use toolwarrant::Sent;
+use toolwarrant::tasks::Sent;
 
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
 

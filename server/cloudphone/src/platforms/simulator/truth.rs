@@ -10,7 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 use std::time::Duration;
-use toolwarrant::{TaskId, Timestamp};
+use toolwarrant::Timestamp;
+use toolwarrant::tasks::TaskId;
 
 /// The time before its effect at which a command begins to show in the state, as `booting`,
 /// `stopping` or `restarting`.
@@ -224,7 +225,7 @@ impl Truth {
 
     /// Returns the phones of these indices that have received commands, in order, each with the
     /// power state that it shows at `now` and the number of commands that took effect.
-    pub(super) fn commanded_phones(
+    pub(super) fn phones_with_commands(
         &mut self,
         phones: RangeInclusive<u32>,
         now: Timestamp,
@@ -336,7 +337,7 @@ fn port<'de, D: Deserializer<'de>>(from: D) -> Result<Port, D::Error> {
 /// A task id as text.
 mod task_id {
     use serde::{Deserialize, Deserializer, Serializer, de};
-    use toolwarrant::TaskId;
+    use toolwarrant::tasks::TaskId;
 
     pub(super) fn write<S: Serializer>(id: &TaskId, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(id)

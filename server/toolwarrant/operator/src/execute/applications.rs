@@ -68,7 +68,7 @@ pub(super) async fn show(context: &OperatorContext, name: &str, note: Option<Str
     let row = context.registry.find(name).await?;
     let keys = context.registry.keys().await;
     let keys = keys.iter().filter(|key| key.application == row.id);
-    let (off, now) = (context.store.unconfirmed_keys().await?, context.clock.latest());
+    let (off, now) = (context.store.keys_to_confirm().await?, context.clock.latest());
     let keys: Vec<_> = keys.map(|key| KeyAnswer::of(key, &row.name, &off, now)).collect();
     let mut answer = describe_application(context, &row, |ids| json!(ids));
     answer["requests_per_minute"] = json!(row.requests_per_minute);

@@ -63,11 +63,11 @@ pub(super) async fn execute(context: &OperatorContext, command: KeyCommand) -> A
                 Some(app) => Some(registry.find(app).await?.id),
                 None => None,
             };
-            let off = context.store.unconfirmed_keys().await?;
+            let off = context.store.keys_to_confirm().await?;
             list(context, &off, |key| only.as_ref().is_none_or(|id| key.application == *id)).await
         }
         KeyCommand::Rotate { key } => {
-            if context.store.unconfirmed_keys().await?.contains(&key) {
+            if context.store.keys_to_confirm().await?.contains(&key) {
                 return Err(refusal(format!(
                     "the key `{key}` has been off since a restore; `key confirm {key}` turns it on"
                 )));
@@ -76,7 +76,7 @@ pub(super) async fn execute(context: &OperatorContext, command: KeyCommand) -> A
             new(&registry.rotate_key(&key).await?, note)
         }
         KeyCommand::Confirm { keys, all } => {
-            let keys = if all { context.store.unconfirmed_keys().await? } else { keys };
+            let keys = if all { context.store.keys_to_confirm().await? } else { keys };
             context.store.confirm_keys(keys.clone()).await?;
             registry.reload_keys().await?;
             list(context, &[], |key| keys.contains(&key.id)).await

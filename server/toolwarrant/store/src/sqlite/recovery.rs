@@ -82,7 +82,7 @@ pub(super) fn copy_to(db: &Connection, path: &Path) -> Result<(), Fault> {
 }
 
 /// Reads the ids of the keys that are off.
-pub(super) fn unconfirmed_keys(db: &Connection) -> Result<Vec<String>, Fault> {
+pub(super) fn keys_to_confirm(db: &Connection) -> Result<Vec<String>, Fault> {
     let mut select = db.prepare_cached("SELECT id FROM unconfirmed_key ORDER BY id")?;
     Ok(select.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }

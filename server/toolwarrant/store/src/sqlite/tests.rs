@@ -37,7 +37,7 @@ fn quick_folder() -> TempDir {
 }
 
 /// Copies the files of a store, as a process that is killed now would leave them.
-fn left_behind(folder: &Path) -> TempDir {
+fn leave_behind(folder: &Path) -> TempDir {
     let copy = quick_folder();
     for file in [database, log] {
         fs::copy(file(folder), file(copy.path())).unwrap();

@@ -3,7 +3,7 @@
 use crate::contract::{Floor, FloorTools, ListMachinesArgs, ListMachinesError, PrinterId, TrayId};
 use crate::machines::{Machine, PRINTERS, TRAYS};
 use crate::shop::Shop;
-use toolwarrant::{Call, Reply};
+use toolwarrant::handler::{Call, Reply};
 
 impl FloorTools for Shop {
     /// Checks the grants of each resource by its name, because a grant of one resource is not a

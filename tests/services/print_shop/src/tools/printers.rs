@@ -3,7 +3,7 @@
 use crate::contract::{CleanRollersArgs, CleanRollersError, GetPrinterArgs, GetPrinterError, Printer, PrintersTools};
 use crate::machines::{Habit, PRINTERS};
 use crate::shop::Shop;
-use toolwarrant::{Call, Reply, Target};
+use toolwarrant::handler::{Call, Reply, Target};
 
 impl PrintersTools for Shop {
     async fn get_printer(

@@ -3,7 +3,8 @@
 use crate::contract::PrintingTools;
 use crate::contract::{Command, OpenPanelArgs, OpenPanelError, Panel, PrintPageArgs, PrintPageError, Printer};
 use crate::shop::Shop;
-use toolwarrant::{Call, Reply, Secret, Target};
+use toolwarrant::handler::{Call, Reply, Target};
+use toolwarrant::text::Secret;
 
 /// A number of copies for which the ink does not suffice.
 const TOO_MANY: i64 = 99;

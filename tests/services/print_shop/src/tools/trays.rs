@@ -2,7 +2,7 @@
 
 use crate::contract::{Command, FillTrayArgs, FillTrayError, GetTrayArgs, GetTrayError, Tray, TraysTools};
 use crate::shop::Shop;
-use toolwarrant::{Call, Reply, Target};
+use toolwarrant::handler::{Call, Reply, Target};
 
 impl TraysTools for Shop {
     async fn get_tray(&self, _: &Call<'_>, tray: &Target<Tray>, _: GetTrayArgs) -> Result<Reply<Tray>, GetTrayError> {

@@ -5,7 +5,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixListener;
-use toolwarrant::{DataFolder, Names};
+use toolwarrant::operator::{DataFolder, Names};
 
 #[tokio::test]
 async fn a_folder_of_another_service_is_refused_by_its_name() {

@@ -4,7 +4,8 @@ use super::*;
 use crate::adapter_kit::device_registry::refresh::{EVERY, FIRST_PAUSE, Refresh, SOONEST, Source};
 use crate::phones::port::Unreachable;
 use std::sync::Mutex as Lock;
-use toolwarrant::{BoxFuture, SplitMix};
+use toolwarrant::BoxFuture;
+use toolwarrant::base::SplitMix;
 
 /// A platform that is slow, and may be down.
 struct Slow {
@@ -52,7 +53,7 @@ impl Source<TestRow> for Slow {
         })
     }
 
-    fn paused_until(&self) -> Option<Timestamp> {
+    fn pause_end(&self) -> Option<Timestamp> {
         self.lock().paused_until
     }
 }

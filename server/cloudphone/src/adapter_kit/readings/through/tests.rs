@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use toolwarrant::CallbackSource;
+use toolwarrant::http::CallbackSource;
 
 /// The behaviour of a proxy of a test.
 #[derive(Clone, Copy, Debug, PartialEq)]

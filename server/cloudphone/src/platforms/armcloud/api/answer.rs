@@ -11,7 +11,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use toolwarrant::{Remark, Timestamp, Untrusted};
+use toolwarrant::Timestamp;
+use toolwarrant::text::{Remark, Untrusted};
 
 /// A whole number, possibly written as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

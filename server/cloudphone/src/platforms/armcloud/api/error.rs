@@ -1,7 +1,7 @@
 //! Errors of calls of the platform.
 
 use super::codes;
-use toolwarrant::Remark;
+use toolwarrant::text::Remark;
 
 /// The reason that a call has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::sync::Arc;
 use std::task::Poll;
-use toolwarrant::Secret;
+use toolwarrant::text::Secret;
 
 const PAD: &str = "AC1";
 /// For a platform that never answers: this time really passes in the test.

@@ -8,7 +8,8 @@ use serde_json::json;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tempfile::TempDir;
-use toolwarrant::{Clock, SplitMix, Timestamp};
+use toolwarrant::base::SplitMix;
+use toolwarrant::{Clock, Timestamp};
 
 /// A platform with its irregularities.
 #[derive(Default)]
@@ -76,7 +77,7 @@ impl Lists for FakeLists {
         Box::pin(std::future::ready(records.map(|all| CodeChanges(all.into_iter().map(record).collect()))))
     }
 
-    fn paused_until(&self) -> Option<Timestamp> {
+    fn pause_end(&self) -> Option<Timestamp> {
         None
     }
 }

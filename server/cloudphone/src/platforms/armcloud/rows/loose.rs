@@ -4,7 +4,7 @@
 use crate::platforms::armcloud::api::Int;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use toolwarrant::Untrusted;
+use toolwarrant::text::Untrusted;
 
 /// Reads a whole number, or a text of one.
 pub(super) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {

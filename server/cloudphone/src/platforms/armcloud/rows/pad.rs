@@ -5,7 +5,7 @@ use crate::adapter_kit::device_registry::Row;
 use crate::phones::port::DeviceSnapshot;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, OnceLock};
-use toolwarrant::Untrusted;
+use toolwarrant::text::Untrusted;
 
 /// The data in the platform's lists about a pad. Members have the platform's names, in answers and
 /// in the file of the device registry.

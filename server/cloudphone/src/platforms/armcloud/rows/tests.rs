@@ -7,7 +7,9 @@ use crate::phones::contract::{DeviceCapability, DeviceId, DeviceState};
 use crate::phones::port::DeviceReading;
 use std::fmt::Write;
 use std::time::Duration;
-use toolwarrant::{Flag, Timestamp, Untrusted};
+use toolwarrant::Timestamp;
+use toolwarrant::handler::Flag;
+use toolwarrant::text::Untrusted;
 
 fn read(data: &str) -> PadRows {
     serde_json::from_str(data).unwrap()

@@ -8,7 +8,9 @@ use crate::phones::contract::{DeviceId, DeviceSpec, PowerAction, ProxyScheme, Se
 use crate::phones::port::{DeviceReading, DeviceSnapshot, Offers, Paces};
 use std::borrow::Cow;
 use std::sync::Arc;
-use toolwarrant::{Flag, Timestamp, Untrusted};
+use toolwarrant::Timestamp;
+use toolwarrant::handler::Flag;
+use toolwarrant::text::Untrusted;
 
 /// The abilities of the pads of one account that their rows do not contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,9 @@
 //! The test vectors of the reference, which were computed by other programs.
 
 use super::{AccountKeys, CONTENT_TYPE, Scheme, Signable, canonical, date, string_to_sign};
-use toolwarrant::{Secret, Timestamp, hex};
+use toolwarrant::Timestamp;
+use toolwarrant::base::hex;
+use toolwarrant::text::Secret;
 
 const HOST: &str = "api.vmoscloud.com";
 const BODY: &str = r#"{"padCodes":["AC32010230001"]}"#;

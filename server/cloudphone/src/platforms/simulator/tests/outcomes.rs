@@ -5,7 +5,7 @@ use super::*;
 use crate::phones::contract::CATALOGUE;
 use crate::phones::views::Views;
 use crate::phones::writes::Writes;
-use toolwarrant::{Executor, Write};
+use toolwarrant::tasks::{Executor, Write};
 use toolwarrant_core::catalogue;
 use toolwarrant_tasks::machine::{Effect, Entry, Event, step};
 use toolwarrant_tasks::task::{Status, Task};

@@ -4,7 +4,7 @@
 use super::*;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use toolwarrant::SplitMix;
+use toolwarrant::base::SplitMix;
 
 /// Opens a fleet whose journal is at `path`.
 fn open(path: &Path, clock: &Clock) -> io::Result<Sim> {

@@ -3,7 +3,7 @@
 use super::*;
 use std::sync::Barrier;
 use std::thread;
-use toolwarrant::SplitMix;
+use toolwarrant::base::SplitMix;
 
 /// More phones than a piece of the table holds.
 const PHONES: u32 = 200;

@@ -63,7 +63,7 @@ async fn acknowledged_writes_survive_a_kill_at_any_moment() {
             tokio::task::yield_now().await;
         }
         let known = acknowledged.lock().unwrap().clone();
-        let copy = left_behind(folder.path());
+        let copy = leave_behind(folder.path());
         let reopened = open(copy.path());
         for (n, version) in known {
             let record = reopened.task(id(n)).await.unwrap();
@@ -97,7 +97,7 @@ async fn a_log_that_is_truncated_or_damaged_anywhere_is_valid_up_to_there() {
     let nothing = everything(&*store).await;
     let mut states = vec![nothing];
     fill(&store, async || states.push(everything(&*sqlite).await)).await;
-    let whole = left_behind(folder.path());
+    let whole = leave_behind(folder.path());
     let log = fs::read(log(whole.path())).unwrap();
     let mut random = SplitMix(1);
     // The state that the store reached with each length of the log.
@@ -110,7 +110,7 @@ async fn a_log_that_is_truncated_or_damaged_anywhere_is_valid_up_to_there() {
             1 => damaged[at] ^= 1 << random.below(8),
             _ => damaged[at..].fill(0),
         }
-        let copy = left_behind(folder.path());
+        let copy = leave_behind(folder.path());
         fs::write(super::log(copy.path()), damaged).unwrap();
         let reopened = open(copy.path());
         let found = everything(&*reopened).await;

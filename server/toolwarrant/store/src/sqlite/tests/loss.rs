@@ -22,7 +22,7 @@ fn key(id: &str, verifiers: &[u8]) -> KeyRow {
 
 /// Copies a folder with its watermark, as a power cut now would leave it.
 fn cut_off(folder: &Path) -> TempDir {
-    let copy = left_behind(folder);
+    let copy = leave_behind(folder);
     fs::copy(path_of(&database(folder)), path_of(&database(copy.path()))).unwrap();
     copy
 }
@@ -244,7 +244,7 @@ async fn a_restored_copy_has_no_live_key_and_no_task_in_flight() {
     // The operator decides: one key is confirmed, another revoked.
     let secrets = async || store.directory().await.unwrap().1.iter().map(|key| key.secrets.len()).collect::<Vec<_>>();
     assert_eq!(
-        (secrets().await, store.unconfirmed_keys().await.unwrap().join(" ")),
+        (secrets().await, store.keys_to_confirm().await.unwrap().join(" ")),
         (vec![0; 4], "k1 k2 k4".to_owned())
     );
     store.put_key(key("k4", &[])).await.unwrap();
@@ -252,7 +252,7 @@ async fn a_restored_copy_has_no_live_key_and_no_task_in_flight() {
     assert_eq!(secrets().await, [0; 4], "all or none");
     store.confirm_keys(vec!["k1".to_owned()]).await.unwrap();
     assert_eq!(
-        (secrets().await, store.unconfirmed_keys().await.unwrap().join(" ")),
+        (secrets().await, store.keys_to_confirm().await.unwrap().join(" ")),
         (vec![2, 0, 0, 0], "k2".to_owned())
     );
 }

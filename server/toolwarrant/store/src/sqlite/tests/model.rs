@@ -85,7 +85,7 @@ fn its_answers_are_those_of_the_store_in_memory() {
             for (n, (moves, operation)) in (0..).zip(operations) {
                 at = Timestamp(at.0.saturating_add_signed(moves));
                 if let Operation::Reopen { killed } = operation {
-                    let copy = killed.then(|| left_behind(folder.path()));
+                    let copy = killed.then(|| leave_behind(folder.path()));
                     drop(sqlite);
                     folder = copy.unwrap_or(folder);
                     sqlite = open(folder.path());

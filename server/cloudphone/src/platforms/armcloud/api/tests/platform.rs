@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
-use toolwarrant::ignore_poison;
+use toolwarrant::base::ignore_poison;
 use url::Url;
 
 /// The reaction to a request that was read.
