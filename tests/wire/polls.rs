@@ -1,5 +1,5 @@
-//! Polls: the answer comes when it is due or when the task ends, whichever is first; and the
-//! permission to ask.
+//! Polls: the answer is sent when the next poll is due or when the task ends, whichever is first;
+//! and the permission to ask.
 
 use crate::harness::{Key, Server, Tenant, mute_phones, outcome};
 use cloudphone::phones::contract::CATALOGUE as PHONES;

@@ -172,8 +172,8 @@ impl Place {
         must(Command::new("git").args(["init", "--quiet"]).current_dir(&place.root)).map(|_| place)
     }
 
-    /// Makes an empty folder outside of the workspace. What is built is shared with the tests of
-    /// services outside of it.
+    /// Makes an empty folder outside of the workspace. It shares its builds with the tests of
+    /// outside services.
     fn outside(target: PathBuf, _: &Path) -> Result<Self> {
         let environment = &[("CARGO_NET_OFFLINE", "true"), ("CARGO_PROFILE_DEV_DEBUG", "0")];
         let place = Self { root: target.join("walk/outside"), target: target.join("outside"), environment };

@@ -1,8 +1,9 @@
 //! The cost of tasks in flight: `cargo bench --package cloudphone --bench in_flight`. Linux.
 //!
-//! Measured with 10, 10,000, 100,000 and 1,000,000 tasks in flight, on a disk: the time until a new
-//! process knows all of them, the memory that it then has per task, including caches, and the time
-//! of a look at a task that is due. A look reads the task, reads its target, and waits on.
+//! Measures three figures with 10, 10,000, 100,000 and 1,000,000 tasks in flight on a disk. The
+//! first is the time until a new process knows all of them, the second the memory that it then has
+//! per task, including caches. The third is the time of a look at a task that is due. A look reads
+//! the task, reads its target, and waits on.
 
 use anyhow::{Result, ensure};
 use std::fs;

@@ -2,9 +2,9 @@
 //! cloudphone --bench writes`.
 //!
 //! Compares three ways to make a write durable, in turn on the same disk, with 1, 8, 64 and 256
-//! clients that each wait for their answer: the engine (one task with its target lock, sealed and
-//! indexed), a bare loop that commits all writes that have arrived, and a commit per write. The two
-//! others insert one row of the size that the engine writes.
+//! clients that each wait for their answer. The engine stores one task with its target lock, sealed
+//! and indexed. The others insert one row of the same size: a bare loop commits all writes that
+//! have arrived, and the last way commits each write.
 
 use anyhow::{Context, Result};
 use cloudphone::phones::views::Views;

@@ -107,7 +107,7 @@ pub(crate) fn platforms(config: &Config) -> Result<Vec<(PlatformName, PlatformCo
 fn armcloud(
     config: &Config,
     key: &Spanned<String>,
-    written: PlatformTable,
+    table: PlatformTable,
     found: &mut Findings<'_>,
 ) -> Option<PlatformConfig> {
     let PlatformTable {
@@ -126,7 +126,7 @@ fn armcloud(
         requests_per_second,
         requests_per_minute,
         read_through_proxy,
-    } = written;
+    } = table;
     if base_url.is_none() {
         let example = "such as \"https://api.vmoscloud.com\"".to_owned();
         found.add(key.span(), "`base-url` is missing", Some(example));
@@ -180,10 +180,8 @@ fn armcloud(
         power_seconds,
         proxy_seconds,
     };
-    Some(PlatformConfig::Armcloud {
-        account: Box::new(account),
-        reads_through_proxy: read_through_proxy.unwrap_or(false),
-    })
+    let reads_through_proxy = read_through_proxy.unwrap_or(false);
+    Some(PlatformConfig::Armcloud { account: Box::new(account), reads_through_proxy })
 }
 
 /// Returns the family of calls that a prefix stands for.

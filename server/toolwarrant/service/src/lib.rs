@@ -37,7 +37,7 @@
 //! # }
 //! # impl Executor for Lamps {
 //! #     fn send<'a>(&'a self, _: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> { Box::pin(async { Sent::Ok }) }
-//! #     fn probe<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Reading> { unimplemented!() }
+//! #     fn probe<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Reading> { Box::pin(std::future::pending()) }
 //! # }
 //! ```
 //!

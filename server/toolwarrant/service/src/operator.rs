@@ -18,7 +18,7 @@
 //! }
 //!
 //! let names = Names::of("lamps", "0.1.0");
-//! let program = Program::<LampFlags>::named(names, "Serves lamps.");
+//! let program = Program::<LampFlags>::with_names(names, "Serves lamps.");
 //! ```
 //!
 //! # Lists

@@ -52,8 +52,8 @@ use writer::Writer;
 
 /// An open database. Dropping it finishes all requests first.
 ///
-/// A write that fails with a [`StoreError`](toolwarrant_core::store::StoreError) did not happen,
-/// with one exception: if the disk fails in the middle of a commit and the power is cut right
+/// A write that fails with a [`StoreError`](toolwarrant_core::store::StoreError) did not happen.
+/// There is one exception: if the disk fails in the middle of a commit and the power is cut right
 /// afterwards, the whole write may turn out to have happened.
 pub struct Sqlite {
     // Fields are dropped in this order: the writer closes the database last, which empties the log;

@@ -1,10 +1,14 @@
 //! A print shop as a service: the worked example for authors of a service. README.md shows how to
 //! start it.
 //!
-//! Read it in this order: the contract in `spec/`; the [`machines`], which are the outside world;
-//! the [`Shop`] with a method for each tool; the executor, which carries writes out and reads their
-//! evidence; the suppliers, which use everything that a service can have in addition to tools; and
-//! [`program`].
+//! Read it in this order:
+//!
+//! * the contract in `spec/`
+//! * the [`machines`], which are the outside world
+//! * the [`Shop`] with a method for each tool
+//! * the executor, which carries writes out and reads their evidence
+//! * the suppliers, which use everything that a service can have in addition to tools
+//! * [`program`]
 
 pub mod contract;
 mod executor;

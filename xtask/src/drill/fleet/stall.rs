@@ -40,7 +40,7 @@ const WRITES: usize = 4;
 const ASKED: [&str; 4] =
     ["client of the other platform", "the same at the twin", "client of both platforms", "the same at the twin"];
 
-/// Milliseconds for each list, by [`ASKED`], in ascending order.
+/// The durations of the lists in milliseconds, in ascending order, for each entry of [`ASKED`].
 #[derive(Default)]
 struct Took([Vec<f64>; 4]);
 

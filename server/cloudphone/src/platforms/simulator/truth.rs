@@ -262,7 +262,7 @@ impl Truth {
 
     /// Returns the number of stored phones, and of commands that have yet to take effect.
     #[cfg(test)]
-    pub(super) fn kept(&self) -> (usize, usize) {
+    pub(super) fn count(&self) -> (usize, usize) {
         (self.phones.len(), self.phones.values().map(|phone| phone.pending.len()).sum())
     }
 }

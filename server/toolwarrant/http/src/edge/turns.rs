@@ -1,10 +1,10 @@
 //! Drives one connection, and polls everything else only when it was woken.
 //!
 //! Two wakers stand between a connection and its task. A [`Bell`] records that it was rung, so that
-//! rare events are polled only after they have happened. A [`Hushed`] waker stays silent within
-//! [`without_wakeups`]: hyper's bodies wake their own task for each piece that is taken, even for the last
-//! one, after which there is no work. One timer in the runtime's wheel serves many requests:
-//! [`HeadTimer`].
+//! rare events are polled only after they have happened. A [`Hushed`] waker does not wake its task
+//! within [`without_wakeups`]. Otherwise a body of hyper would wake its own task after each piece,
+//! even after the last one, when no work is left. One timer in the runtime's wheel serves many
+//! requests: [`HeadTimer`].
 
 use super::connection::{Connection, HeadWait};
 use std::cell::Cell;

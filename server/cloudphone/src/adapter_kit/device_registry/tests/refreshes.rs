@@ -11,11 +11,11 @@ use toolwarrant::base::SplitMix;
 struct Slow {
     clock: Clock,
     takes: Duration,
-    told: Lock<State>,
+    told: Lock<SlowState>,
 }
 
 #[derive(Default)]
-struct State {
+struct SlowState {
     rows: &'static str,
     records: Option<&'static str>,
     down: bool,
@@ -28,7 +28,7 @@ struct State {
 }
 
 impl Slow {
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, SlowState> {
         self.told.lock().unwrap()
     }
 }
@@ -39,7 +39,7 @@ impl Source<TestRow> for Slow {
             self.lock().lists.push(self.clock.now().since(START).as_secs_f64());
             tokio::time::sleep(self.takes).await;
             let mut state = self.lock();
-            let State { rows: told, down, pauses, .. } = *state;
+            let SlowState { rows: told, down, pauses, .. } = *state;
             state.paused_until = pauses.filter(|_| down).map(|pause| self.clock.now().plus(pause));
             if down { Err(Unreachable("it is down".into())) } else { Ok(rows(told)) }
         })
@@ -71,7 +71,7 @@ struct Kit {
 fn kit(takes: Duration) -> Kit {
     let (folder, clock) = (TempDir::new().unwrap(), Clock::start_at(START));
     let registry = Arc::new(open(&folder, &clock));
-    let told = Lock::new(State { rows: "A B", records: Some(""), ..State::default() });
+    let told = Lock::new(SlowState { rows: "A B", records: Some(""), ..SlowState::default() });
     let slow = Arc::new(Slow { clock: clock.clone(), takes, told });
     let refresh = Refresh::new(Arc::clone(&registry), slow.clone(), clock.clone(), SplitMix(7));
     Kit { _folder: folder, clock, registry, slow, refresh }

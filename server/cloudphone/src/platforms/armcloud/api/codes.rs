@@ -62,8 +62,8 @@ pub(super) fn meaning(code: i64) -> Meaning {
         // Switching off fails repeatedly.
         111073 => Meaning::Failed,
         // Unknown, including these known codes: 500 and 503 are errors of the system and also
-        // refusals; 100010 asks for a retry; 100011 is an earlier copy that is running; 110012 is a
-        // command without an answer in time; 110031, a pad that is not ready, is a guess.
+        // refusals. 100010 asks for a retry. 100011 is an earlier copy that is running. 110012 is a
+        // command without an answer in time. 110031, a pad that is not ready, is a guess.
         _ => Meaning::Unknown,
     }
 }

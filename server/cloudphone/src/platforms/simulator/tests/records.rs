@@ -236,10 +236,10 @@ async fn a_command_that_the_journal_cannot_store_is_not_sent_and_has_no_effect()
 async fn a_fleet_without_writes_stores_no_state_and_a_phone_stores_no_history() {
     let sim = sim(3, 1_000_000);
     sim.list_page(None, 1_000).unwrap();
-    assert_eq!(sim.record().truth.kept(), (0, 0));
+    assert_eq!(sim.record().truth.count(), (0, 0));
     for _ in 0..500 {
         send(&sim, 1, 1, "restart").await;
         wait(&sim, 1_000);
     }
-    assert_eq!(sim.record().truth.kept(), (1, 5), "one phone, and what is yet to happen on it");
+    assert_eq!(sim.record().truth.count(), (1, 5), "one phone, and what is yet to happen on it");
 }
