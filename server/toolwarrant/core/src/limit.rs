@@ -86,9 +86,9 @@ impl Window {
 
     /// Admits all `n` requests that arrive at `now`, or none. A refusal costs nothing.
     ///
-    /// If the body has not arrived yet, the caller admits the head alone. When the body is there, it
-    /// calls again: `head` is the charge of the first call, and `n` is the number of messages in the
-    /// body. If these do not fit, the charge is given back.
+    /// If the body has not arrived yet, the caller admits the head alone. When the body is there,
+    /// it calls again: `head` is the charge of the first call, and `n` is the number of messages in
+    /// the body. If these do not fit, the charge is given back.
     ///
     /// # Errors
     /// [`RetryAfter`] if they do not fit. If `n` exceeds the limit, no delay helps; the answer is
