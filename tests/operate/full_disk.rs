@@ -150,7 +150,7 @@ async fn on_a_full_disk_authority_is_taken_away_at_once_and_nothing_is_given() {
 
     limit(&program, None);
     let mut told = Value::Null;
-    while !told["message"].to_string().contains("is on the disk") {
+    while !told["message"].to_string().contains("are on the disk") {
         told = log.recv().await.expect("it runs");
     }
     program.kill().await;
