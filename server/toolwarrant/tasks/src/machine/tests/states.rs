@@ -27,7 +27,7 @@ type Transitions = BTreeMap<(String, String), BTreeSet<String>>;
 
 /// Walks at random: any event in any phase, with facts that change.
 fn transitions() -> Transitions {
-    let mut found = Transitions::new();
+    let (mut found, events) = (Transitions::new(), events());
     for seed in 0..20_000 {
         let mut random = SplitMix(seed);
         let probe = [None, probe(false), probe(true)][random.below(3) as usize].clone();
@@ -38,7 +38,7 @@ fn transitions() -> Transitions {
             let gone = (random.below(20) == 0).then_some("gone");
             let (dedupes, looks_up) = (random.below(3) == 0, random.below(2) == 0);
             let facts = Facts { dedupes, looks_up, provability: provability[random.below(4) as usize], gone };
-            let (label, event) = events().swap_remove(random.below(events().len() as u64) as usize);
+            let (label, event) = events[random.below(events.len() as u64) as usize].clone();
             now = now.plus(Duration::from_secs([0, 3, 12][random.below(3) as usize]));
             let from = name(task.phase);
             task = step(task, event, now, facts).task;
