@@ -10,31 +10,26 @@ mod application;
 mod caller;
 mod directory;
 mod grants;
-mod recent;
 
 pub use application::Application;
-pub use caller::{Caller, Credentials};
+pub use caller::{Caller, Credentials, Principal};
 pub use directory::Directory;
 pub(crate) use directory::{LIVE_SECRETS, purpose};
 pub use grants::{Granted, Grants};
-pub use recent::Principal;
 
 use arc_swap::ArcSwap;
 use caller::Proof;
 use directory::{Key, VACANT};
-use recent::Recent;
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use subtle::{Choice, ConstantTimeEq};
 use tokio::sync::watch;
 use toolwarrant_base::clock::Clock;
-use toolwarrant_base::ignore_poison;
 use toolwarrant_base::keyring::{Digest, KeyRing, SecretRow};
-use toolwarrant_base::shards::Shards;
 use toolwarrant_signing::{Signature, Signer};
 
 /// The keys that requests are checked against. A reader waits for no other thread: a change swaps
-/// in a whole new directory, and each thread counts its own references for callers.
+/// in a whole new directory.
 pub struct Access {
     directory: ArcSwap<Directory>,
     /// Notified after each change.
@@ -42,7 +37,6 @@ pub struct Access {
     keyring: KeyRing,
     /// Signs in place of a secret that is missing.
     vacant: Signer,
-    recent: Shards<Mutex<Recent>>,
 }
 
 /// A refusal that does not reveal its cause: the credentials may be missing, malformed, unknown,
@@ -55,9 +49,8 @@ impl Access {
     /// Makes an empty directory. `keyring` makes the verifiers.
     #[must_use]
     pub fn new(keyring: KeyRing) -> Self {
-        let recent = Shards::new(|| Mutex::new(Recent::default()));
         let vacant = Signer::new(&"0".repeat(SECRET_CHARS));
-        Self { directory: ArcSwap::default(), changed: watch::Sender::new(()), keyring, vacant, recent }
+        Self { directory: ArcSwap::default(), changed: watch::Sender::new(()), keyring, vacant }
     }
 
     /// Swaps in a changed copy of the directory. If another change happens meanwhile, `edit` runs
@@ -69,9 +62,6 @@ impl Access {
             directory.version += 1;
             directory
         });
-        // Drops the remembered callers, so that a removed application or key does not stay in
-        // memory.
-        self.recent.iter().for_each(|recent| *ignore_poison(recent.lock()) = Recent::default());
         self.changed.send_replace(());
     }
 
@@ -112,7 +102,7 @@ impl Access {
         if expires_at.is_some_and(|end| clock.latest() >= end) {
             return Err(Unauthenticated);
         }
-        let principal = ignore_poison(self.recent.mine().lock()).principal(id, application);
+        let principal = Principal { application: Arc::clone(application), key_id: Arc::clone(id) };
         let proof = Proof { verifier, expires_at: *expires_at, version: directory.version };
         Ok(Caller { principal, nonce: None, proof })
     }

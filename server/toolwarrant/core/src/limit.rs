@@ -2,19 +2,11 @@
 //!
 //! The window slides. It is exact to a tenth of a second, and errs on the strict side. This module
 //! knows neither requests nor applications. Start at [`Window::admit`].
-//!
-//! A thread takes a lease if there is much room: a number of requests that are logged in the
-//! present tick. The thread then admits that many requests without the lock, in that tick only. The
-//! rest of a lease is given back when its thread comes with a later tick, or when a request of any
-//! thread would otherwise not fit. So the window admits and refuses exactly the same requests as
-//! without leases.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::ignore_poison;
-use toolwarrant_base::shards::Shards;
 
 /// Length of a tick, in milliseconds. Requests within one tick share a log entry.
 const TICK_MILLIS: u64 = 100;
@@ -24,21 +16,12 @@ const TICK_MILLIS: u64 = 100;
 /// and at most 60.1 seconds.
 const WINDOW_TICKS: u64 = 601;
 
-/// Requests in a tick from which a lease is worthwhile, and also the smallest lease.
-const LEASE_MIN: u32 = 16;
-
-/// The fraction of the room that a lease takes is 1 / `LEASE_PART`. There are at most 64 shards, so
-/// all leases together are at most a quarter of the room.
-const LEASE_PART: u32 = 256;
-
 /// The sliding window of one application. It logs at most one entry a tick, however large the limit
 /// is.
 #[derive(Debug)]
 pub struct Window {
     limit: u32,
     log: Mutex<Log>,
-    /// Made with the first lease, because most applications never have one.
-    leases: OnceLock<Shards<Lease>>,
     refusals: Mutex<Refusals>,
 }
 
@@ -62,7 +45,7 @@ impl Window {
     /// Makes a window that admits `limit` requests in any 60 seconds, even all at once.
     #[must_use]
     pub fn new(limit: u32) -> Self {
-        Self { limit, log: Mutex::default(), leases: OnceLock::new(), refusals: Mutex::default() }
+        Self { limit, log: Mutex::default(), refusals: Mutex::default() }
     }
 
     /// Counts a refusal and returns the number of refusals to log now. There is at most one log
@@ -94,21 +77,10 @@ impl Window {
     /// [`RetryAfter`] if they do not fit. If `n` exceeds the limit, no delay helps; the answer is
     /// then a minute.
     pub fn admit(&self, head: Option<HeadCharge>, now: Timestamp, n: u32) -> Result<HeadCharge, RetryAfter> {
-        let (tick, charged) = (now.0 / TICK_MILLIS, u32::from(head.is_some()));
-        let wanted = n.saturating_sub(charged);
-        if self.leases.get().is_some_and(|leases| leases.mine().spend(tick, wanted)) {
-            return Ok(HeadCharge(tick));
-        }
+        let charged = u32::from(head.is_some());
         let mut log = ignore_poison(self.log.lock());
-        let tick = log.advance(tick);
-        let room = |log: &Log| (self.limit - log.total).saturating_add(charged);
-        if let Some(leases) = self.leases.get() {
-            leases.mine().end(&mut log);
-            if n > room(&log) {
-                leases.iter().for_each(|lease| lease.end(&mut log));
-            }
-        }
-        let room = room(&log);
+        let tick = log.advance(now.0 / TICK_MILLIS);
+        let room = (self.limit - log.total).saturating_add(charged);
         if n > room {
             if let Some(HeadCharge(tick)) = head {
                 log.give_back(tick, 1);
@@ -119,57 +91,8 @@ impl Window {
             };
             return Err(RetryAfter { seconds });
         }
-        log.add(tick, wanted);
-        self.lease(&mut log, tick);
+        log.add(tick, n.saturating_sub(charged));
         Ok(HeadCharge(tick))
-    }
-
-    /// Gives this thread a lease, if there is much room and many requests arrive.
-    fn lease(&self, log: &mut Log, tick: u64) {
-        let part = (self.limit - log.total) / LEASE_PART;
-        let busy = log.entries.back().is_some_and(|(last, count)| *last == tick && *count >= LEASE_MIN);
-        if part >= LEASE_MIN && busy && self.leases.get_or_init(Shards::default).mine().begin(tick, part) {
-            log.add(tick, part);
-        }
-    }
-}
-
-/// Requests that are logged and that threads of one shard may admit without the lock. The value
-/// holds the tick in which they are logged, and in the lowest bits the number that is left. It is
-/// refilled only under the log's lock.
-#[derive(Debug, Default)]
-struct Lease(AtomicU64);
-
-/// Bits of [`Lease`] for the number. A [`LEASE_PART`] of the largest limit fits.
-const COUNT_BITS: u32 = 24;
-
-impl Lease {
-    /// Takes requests of the present tick out of the lease, all or none.
-    fn spend(&self, tick: u64, wanted: u32) -> bool {
-        let less = |lease: u64| {
-            let left = lease % (1 << COUNT_BITS);
-            (lease >> COUNT_BITS == tick && left >= wanted.into()).then(|| lease - u64::from(wanted))
-        };
-        self.0.fetch_update(Relaxed, Relaxed, less).is_ok()
-    }
-
-    /// Puts requests into an empty lease. Returns false if the tick is so late that it does not
-    /// fit.
-    fn begin(&self, tick: u64, count: u32) -> bool {
-        let fits = tick >> (u64::BITS - COUNT_BITS) == 0;
-        if fits {
-            self.0.store(tick << COUNT_BITS | u64::from(count), Relaxed);
-        }
-        fits
-    }
-
-    /// Gives back the rest.
-    fn end(&self, log: &mut Log) {
-        // Most leases are empty, and a load costs less than a swap.
-        if self.0.load(Relaxed) > 0 {
-            let lease = self.0.swap(0, Relaxed);
-            log.give_back(lease >> COUNT_BITS, (lease % (1 << COUNT_BITS)) as u32);
-        }
     }
 }
 
@@ -234,7 +157,6 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::thread;
 
     const MINUTE: u64 = 60_000;
     const START: u64 = 1_790_000_000_000;
@@ -325,7 +247,6 @@ mod tests {
     fn random_traffic_never_exceeds_the_limit_and_is_never_refused_without_cause() {
         for seed in 1..=200 {
             let mut random = Xorshift(seed);
-            // Runs with and without leases.
             let limit = [1, 5_000][seed as usize % 2] + random.below(40) as u32;
             let window = Window::new(limit);
             let mut admitted: Vec<(u64, u32)> = Vec::new();
@@ -354,62 +275,6 @@ mod tests {
                 assert!(within(&admitted, now, MINUTE + 1) <= limit, "seed {seed}: too many");
             }
         }
-    }
-
-    /// In each round, threads that are new to the window ask at the same moment. Together they get
-    /// all the room that the model has.
-    #[test]
-    fn threads_get_all_of_the_room_and_no_more_whatever_leases_others_hold() {
-        for seed in 1..=12 {
-            let mut random = Xorshift(seed);
-            let limit = 4_000 + random.below(12_000) as u32;
-            let window = Window::new(limit);
-            let mut admitted: Vec<(u64, u32)> = Vec::new();
-            let within = |admitted: &[(u64, u32)], now: u64, millis: u64| -> u32 {
-                admitted.iter().filter(|(at, _)| now - at < millis).map(|(_, n)| n).sum()
-            };
-            let mut now = START;
-            for round in 0..60 {
-                now += [0, 40, 100, 1_500, 9_000][random.below(5) as usize];
-                let asked: Vec<_> = (0..4).map(|_| [30, 600, 3_000][random.below(3) as usize]).collect();
-                let ask = |requests: u32| {
-                    let one = |n: u32| match n % 3 {
-                        0 => window.admit(None, Timestamp(now), 1).is_ok(),
-                        // A body of one message costs no more than its head.
-                        _ => window
-                            .admit(None, Timestamp(now), 1)
-                            .is_ok_and(|head| window.admit(Some(head), Timestamp(now), 1).is_ok()),
-                    };
-                    (0..requests).filter(|n| one(*n)).count() as u32
-                };
-                let got: u32 = thread::scope(|scope| {
-                    let threads: Vec<_> = asked.iter().map(|requests| scope.spawn(|| ask(*requests))).collect();
-                    threads.into_iter().map(|thread| thread.join().unwrap()).sum()
-                });
-                admitted.push((now, got));
-                assert!(within(&admitted, now, MINUTE + 1) <= limit, "seed {seed}, round {round}: too many");
-                let refused = got < asked.iter().sum();
-                let spent = within(&admitted, now, MINUTE + 100) >= limit;
-                assert!(!refused || spent, "seed {seed}, round {round}: refused without cause");
-            }
-            assert!(window.leases.get().is_some());
-            let whole = limit - within(&admitted, now, MINUTE + 100);
-            assert_eq!(admit(&window, now, whole), Ok(()), "seed {seed}: what leases hold is there for who needs it");
-        }
-    }
-
-    #[test]
-    fn few_requests_or_a_low_limit_make_no_leases() {
-        for (limit, at_once) in [(u32::MAX, LEASE_MIN - 1), (LEASE_PART * LEASE_MIN, 100)] {
-            let window = Window::new(limit);
-            for tick in 0..20 {
-                (0..at_once).for_each(|_| admit(&window, START + tick * TICK_MILLIS, 1).unwrap());
-            }
-            assert!(window.leases.get().is_none(), "{limit}");
-        }
-        let window = Window::new(u32::MAX);
-        (0..100).for_each(|_| admit(&window, u64::MAX, 1).unwrap());
-        assert_eq!(window.log.lock().expect("not poisoned").total, 100);
     }
 
     struct Xorshift(u64);

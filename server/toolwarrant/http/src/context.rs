@@ -1,11 +1,13 @@
 //! The parts that the transports share: the pipeline with the limits around it, request ids, and
 //! responses with JSON.
 
-use crate::edge::{self, AuthThrottle, HostOriginPolicy, Limits, Peer, ResponseBody};
+use crate::edge::{self, AuthThrottle, HostOriginPolicy, Limits, Peer};
 use crate::head::Head;
 use crate::ids::{REQUEST_ID, RequestIds};
+use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use axum::http::{Response, StatusCode};
+use bytes::Bytes;
 use toolwarrant_base::wording::Echo;
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
@@ -40,36 +42,40 @@ pub(crate) fn is_json<'a>(head: impl Into<Head<'a>>) -> bool {
     declared == ESSENCE || declared.to_str().is_ok_and(is_essence)
 }
 
-pub(crate) fn respond<B>(status: StatusCode, body: impl Into<B>, request_id: impl Into<HeaderValue>) -> Response<B> {
+pub(crate) fn respond(
+    status: StatusCode,
+    body: impl Into<Bytes>,
+    request_id: impl Into<HeaderValue>,
+) -> Response<Body> {
     respond_in(HeaderMap::new(), status, body, request_id)
 }
 
 /// Like [`respond`], but stores the answer's headers in the memory of the request's headers.
-pub(crate) fn respond_in<B>(
+pub(crate) fn respond_in(
     mut headers: HeaderMap,
     status: StatusCode,
-    body: impl Into<B>,
+    body: impl Into<Bytes>,
     request_id: impl Into<HeaderValue>,
-) -> Response<B> {
+) -> Response<Body> {
     if headers.capacity() > HEADERS_KEPT {
         headers = HeaderMap::new();
     }
     headers.clear();
     headers.insert(CONTENT_TYPE, JSON);
     headers.insert(REQUEST_ID, request_id.into());
-    let mut response = Response::new(body.into());
+    let mut response = Response::new(Body::from(body.into()));
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
 }
 
 /// Refuses a request outside of JSON-RPC, with the status of the failure.
-pub(crate) fn refuse<B: From<Vec<u8>>>(failure: &Failure, request_id: &HeaderValue) -> Response<B> {
+pub(crate) fn refuse(failure: &Failure, request_id: &HeaderValue) -> Response<Body> {
     respond(status(failure), body_of(failure), request_id)
 }
 
 /// Adds a challenge for credentials of `scheme` to a response with status 401.
-pub(crate) fn challenge<H: Handlers>(response: &mut Response<ResponseBody>, scheme: &str) {
+pub(crate) fn challenge<H: Handlers>(response: &mut Response<Body>, scheme: &str) {
     let challenge = format!("{scheme} realm=\"{}\"", H::CATALOGUE.service.name);
     if response.status() == StatusCode::UNAUTHORIZED
         && let Ok(challenge) = HeaderValue::try_from(challenge)

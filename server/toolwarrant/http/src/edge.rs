@@ -28,7 +28,7 @@ pub use policy::{
 };
 pub(crate) use policy::{allow_origin, answer_preflight};
 pub use proxies::{TRUST_PROXY, TrustedProxies};
-pub use responder::{Responder, ResponseBody};
+pub use responder::Responder;
 pub(crate) use throttle::AuthThrottle;
 pub use tls::{TLS_CERT, TLS_KEY, Tls, TlsError};
 

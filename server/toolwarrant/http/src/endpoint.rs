@@ -1,7 +1,7 @@
 //! The endpoint: passes each request to its transport.
 
 use crate::context::{Context, body_of, refuse, respond};
-use crate::edge::{AuthThrottle, HostOriginPolicy, Limits, Peer, Responder, ResponseBody};
+use crate::edge::{AuthThrottle, HostOriginPolicy, Limits, Peer, Responder};
 use crate::ids::RequestIds;
 use crate::{mcp, v1};
 use axum::Router;
@@ -38,9 +38,8 @@ impl<H: Handlers> Endpoint<H> {
 
     /// Returns the endpoint as a router, for callers without a connection.
     pub fn router(self: Arc<Self>) -> Router {
-        let answer = async |State(endpoint): State<Arc<Self>>, request: Request<Body>| {
-            endpoint.answer(request, None).await.map(Body::new)
-        };
+        let answer =
+            async |State(endpoint): State<Arc<Self>>, request: Request<Body>| endpoint.answer(request, None).await;
         Router::new().fallback(answer).with_state(self)
     }
 
@@ -50,7 +49,7 @@ impl<H: Handlers> Endpoint<H> {
         &self,
         request: Request<impl HttpBody<Data = Bytes> + Unpin>,
         peer: Option<Cow<'_, Peer>>,
-    ) -> Response<ResponseBody> {
+    ) -> Response<Body> {
         match request.uri().path() {
             "/mcp" | "/mcp/" => mcp::serve(&self.context, &self.answers, request, peer.as_deref()).await,
             path if v1::owns(path) => v1::serve(&self.context, &self.routes, request, peer.as_deref()).await,
@@ -66,7 +65,7 @@ impl<H: Handlers> Endpoint<H> {
 }
 
 impl<H: Handlers> Responder for Endpoint<H> {
-    fn respond<'a>(&'a self, request: Request<Incoming>, peer: Cow<'a, Peer>) -> BoxFuture<'a, Response<ResponseBody>> {
+    fn respond<'a>(&'a self, request: Request<Incoming>, peer: Cow<'a, Peer>) -> BoxFuture<'a, Response<Body>> {
         Box::pin(self.answer(request, Some(peer)))
     }
 }

@@ -4,12 +4,8 @@ use crate::head::Head;
 use axum::http::header::{HeaderName, HeaderValue};
 use bytes::Bytes;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use toolwarrant_base::shards::Shards;
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-
-/// Numbers that a thread takes at a time.
-const BLOCK: u64 = 1024;
 
 /// Gives each request an id: the one that the client sent, if it is harmless, or one of this
 /// process.
@@ -17,16 +13,14 @@ const BLOCK: u64 = 1024;
 pub(crate) struct RequestIds {
     /// The prefix of all ids.
     process: String,
-    /// The count of numbers that threads have taken.
-    taken: AtomicU64,
-    /// The last number that each thread has used. At a multiple of `BLOCK`, its block is used up.
-    used: Shards<AtomicU64>,
+    /// The last number that was used.
+    last: AtomicU64,
 }
 
 impl RequestIds {
     /// Makes the ids of the process that `process` identifies.
     pub(crate) fn of_process(process: u32) -> Self {
-        Self { process: format!("{process:08x}-"), taken: AtomicU64::default(), used: Shards::default() }
+        Self { process: format!("{process:08x}-"), last: AtomicU64::default() }
     }
 
     pub(crate) fn of<'a>(&self, head: impl Into<Head<'a>>) -> HeaderValue {
@@ -51,15 +45,7 @@ impl RequestIds {
 
     /// Returns a number that is unique in this process, from 1 on.
     fn next(&self) -> u64 {
-        let used = self.used.mine();
-        loop {
-            let last = used.load(Relaxed);
-            let first = if last.is_multiple_of(BLOCK) { self.taken.fetch_add(BLOCK, Relaxed) } else { last };
-            // Another thread may share this value.
-            if used.compare_exchange(last, first + 1, Relaxed, Relaxed).is_ok() {
-                return first + 1;
-            }
-        }
+        self.last.fetch_add(1, Relaxed) + 1
     }
 }
 
@@ -72,7 +58,7 @@ mod tests {
     #[test]
     fn request_ids_are_unique_across_threads() {
         let ids = RequestIds::of_process(7);
-        let some = || (0..3 * BLOCK).map(|_| ids.next()).collect::<Vec<_>>();
+        let some = || (0..3_000).map(|_| ids.next()).collect::<Vec<_>>();
         let all = thread::scope(|scope| {
             let threads = [(); 4].map(|()| scope.spawn(some));
             threads.map(|thread| thread.join().expect("no panic")).concat()
@@ -82,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_ids_of_a_thread_count_from_one() {
+    fn ids_count_from_one() {
         let ids = RequestIds::of_process(0xab);
         let first = [(); 3].map(|()| ids.own());
         assert_eq!(first.each_ref().map(HeaderValue::as_bytes), [b"000000ab-1", b"000000ab-2", b"000000ab-3"]);

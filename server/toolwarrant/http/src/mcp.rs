@@ -14,9 +14,9 @@ pub(crate) use answers::Answers;
 
 use super::context::{Context, is_json, respond, respond_in};
 use super::credentials;
-use super::edge::{self, BodyError, Peer, ResponseBody};
+use super::edge::{self, BodyError, Peer};
 use super::head::Head;
-use axum::body::HttpBody;
+use axum::body::{Body, HttpBody};
 use axum::http::header::{ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue};
 use axum::http::request::Parts;
 use axum::http::{Method, Request, Response, StatusCode};
@@ -39,7 +39,7 @@ pub(super) async fn serve<H: Handlers>(
     answers: &Answers,
     request: Request<impl HttpBody<Data = Bytes> + Unpin>,
     peer: Option<&Peer>,
-) -> Response<ResponseBody> {
+) -> Response<Body> {
     let (Parts { method, uri, headers, .. }, body) = request.into_parts();
     let head = Head::from(&headers);
     let request_id = context.ids.of(head);
@@ -70,13 +70,13 @@ pub(super) async fn serve<H: Handlers>(
     response
 }
 
-fn not_allowed<H: Handlers>(request_id: &HeaderValue) -> Response<ResponseBody> {
+fn not_allowed<H: Handlers>(request_id: &HeaderValue) -> Response<Body> {
     let mut response = refuse(&Failure::plain(H::CATALOGUE.roles.method_not_allowed), request_id);
     response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
     response
 }
 
-fn empty(status: StatusCode, request_id: &HeaderValue) -> Response<ResponseBody> {
+fn empty(status: StatusCode, request_id: &HeaderValue) -> Response<Body> {
     let mut response = respond(status, Bytes::new(), request_id);
     response.headers_mut().remove(CONTENT_TYPE);
     response

@@ -9,8 +9,8 @@ mod arguments;
 mod routes;
 
 use super::context::{Context, challenge, is_json, refuse, respond};
-use super::edge::{self, BodyError, Peer, ResponseBody};
-use axum::body::HttpBody;
+use super::edge::{self, BodyError, Peer};
+use axum::body::{Body, HttpBody};
 use axum::http::header::{ALLOW, AUTHORIZATION, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use axum::http::request::Parts;
 use axum::http::{Method, Request, Response, StatusCode};
@@ -40,7 +40,7 @@ pub(super) async fn serve<H: Handlers>(
     routes: &Routes,
     request: Request<impl HttpBody<Data = Bytes> + Unpin>,
     peer: Option<&Peer>,
-) -> Response<ResponseBody> {
+) -> Response<Body> {
     let (head, body) = request.into_parts();
     let request_id = context.ids.of(&head.headers);
     let public = head.uri.path() == DOCUMENT && head.method == Method::GET;

@@ -1,6 +1,6 @@
 //! A caller: the proof that a request came with a live secret of a key.
 
-use super::recent::Principal;
+use super::application::Application;
 use crate::nonces::UsedNonce;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -16,11 +16,20 @@ pub struct Credentials<'a> {
     pub secret: &'a str,
 }
 
+/// A key and its application.
+#[derive(Debug, Clone)]
+pub struct Principal {
+    /// The application that the key belongs to.
+    pub application: Arc<Application>,
+    /// The id of the key.
+    pub key_id: Arc<str>,
+}
+
 /// Proof that a request came with a live secret of a key. Dereferences to the key and its
 /// application.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    pub(super) principal: Arc<Principal>,
+    pub(super) principal: Principal,
     /// The nonce of a signed request.
     pub nonce: Option<Arc<UsedNonce>>,
     pub(super) proof: Proof,

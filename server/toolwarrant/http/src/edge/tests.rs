@@ -2,6 +2,7 @@
 
 use super::*;
 use axum::Router;
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use axum::routing::{get, post};
@@ -94,11 +95,7 @@ impl Drop for TestServer {
 struct PeerRouter(Router);
 
 impl Responder for PeerRouter {
-    fn respond<'a>(
-        &'a self,
-        mut request: Request<Incoming>,
-        peer: Cow<'a, Peer>,
-    ) -> BoxFuture<'a, Response<ResponseBody>> {
+    fn respond<'a>(&'a self, mut request: Request<Incoming>, peer: Cow<'a, Peer>) -> BoxFuture<'a, Response<Body>> {
         request.extensions_mut().insert(Peer::clone(&peer));
         self.0.respond(request, peer)
     }

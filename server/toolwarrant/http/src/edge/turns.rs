@@ -3,8 +3,7 @@
 //! Two wakers stand between a connection and its task. A [`Bell`] records that it was rung, so that
 //! rare events are polled only after they have happened. A [`Hushed`] waker does not wake its task
 //! within [`without_wakeups`]. Otherwise a body of hyper would wake its own task after each piece,
-//! even after the last one, when no work is left. One timer in the runtime's wheel serves many
-//! requests: [`HeadTimer`].
+//! even after the last one, when no work is left.
 
 use super::connection::{Connection, HeadWait};
 use std::cell::Cell;
@@ -14,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Orderin
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use tokio::task::unconstrained;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep};
 
 thread_local! {
     /// The silence of the wakers on this thread.
@@ -113,38 +112,25 @@ impl Wakers {
 }
 
 /// The time for the whole head of a request, counted from the end of the request before.
-///
-/// It reads the clock once per request and leaves the runtime's timer where it is. The timer may
-/// therefore fire too early; it is then set again for the remaining time.
 pub(super) struct HeadTimer {
     patience: Duration,
-    since: Instant,
-    timer: Option<Pin<Box<Sleep>>>,
+    timer: Pin<Box<Sleep>>,
 }
 
 impl HeadTimer {
     pub(super) fn new(patience: Duration) -> Self {
-        Self { patience, since: Instant::now(), timer: None }
+        Self { patience, timer: Box::pin(sleep(patience)) }
     }
 
     /// Is ready once the head is late. Called after each turn.
     pub(super) fn poll(&mut self, context: &mut Context<'_>, connection: &Connection) -> Poll<()> {
         match connection.head_wait() {
             HeadWait::Over => return Poll::Pending,
-            HeadWait::Begins => self.since = Instant::now(),
+            HeadWait::Begins => self.timer.as_mut().reset(Instant::now() + self.patience),
             HeadWait::Lasts => {}
         }
-        let late = self.since + self.patience;
-        let timer = match &mut self.timer {
-            Some(timer) if !timer.is_elapsed() => return Poll::Pending,
-            Some(timer) => {
-                timer.as_mut().reset(late);
-                timer
-            }
-            none => none.insert(Box::pin(sleep_until(late))),
-        };
         // A timer that is not polled because the task's budget is used up would not be in the
         // wheel.
-        pin!(unconstrained(timer)).poll(context)
+        pin!(unconstrained(self.timer.as_mut())).poll(context)
     }
 }

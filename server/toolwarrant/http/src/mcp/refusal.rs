@@ -2,7 +2,7 @@
 
 use super::answers::error;
 use crate::context::{challenge, respond, status};
-use crate::edge::ResponseBody;
+use axum::body::Body;
 use axum::http::Response;
 use axum::http::header::HeaderValue;
 use toolwarrant_base::wording::Words;
@@ -22,7 +22,7 @@ impl Refusal {
         Failure::new(def, what).into()
     }
 
-    pub(super) fn respond<H: Handlers>(self, request_id: &HeaderValue) -> Response<ResponseBody> {
+    pub(super) fn respond<H: Handlers>(self, request_id: &HeaderValue) -> Response<Body> {
         let mut response = respond(status(&self.failure), error(&self.id, &self.failure), request_id);
         challenge::<H>(&mut response, "Bearer");
         response
@@ -36,6 +36,6 @@ impl From<Failure> for Refusal {
 }
 
 /// Refuses a request without a known message.
-pub(super) fn refuse(failure: &Failure, request_id: &HeaderValue) -> Response<ResponseBody> {
+pub(super) fn refuse(failure: &Failure, request_id: &HeaderValue) -> Response<Body> {
     respond(status(failure), error("null", failure), request_id)
 }
