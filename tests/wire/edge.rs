@@ -2,8 +2,9 @@
 //! loopback addresses.
 
 use crate::harness::program::{Program, operate};
+use crate::harness::signed::Signed;
 use crate::harness::stream::{NEVER, answer};
-use crate::harness::{Tenant, mute_phones, outcome};
+use crate::harness::{Tenant, mute_phones, outcome, phones};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 use std::fs;
@@ -11,6 +12,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use toolwarrant_audit::days;
 use toolwarrant_core::catalogue::PermissionSet;
@@ -91,6 +94,53 @@ async fn requests_by_a_trusted_proxy_count_for_the_client_that_it_names() {
     // When the client gives up, the proxy closes its connections too.
     drop(held);
     while asked("x-forwarded-for: 198.51.100.1\r\n").await.0 != 200 {}
+}
+
+/// Sends large bodies under `/v1` from 127.0.0.`host`, one after the other and each until it is
+/// refused. No live key has signed them.
+async fn send_large_bodies(address: SocketAddr, host: u8, refused: mpsc::UnboundedSender<u8>) {
+    let head = "POST /v1/devices/phone-0000001/power HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+        x-api-key: cpk_nobody\r\nx-timestamp: 1800000000\r\nx-nonce: 0123456789abcdef\r\ncontent-length: 1000000\r\n";
+    let head = format!("{head}x-signature: {}\r\n\r\n", "0".repeat(64));
+    loop {
+        let mut stream = connect(address, host).await;
+        let _ = stream.write_all(head.as_bytes()).await;
+        // The last byte never comes.
+        for _ in 0..999 {
+            tokio::task::yield_now().await;
+            if stream.write_all(&[b' '; 1_000]).await.is_err() {
+                break;
+            }
+        }
+        if answer(&mut stream).await.0 == 503 {
+            let _ = refused.send(host);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn large_bodies_of_callers_that_are_not_verified_cost_a_verified_caller_no_call() {
+    let (server, keys) = phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
+    let key = &keys[0][0];
+    let (refused, mut refusals) = mpsc::unbounded_channel();
+    let mut senders = JoinSet::new();
+    for n in 0..185 {
+        senders.spawn(send_large_bodies(server.address, 2 + n % 5, refused.clone()));
+    }
+    // They hold all that they can get.
+    for _ in 0..200 {
+        timeout(NEVER, refusals.recv()).await.expect("a refusal").expect("senders");
+    }
+    let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let batch = format!("[{list}{}]", " ".repeat(33_000));
+    let padded = format!("{{\"action\":\"boot\"{}}}", " ".repeat(33_000));
+    for n in 0..100 {
+        assert_eq!(server.send(key, batch.clone()).await.0, 200, "batch {n}");
+        let signed = server.sign(key, "POST", "/v1/devices/phone-0000001/power").with_key(&format!("k{n}"));
+        let signed = server.v1(&Signed { body: padded.clone(), ..signed }).await;
+        assert!([202, 409].contains(&signed.status), "signed request {n}: {signed:?}");
+    }
+    senders.shutdown().await;
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ mod throttle;
 mod tls;
 mod turns;
 
-pub use body::{BodyError, read_body};
+pub use body::{BodyError, BodyRoom, read_body};
 pub use connection::Peer;
 pub(crate) use connection::{patience, slow_down};
 pub use limiter::ConnectionLimiter;

@@ -14,7 +14,7 @@ pub(crate) use answers::Answers;
 
 use super::context::{Context, is_json, respond, respond_in};
 use super::credentials;
-use super::edge::{self, BodyError, Peer};
+use super::edge::{self, BodyError, BodyRoom, Peer};
 use super::head::Head;
 use axum::body::{Body, HttpBody};
 use axum::http::header::{ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -110,7 +110,8 @@ async fn post<H: Handlers>(
     if !is_json(head) {
         return Err(Failure::plain(roles.unsupported_media_type).into());
     }
-    let bytes = edge::read_body(body, peer, &context.limits).await.map_err(|error| match error {
+    let read = edge::read_body(body, peer, BodyRoom::Verified, &context.limits).await;
+    let bytes = read.map_err(|error| match error {
         BodyError::TooLarge => Failure::plain(roles.body_too_large),
         BodyError::Timeout => Failure::plain(roles.request_timeout),
         BodyError::Overloaded => Failure::plain(roles.overloaded),

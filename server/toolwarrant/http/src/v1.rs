@@ -9,7 +9,7 @@ mod arguments;
 mod routes;
 
 use super::context::{Context, challenge, is_json, refuse, respond};
-use super::edge::{self, BodyError, Peer};
+use super::edge::{self, BodyError, BodyRoom, Peer};
 use axum::body::{Body, HttpBody};
 use axum::http::header::{ALLOW, AUTHORIZATION, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use axum::http::request::Parts;
@@ -153,7 +153,8 @@ async fn authenticate<'a, H: Handlers>(
     };
     let SignedHeaders { key_id, timestamp, nonce, idempotency_key, signature } = signed;
     let roles = &H::CATALOGUE.roles;
-    let body = edge::read_body(body, peer, &context.limits).await.map_err(|error| match error {
+    let read = edge::read_body(body, peer, BodyRoom::Unverified, &context.limits).await;
+    let body = read.map_err(|error| match error {
         BodyError::TooLarge => Failure::plain(roles.body_too_large),
         BodyError::Timeout => Failure::plain(roles.request_timeout),
         BodyError::Overloaded => Failure::plain(roles.overloaded),

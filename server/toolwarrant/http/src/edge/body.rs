@@ -35,9 +35,18 @@ pub enum BodyError {
 /// Bytes of each body that do not count towards the quota: the limit on connections bounds them.
 const FREE: usize = 16 * 1024;
 
+/// The quota that a body counts towards.
+#[derive(Debug, Clone, Copy)]
+pub enum BodyRoom {
+    /// [`Limits::bodies_bytes`]: the caller is verified.
+    Verified,
+    /// [`Limits::unverified_bytes`]: the caller can only be verified after the body.
+    Unverified,
+}
+
 /// Reads the whole of `body`, which `peer` sends; `None` if it does not come over a connection. A
 /// body that arrives in one piece, as small ones do, is returned without a copy. A larger body
-/// holds its part of [`Limits::bodies_bytes`] until its bytes are dropped.
+/// holds its part of `room` until its bytes are dropped.
 ///
 /// # Errors
 /// See [`BodyError`]. A body whose head announces too large a size is refused before any of it is
@@ -45,9 +54,10 @@ const FREE: usize = 16 * 1024;
 pub async fn read_body(
     body: impl HttpBody<Data = Bytes> + Unpin,
     peer: Option<&Peer>,
+    room: BodyRoom,
     limits: &Limits,
 ) -> Result<Bytes, BodyError> {
-    let read = read_whole(body, peer, limits).await;
+    let read = read_whole(body, peer, room, limits).await;
     if let (Err(BodyError::TooLarge | BodyError::Overloaded), Some(peer)) = (&read, peer) {
         peer.connection.refuse_body();
     }
@@ -57,6 +67,7 @@ pub async fn read_body(
 async fn read_whole(
     mut body: impl HttpBody<Data = Bytes> + Unpin,
     peer: Option<&Peer>,
+    room: BodyRoom,
     limits: &Limits,
 ) -> Result<Bytes, BodyError> {
     let most = limits.body_bytes;
@@ -84,7 +95,7 @@ async fn read_whole(
             joined.extend_from_slice(&piece);
             let counted = share.as_ref().map_or(0, |share| share.amount);
             if let Some(peer) = peer.filter(|_| joined.len() > FREE + counted)
-                && !grow(&mut share, peer, joined.len() - FREE - counted)
+                && !grow(&mut share, peer, room, joined.len() - FREE - counted)
             {
                 return Err(BodyError::Overloaded);
             }
@@ -98,11 +109,15 @@ async fn read_whole(
 }
 
 /// Takes more of the quota of bodies. Returns false if too little is left.
-fn grow(share: &mut Option<Share>, Peer { address, connection, .. }: &Peer, bytes: usize) -> bool {
+fn grow(share: &mut Option<Share>, Peer { address, connection, .. }: &Peer, room: BodyRoom, bytes: usize) -> bool {
     if let Some(share) = share {
         return share.grow(bytes);
     }
-    *share = connection.quotas.bodies.take(*address, bytes);
+    let quota = match room {
+        BodyRoom::Verified => &connection.quotas.bodies,
+        BodyRoom::Unverified => &connection.quotas.unverified,
+    };
+    *share = quota.take(*address, bytes);
     share.is_some()
 }
 
@@ -162,7 +177,7 @@ mod tests {
     use axum::body::Body;
 
     async fn read(body: Body, limits: &Limits) -> Result<Bytes, BodyError> {
-        read_body(body, None, limits).await
+        read_body(body, None, BodyRoom::Verified, limits).await
     }
 
     #[tokio::test]

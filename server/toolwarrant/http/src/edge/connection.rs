@@ -47,8 +47,10 @@ const WAIT_LASTS: u8 = 4;
 /// The resources, other than connections, that requests may hold at the same time.
 #[derive(Debug)]
 pub(super) struct Quotas {
-    /// Bytes of bodies that are larger than a few segments.
+    /// Bytes of bodies of verified callers that are larger than a few segments.
     pub(super) bodies: Arc<Quota>,
+    /// The same for bodies whose caller is not verified yet.
+    pub(super) unverified: Arc<Quota>,
     /// Answers to wrong credentials that are delayed.
     pub(super) delayed: Arc<Quota>,
     /// Requests that come through a trusted proxy.

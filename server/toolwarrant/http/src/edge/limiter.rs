@@ -74,6 +74,7 @@ impl ConnectionLimiter {
         let each = limits.connections_per_address;
         let quotas = Quotas {
             bodies: Quota::new(limits.bodies_bytes, limits.bodies_bytes_per_address),
+            unverified: Quota::fair(limits.unverified_bytes, limits.unverified_bytes_per_address),
             delayed: Quota::new(limits.delayed, limits.delayed_per_address),
             proxied: Quota::new(usize::MAX, each),
         };
@@ -91,7 +92,7 @@ impl ConnectionLimiter {
     /// Returns the number of body bytes that count towards the quota.
     #[cfg(test)]
     pub(super) fn body_bytes(&self) -> usize {
-        self.quotas.bodies.total()
+        self.quotas.bodies.total() + self.quotas.unverified.total()
     }
 
     /// Returns a permit for one connection from `address`, or `None` if a limit is reached. Waits a

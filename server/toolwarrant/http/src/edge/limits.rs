@@ -30,10 +30,15 @@ pub struct Limits {
     pub head_bytes: usize,
     /// Bytes of a request body: 1 MiB.
     pub body_bytes: usize,
-    /// Bytes of bodies in memory, without the first 16 KiB of each: 64 MiB.
+    /// Bytes of bodies of verified callers in memory, without the first 16 KiB of each: 64 MiB.
     pub bodies_bytes: usize,
     /// The same for one address: 16 MiB.
     pub bodies_bytes_per_address: usize,
+    /// The same for bodies whose caller is verified after the body: 16 MiB. An address that holds
+    /// as much as is left gets no more, so that others always find room.
+    pub unverified_bytes: usize,
+    /// The same for one address: 4 MiB.
+    pub unverified_bytes_per_address: usize,
     /// Answers to wrong credentials that are delayed at the same time: 64. Any further answer comes
     /// at once and its connection ends.
     pub delayed: usize,
@@ -77,6 +82,8 @@ impl Default for Limits {
             body_bytes: 1024 * 1024,
             bodies_bytes: 64 * 1024 * 1024,
             bodies_bytes_per_address: 16 * 1024 * 1024,
+            unverified_bytes: 16 * 1024 * 1024,
+            unverified_bytes_per_address: 4 * 1024 * 1024,
             delayed: 64,
             delayed_per_address: 8,
             connections: 10_000,

@@ -11,6 +11,8 @@ use toolwarrant_base::ignore_poison;
 pub(super) struct Quota {
     most: usize,
     most_each: usize,
+    /// True if an address may hold no more than it leaves for others.
+    fair: bool,
     taken: Mutex<Shares>,
 }
 
@@ -31,7 +33,13 @@ pub(super) struct Share {
 
 impl Quota {
     pub(super) fn new(most: usize, most_each: usize) -> Arc<Self> {
-        Arc::new(Self { most, most_each, taken: Mutex::default() })
+        Arc::new(Self { most, most_each, fair: false, taken: Mutex::default() })
+    }
+
+    /// Makes a quota in which an address may hold no more than it leaves for others. However few
+    /// addresses take all they can, another one finds as much as each of them holds.
+    pub(super) fn fair(most: usize, most_each: usize) -> Arc<Self> {
+        Arc::new(Self { most, most_each, fair: true, taken: Mutex::default() })
     }
 
     /// Takes a share for `address`, or returns `None` if too little is left.
@@ -59,10 +67,11 @@ impl Quota {
 impl Share {
     /// Takes more. If too little is left, takes nothing and returns false.
     pub(super) fn grow(&mut self, amount: usize) -> bool {
-        let Quota { most, most_each, .. } = *self.quota;
+        let Quota { most, most_each, fair, .. } = *self.quota;
         let mut taken = self.quota.lock();
         let own = taken.by_address.get(&self.address).copied().unwrap_or(0);
-        if amount > most.saturating_sub(taken.total) || amount > most_each.saturating_sub(own) {
+        let left_for_others = if fair { own } else { 0 };
+        if amount > most.saturating_sub(taken.total + left_for_others) || amount > most_each.saturating_sub(own) {
             return false;
         }
         taken.total += amount;
@@ -118,6 +127,23 @@ mod tests {
         let taken = ["2001:db8::1", "2001:db8::2", "2001:db8:0:1::2", "::ffff:192.0.2.1", "192.0.2.1", "192.0.2.2"]
             .map(|text| quota.take(address(text), 1));
         assert_eq!(taken.each_ref().map(Option::is_some), [true, false, true, true, false, true]);
+    }
+
+    #[test]
+    fn addresses_that_take_all_they_can_leave_as_much_for_another_one() {
+        for addresses in [1, 4, 24] {
+            let quota = Quota::fair(1_000, 400);
+            let mut shares = Vec::new();
+            loop {
+                let taken: Vec<_> = (1..=addresses).filter_map(|n| quota.take([192, 0, 2, n].into(), 1)).collect();
+                if taken.is_empty() {
+                    break;
+                }
+                shares.extend(taken);
+            }
+            let held = shares.len() / usize::from(addresses);
+            assert!(held <= 400 && quota.take(address("192.0.2.100"), held).is_some(), "{addresses}: {held}");
+        }
     }
 
     #[test]

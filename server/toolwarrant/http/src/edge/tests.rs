@@ -104,7 +104,7 @@ impl Responder for PeerRouter {
 /// Answers with the length of the body.
 async fn length(State(limits): State<Limits>, request: axum::extract::Request) -> (StatusCode, String) {
     let (head, body) = request.into_parts();
-    match read_body(body, head.extensions.get(), &limits).await {
+    match read_body(body, head.extensions.get(), BodyRoom::Verified, &limits).await {
         Ok(bytes) => (StatusCode::OK, bytes.len().to_string()),
         Err(BodyError::TooLarge) => (StatusCode::PAYLOAD_TOO_LARGE, String::new()),
         Err(BodyError::Timeout) => (StatusCode::REQUEST_TIMEOUT, String::new()),
