@@ -49,6 +49,7 @@ mod operate {
     #[cfg(target_os = "linux")]
     pub(crate) mod full_disk;
     pub(crate) mod monitor;
+    pub(crate) mod owners;
     pub(crate) mod process;
     pub(crate) mod program;
 }

@@ -2,20 +2,25 @@
 //! never a part.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Replaces a file with the content that `write` writes, and returns it. The file is readable only
 /// by its owner, and its content is on the disk.
 ///
-/// A crash can leave a draft named `PATH.new`. The next replacement overwrites it.
+/// A crash can leave a draft named `PATH.new`. The next replacement removes it, and so never writes
+/// through a link of that name.
 ///
 /// # Errors
 /// The draft cannot be written or renamed to `path`. The file is unchanged.
 pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
     let draft = path.with_added_extension("new");
-    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    match fs::remove_file(&draft) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&draft)?;
     write(&mut file)?;
     file.sync_all()?;
     fs::rename(&draft, path)?;

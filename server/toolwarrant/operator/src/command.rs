@@ -72,6 +72,9 @@ pub enum OperatorCommand {
         /// File of the master key, if it is not in the data folder
         #[arg(long, value_name = "FILE")]
         master_key: Option<PathBuf>,
+        /// User that the data folder is made for, as a name or a number; only root can name another
+        #[arg(long, value_name = "USER")]
+        owner: Option<String>,
     },
     /// Check the data folder, and print each fault with a remedy
     ///

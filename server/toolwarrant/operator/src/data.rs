@@ -15,6 +15,8 @@
 
 use crate::flags::DATA;
 use crate::names::Names;
+pub(crate) use crate::owner::LOCK;
+use crate::owner::{OtherUser, refuse_other_user, remedy};
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
@@ -52,9 +54,6 @@ pub(crate) fn has_database(folder: &Path, names: &Names) -> bool {
 /// The file with the name of the program that the folder belongs to.
 pub(crate) const SERVICE: &str = "service";
 
-/// The file that a process locks to use the folder.
-pub(crate) const LOCK: &str = "lock";
-
 /// The folder in which a restore prepares its files. It exists until all of them are in place.
 pub(crate) const RESTORING: &str = "restoring";
 
@@ -78,11 +77,14 @@ pub(crate) const SOCKET: &str = "admin.sock";
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// A file cannot be created, read or written.
-    #[error("cannot use {0}: {1}; choose another folder with --{flag}", flag = DATA)]
+    #[error("cannot use {0}: {1}; {remedy}", remedy = remedy(.0, .1))]
     Io(PathBuf, io::Error),
     /// Another process uses the folder.
     #[error("another {1} uses {0}; stop it first, or use another folder for this one")]
     InUse(PathBuf, String),
+    /// The folder belongs to another user.
+    #[error(transparent)]
+    OtherUser(#[from] OtherUser),
     /// The folder belongs to another service.
     #[error("{path} belongs to {owner}, and this program is {program}; choose another folder with --{flag}", flag = DATA)]
     OtherService {
@@ -154,6 +156,7 @@ impl DataFolder {
         if !path.is_dir() {
             create(path).map_err(failed)?;
         }
+        refuse_other_user(path)?;
         let mode = path.metadata().map_err(failed)?.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
             tracing::warn!(folder = %path.display(), mode = %format!("{mode:o}"), "other users can enter the data folder");

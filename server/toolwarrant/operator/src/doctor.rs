@@ -5,15 +5,16 @@
 //! everything else in the folder. Start at [`examine`].
 
 use crate::context::{Check, OpenError, OperatorError, answer, open_options};
-use crate::data::{self, AUDIT, DataFolder};
+use crate::data::{self, AUDIT, DataFolder, LOST_AND_FOUND};
 use crate::flags::{KEEP_BYTES, KEEP_DAYS};
 use crate::names::Names;
 use crate::own::Explanation;
+use crate::owner::other_owner;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 use toolwarrant_audit as audit;
@@ -49,9 +50,9 @@ struct Description(&'static str, &'static str, &'static str);
 
 const FILES: Description = Description(
     "files",
-    "the folder contains only files and folders that only the owner can access",
-    "remove the access of other users with `chmod -R go=` on the data folder; replace each link by its target; remove \
-     everything that is neither a file nor a folder",
+    "the folder contains only files and folders of one user, which only this user can access",
+    "give what belongs to another user to the user of the service with `chown`; remove the access of other users with \
+     `chmod -R go=` on the data folder; replace each link by its target; remove everything that is neither a file nor a folder",
 );
 const TRAIL: Description = Description(
     "audit trail",
@@ -156,7 +157,7 @@ pub(crate) async fn examine_offline(
     let database = folder.database().map_err(|error| error.to_string());
     let store = database.and_then(|path| {
         let opened = Sqlite::open_as_it_is(open_options(&path, &folder, catalogue));
-        opened.map_err(|error| error.to_string())
+        opened.map_err(|error| OpenError::from(error).to_string())
     });
     let store = store.as_ref().map(|store| store as &dyn Store).map_err(Clone::clone);
     answer(examine(path, names, checks, store, Clock::system().now()).await)
@@ -237,8 +238,18 @@ fn files(folder: &Path) -> Result<Vec<String>, Explanation> {
         (_, mode) if mode & 0o077 != 0 => Some(format!("has mode {mode:o}")),
         _ => None,
     };
+    // A mounted volume, and the folder of its file system, may be root's.
+    let may_be_roots = |path: &Path| path == folder || path == folder.join(LOST_AND_FOUND);
+    let foreign = |path: &Path, about: &Metadata| {
+        let owner = other_owner(about).filter(|_| about.uid() != 0 || !may_be_roots(path));
+        owner.map(|owner| format!("belongs to {owner}, and the folder to another user"))
+    };
     let all = data::everything(folder).map_err(|error| error.to_string())?;
-    Ok(all.iter().filter_map(|(path, about)| Some(format!("{} {}", path.display(), wrong(about)?))).collect())
+    let faults = all.iter().flat_map(|(path, about)| {
+        let found = [wrong(about), foreign(path, about)].into_iter().flatten();
+        found.map(|what| format!("{} {what}", path.display()))
+    });
+    Ok(faults.collect())
 }
 
 async fn application_names(store: &dyn Store) -> Result<Vec<String>, Explanation> {

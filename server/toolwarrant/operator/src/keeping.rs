@@ -6,6 +6,7 @@
 //! [`AuditKeeper::start`].
 
 use crate::flags;
+use crate::owner::remedy;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -69,7 +70,8 @@ impl AuditKeeper {
     ) -> Result<(Audit, Self), StoreError> {
         let known = store.audit_anchor().await?;
         let parts = AuditParts { folder, key: keyring.chain_key(), clock: clock.clone(), anchor: known.clone() };
-        let audit = Audit::start(parts).map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        let unusable = |error| StoreError::Unavailable(format!("{error}; {}", remedy(folder, &error)));
+        let audit = Audit::start(parts).map_err(unusable)?;
         let anchor = match (known, audit.first_anchor()) {
             (Some(known), _) => known,
             (None, first) => {

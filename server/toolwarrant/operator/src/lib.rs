@@ -26,6 +26,7 @@ pub mod metrics;
 mod names;
 pub mod offline;
 mod own;
+pub mod owner;
 mod prometheus;
 pub mod render;
 mod restore;

@@ -60,8 +60,8 @@ impl Offline<'_> {
         // This check comes before the server is asked, because the server of another service would
         // carry out the command.
         refuse_foreign(folder, &names).map_err(OpenError::from)?;
-        if let OperatorCommand::Restore { file, master_key } = command {
-            return restore::run(folder, &names, catalogue, &file, master_key);
+        if let OperatorCommand::Restore { file, master_key, owner } = command {
+            return restore::run(folder, &names, catalogue, &file, (master_key, owner));
         }
         let command = command.absolute();
         if let Some(answer) = socket::ask(folder, &command).await {

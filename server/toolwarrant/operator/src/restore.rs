@@ -14,10 +14,11 @@ use crate::data::{
 use crate::execute::KeyAnswer;
 use crate::flags::DATA;
 use crate::names::Names;
+use crate::owner::{make_folder_for, remedy};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::durable;
@@ -32,6 +33,9 @@ use toolwarrant_store::sqlite::{LAYOUT, RestoredData, restore};
 #[derive(Serialize)]
 struct RestoreAnswer {
     restored: PathBuf,
+    /// The user that the folder was made for, if one was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
     /// The time of the backup. Later events are not known.
     as_of: Timestamp,
     /// The number of tasks that were in flight in the backup. The engine sends nothing more for
@@ -43,7 +47,7 @@ struct RestoreAnswer {
 }
 
 /// Fills the data folder `path` from the backup in `file`. The master key is in the folder, or in
-/// the file `master_key`.
+/// the file `master_key`. With `owner`, the folder is made for that user.
 ///
 /// # Errors
 /// The backup is damaged, or was made by another service or a newer program; the folder is in use
@@ -54,22 +58,28 @@ pub(crate) fn run(
     names: &Names,
     catalogue: &Catalogue,
     file: &Path,
-    master_key: Option<PathBuf>,
+    (master_key, owner): (Option<PathBuf>, Option<String>),
 ) -> Result<Value, OperatorError> {
     let refused = |why: String| OperatorError::Refused(format!("cannot restore {}: {why}", file.display()));
-    let archive = ArchiveReader::open(file).map_err(|error| refused(error.to_string()))?;
+    let unreadable = |error: io::Error| match error.kind() {
+        ErrorKind::PermissionDenied => format!("{error}; {}", remedy(file, &error)),
+        _ => error.to_string(),
+    };
+    let archive = ArchiveReader::open(file).map_err(|error| refused(unreadable(error)))?;
     judge(&archive.manifest, names).map_err(refused)?;
     let as_of = archive.manifest.made_at;
 
-    let folder = DataFolder::lock_to_restore(path, names).map_err(OpenError::from)?;
-    refuse_content(&folder)?;
     let given = master_key.is_some();
     let key = match master_key {
         Some(file) => read_key_file(file),
-        None => read_master_key(folder.path()),
+        None => read_master_key(path),
     };
     let key = key
         .map_err(|error| refused(format!("{error}; a restore needs the master key, which is not part of a backup")))?;
+    // Root has read the files that only it may be able to read.
+    let owner = owner.map(|name| make_folder_for(&name, path)).transpose().map_err(refused)?;
+    let folder = DataFolder::lock_to_restore(path, names).map_err(OpenError::from)?;
+    refuse_content(&folder)?;
 
     let staging = folder.join(RESTORING);
     let failed = |error: io::Error| refused(format!("{}: {error}", staging.display()));
@@ -84,7 +94,7 @@ pub(crate) fn run(
     }
     folder.write(SERVICE, names.program).map_err(failed)?;
     put_in_place(&folder, &staging, names).map_err(failed)?;
-    answer(data, folder.path(), names, as_of, made_at)
+    answer(data, &folder, owner, names, (as_of, made_at))
 }
 
 /// Refuses a backup that this program cannot continue with, with the reason.
@@ -179,10 +189,10 @@ fn put_in_place(folder: &DataFolder, staging: &Path, names: &Names) -> io::Resul
 
 fn answer(
     data: RestoredData,
-    folder: &Path,
+    folder: &DataFolder,
+    owner: Option<String>,
     names: &Names,
-    as_of: Timestamp,
-    now: Timestamp,
+    (as_of, now): (Timestamp, Timestamp),
 ) -> Result<Value, OperatorError> {
     let RestoredData { applications, mut keys, ended } = data;
     keys.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
@@ -195,8 +205,8 @@ fn answer(
     );
     let line = |row: &ApplicationRow| json!({"name": row.name, "id": row.id, "permissions": row.permissions});
     let applications = applications.iter().map(line).collect();
-    let restored = folder.to_owned();
-    context::answer(RestoreAnswer { restored, as_of, ended_as_timeout: ended, applications, keys, next_step })
+    let restored = folder.path().to_owned();
+    context::answer(RestoreAnswer { restored, owner, as_of, ended_as_timeout: ended, applications, keys, next_step })
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
 use toolwarrant_operator::OpenedData;
 use toolwarrant_operator::data::{AUDIT, DataFolder};
-use toolwarrant_operator::flags::DATA;
 use toolwarrant_operator::keeping::{AuditKeeper, AuditOptions};
 use toolwarrant_store::Store;
 use toolwarrant_tasks::engine::{Engine, Parts};
@@ -46,8 +45,7 @@ impl<H: Handlers> Core<H> {
         let OpenedData { registry, keyring, database, clock } = data;
         let trail = folder.join(AUDIT);
         let audit = AuditKeeper::start(&trail, keyring, clock.clone(), database.clone(), audit).await;
-        let (audit, keeper) =
-            audit.with_context(|| format!("cannot write to {}; --{DATA} names another folder", trail.display()))?;
+        let (audit, keeper) = audit.with_context(|| format!("cannot write to {}", trail.display()))?;
         let engine = Engine::start(Parts {
             store: database.clone(),
             executor: require_executor(executor, H::CATALOGUE)?,

@@ -21,6 +21,7 @@ use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_operator::cli::{CommandLine, Flags, Invocation, LogOptions, NoFlags, ServeOptions};
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::offline::{Offline, ServiceParts};
+use toolwarrant_operator::owner::become_owner;
 use toolwarrant_operator::{
     Check, Config, ConfigError, ConfigTable, Names, NoCommands, OperatorCommand, OwnCommand, maintain, render,
 };
@@ -110,16 +111,28 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         let line = CommandLine { names: &self.identity.names, catalogue: H::CATALOGUE, about, usage, tables };
         let name = self.identity.names.program;
         let invocation = line.parse::<F, C>();
-        let streams = match Streams::start() {
-            Ok(streams) => streams,
+        // A change of the user applies only to threads that start after it.
+        let owner = match &invocation {
+            Invocation::Serve { data, .. } | Invocation::Operate { data, .. } => become_owner(data),
+            _ => Ok(None),
+        };
+        let begun = owner.map_err(anyhow::Error::from).and_then(|owner| Ok((owner, Streams::start()?)));
+        let (owner, streams) = match begun {
+            Ok(begun) => begun,
             Err(error) => {
                 let _ = writeln!(std::io::stderr(), "{name}: {error:#}");
                 return ExitCode::FAILURE;
             }
         };
+        let log = |options| {
+            streams.log(options);
+            if let Some(user) = &owner {
+                tracing::info!(user, "root runs this as the owner of the data folder");
+            }
+        };
         let done = match invocation {
-            Invocation::Serve { serve, flags, config, data, log } => {
-                streams.log(log);
+            Invocation::Serve { serve, flags, config, data, log: options } => {
+                log(options);
                 if !serve.allow_core_dumps {
                     forbid_dumps();
                 }
@@ -143,7 +156,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
                 done.map_err(|why| anyhow!(why)).and_then(|text| print(&text)).map(|()| ExitCode::SUCCESS)
             }
             Invocation::Operate { command, question, flags, config, data, json } => {
-                streams.log(LogOptions::default());
+                log(LogOptions::default());
                 forbid_dumps();
                 let agreed = question.map_or(Ok(()), |question| question::ask(&question));
                 agreed.and_then(|()| self.operate(command, (flags, config), &data, json, compose))

@@ -6,10 +6,11 @@ use super::fault::Fault;
 use super::ownership::Ownership;
 use super::{keeper, watermark};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Migrations from each layout to the next. `user_version` is the layout of a database.
 pub(super) const MIGRATIONS: [&str; 9] = [
@@ -66,6 +67,16 @@ pub(super) struct Connections {
 /// Opens a database and migrates it, unless its layout is older than `oldest`. Grants from before
 /// layout 5 become grants of `former_resource`.
 pub(super) fn connect(path: &Path, former_resource: &str, oldest: u32) -> Result<Connections, DatabaseError> {
+    // SQLite does not say which of its files it may not open.
+    for end in ["", "-wal", "-shm"] {
+        let path = PathBuf::from([path.as_os_str(), OsStr::new(end)].into_iter().collect::<OsString>());
+        match File::options().write(true).open(&path) {
+            Err(source) if source.kind() == ErrorKind::PermissionDenied => {
+                return Err(DatabaseError::File { path, source });
+            }
+            _ => {}
+        }
+    }
     watermark::check(path)?;
     let path = path.to_owned();
     // SQLite would create the file readable by everybody. It gives its other files the mode of this

@@ -1,0 +1,172 @@
+//! The owner of a data folder, who also owns every file in it.
+//!
+//! Root becomes the owner before it opens anything, so a link in the folder leads it nowhere that
+//! the owner cannot go. Every other user is refused.
+
+use crate::flags::DATA;
+use rustix::fs::{Mode, OFlags};
+use rustix::process::geteuid;
+use std::fs::{self, DirBuilder, File, Metadata};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, fchown};
+use std::path::{Path, PathBuf};
+
+/// The file that a process locks to use a folder.
+pub(crate) const LOCK: &str = "lock";
+
+/// The folder belongs to another user.
+#[derive(Debug, thiserror::Error)]
+#[error("{} belongs to {owner}, and this program runs as {user}; run it as the owner or as root, or choose another folder with --{DATA}", path.display())]
+pub struct OtherUser {
+    path: PathBuf,
+    owner: String,
+    user: String,
+}
+
+/// A user with its main group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct User {
+    id: u32,
+    group: u32,
+}
+
+impl User {
+    /// Finds a user by name in `/etc/passwd`, or by number.
+    pub(crate) fn find(text: &str) -> Option<Self> {
+        let known = users().into_iter().find(|(name, user)| name == text || user.id.to_string() == text);
+        // The highest number means "no user" to the system.
+        let by_number = || text.parse().ok().filter(|id| *id != u32::MAX).map(|id| Self { id, group: id });
+        known.map(|(_, user)| user).or_else(by_number)
+    }
+
+    /// The user of a file.
+    fn of(about: &Metadata) -> Self {
+        Self { id: about.uid(), group: about.gid() }
+    }
+
+    /// Makes this thread, and each that it starts, one of the user.
+    fn become_it(self) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::thread::{Gid, Uid, set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+            let (user, group) = (Uid::from_raw(self.id), Gid::from_raw(self.group));
+            set_thread_groups(&[group])?;
+            set_thread_res_gid(group, group, group)?;
+            Ok(set_thread_res_uid(user, user, user)?)
+        }
+        #[cfg(not(target_os = "linux"))]
+        Err(ErrorKind::Unsupported.into())
+    }
+}
+
+/// If root runs this program, becomes the owner of `folder` and returns its name. Must be called
+/// before the program starts a thread. A folder that does not exist, or is root's, changes nothing.
+///
+/// # Errors
+/// The system does not allow it.
+pub fn become_owner(folder: &Path) -> Result<Option<String>, OtherUser> {
+    let Some(owner) = owner_of(folder).filter(|owner| geteuid().is_root() && owner.id != 0) else {
+        return Ok(None);
+    };
+    owner.become_it().map_err(|_| other_user(folder, owner.id))?;
+    Ok(Some(name_of(owner.id)))
+}
+
+/// Refuses a folder of another user, with the name of the owner.
+pub(crate) fn refuse_other_user(folder: &Path) -> Result<(), OtherUser> {
+    match owner_of(folder) {
+        Some(owner) if owner.id != geteuid().as_raw() => Err(other_user(folder, owner.id)),
+        _ => Ok(()),
+    }
+}
+
+/// Makes a folder for a user, becomes that user, and returns its name. Opens nothing through a
+/// link. The folder may exist if it belongs to that user.
+///
+/// # Errors
+/// There is no such user, or the folder cannot be its; in words for the operator.
+pub(crate) fn make_folder_for(user: &str, folder: &Path) -> Result<String, String> {
+    let user = User::find(user).ok_or_else(|| format!("this machine has no user {user}; give its number"))?;
+    let (name, shown) = (name_of(user.id), folder.display());
+    let failed = |error: io::Error| format!("cannot make {shown} for {name}: {error}");
+    match folder.symlink_metadata() {
+        Ok(about) if about.is_dir() && about.uid() == user.id => {}
+        Ok(about) => {
+            let owner = name_of(about.uid());
+            return Err(format!(
+                "{shown} is not a folder of {name}, but belongs to {owner}; remove it, or omit --owner"
+            ));
+        }
+        Err(_) => {
+            DirBuilder::new().mode(0o700).create(folder).map_err(failed)?;
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let made = rustix::fs::open(folder, flags, Mode::empty()).map_err(|error| failed(error.into()))?;
+            let given = fchown(File::from(made), Some(user.id), Some(user.group));
+            given.inspect_err(|_| drop(fs::remove_dir(folder))).map_err(failed)?;
+        }
+    }
+    // The threads that print stay root's; they open nothing.
+    if geteuid().is_root() {
+        user.become_it().map_err(failed)?
+    }
+    Ok(name)
+}
+
+/// Returns the remedy of an error at `path`: for a file of another user, its owner and the command
+/// that gives it to this one.
+#[must_use]
+pub fn remedy(path: &Path, error: &io::Error) -> String {
+    let (me, elsewhere) = (geteuid().as_raw(), format!("choose another folder with --{DATA}"));
+    match foreign(path, me).filter(|_| error.kind() == ErrorKind::PermissionDenied) {
+        Some((file, owner)) => {
+            let (file, owner, name) = (file.display(), name_of(owner), name_of(me));
+            format!(
+                "{file} belongs to {owner}, and this program runs as {name}: run `chown -R {me} {file}` as root, or {elsewhere}"
+            )
+        }
+        None => elsewhere,
+    }
+}
+
+/// Returns the user of a file, if that is not the user of this program.
+pub(crate) fn other_owner(about: &Metadata) -> Option<String> {
+    (about.uid() != geteuid().as_raw()).then(|| name_of(about.uid()))
+}
+
+/// Returns the owner of the data in a folder. A mounted volume may be root's; then it is the user
+/// who has used it first.
+fn owner_of(folder: &Path) -> Option<User> {
+    let named = [folder.symlink_metadata(), folder.metadata()].into_iter().flatten();
+    let user = named.map(|about| User::of(&about)).find(|user| user.id != 0);
+    user.or_else(|| folder.join(LOCK).symlink_metadata().ok().map(|about| User::of(&about)))
+}
+
+fn other_user(folder: &Path, owner: u32) -> OtherUser {
+    OtherUser { path: folder.to_owned(), owner: name_of(owner), user: name_of(geteuid().as_raw()) }
+}
+
+/// Returns the first of these that is not `me`'s, with its owner: `path` or the folder that it
+/// would be in, and the files in that.
+fn foreign(path: &Path, me: u32) -> Option<(PathBuf, u32)> {
+    let about = |path: &Path| path.symlink_metadata().ok().map(|about| (path.to_owned(), about.uid()));
+    let (path, owner) = path.ancestors().find_map(about)?;
+    let inside =
+        || path.read_dir().ok()?.flatten().filter_map(|entry| about(&entry.path())).find(|(_, user)| *user != me);
+    if owner == me { inside() } else { Some((path, owner)) }
+}
+
+fn name_of(id: u32) -> String {
+    let known = users().into_iter().find(|(_, user)| user.id == id);
+    known.map_or_else(|| format!("the user {id}"), |(name, _)| format!("the user {name} ({id})"))
+}
+
+/// Returns the users that the machine itself knows.
+fn users() -> Vec<(String, User)> {
+    let text = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let user = |line: &str| {
+        let mut fields = line.split(':');
+        let (name, id, group) = (fields.next()?, fields.nth(1)?, fields.next()?);
+        Some((name.to_owned(), User { id: id.parse().ok()?, group: group.parse().ok()? }))
+    };
+    text.lines().filter_map(user).collect()
+}
