@@ -70,5 +70,6 @@ mod platforms {
 
 mod services {
     pub(crate) mod engine;
+    pub(crate) mod library;
     pub(crate) mod outside;
 }

@@ -153,7 +153,7 @@ fn assert_printable(text: &str, whose: &str) {
 
 /// A collector for the log of this thread, on which the server runs too.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -167,7 +167,7 @@ impl io::Write for Log {
 }
 
 impl Log {
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8(self.0.lock().expect("a log").clone()).expect("text")
     }
 }

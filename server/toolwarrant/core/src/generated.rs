@@ -50,6 +50,8 @@ macro_rules! __toolwarrant_values {
             }
         }
 
+        impl $crate::reply::TargetIds for $name {}
+
         impl $crate::generated::serde::Serialize for $name {
             fn serialize<S>(&self, to: S) -> Result<S::Ok, S::Error>
             where
@@ -96,6 +98,8 @@ macro_rules! __toolwarrant_integer {
                 $crate::wording::Ours::say(&self.0, words);
             }
         }
+
+        impl $crate::reply::TargetIds for $name {}
 
         impl $crate::generated::serde::Serialize for $name {
             fn serialize<S>(&self, to: S) -> Result<S::Ok, S::Error>

@@ -6,13 +6,16 @@
 use super::access::{Access, Caller};
 use super::advice::Advice;
 use super::catalogue::{Catalogue, PolicyDef, ToolDef};
-use super::reply::Frame;
+use super::reply::{Frame, TargetIds, find_refused};
 use super::tasks::{LongPoll, Poll, TaskReadError, TaskView, Tasks};
 use serde_json::value::RawValue;
+use std::collections::BTreeSet;
 use std::ops::Deref;
-use std::sync::OnceLock;
+use std::slice;
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::ignore_poison;
 
 /// A call of a tool as the transport read it.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +60,8 @@ pub struct Call<'a> {
     target: OnceLock<Box<str>>,
     given: &'a RawValue,
     arguments: OnceLock<Option<Box<RawValue>>>,
+    /// The targets of the tasks that the call has read, by resource and id.
+    of_tasks: Mutex<BTreeSet<(String, String)>>,
 }
 
 /// The environment of every call of a pipeline.
@@ -85,7 +90,21 @@ impl<'a> Call<'a> {
             target: OnceLock::new(),
             given,
             arguments: OnceLock::new(),
+            of_tasks: Mutex::default(),
         }
+    }
+
+    /// Returns true if the caller may see every target whose id is in `value`: an id, or a row of a
+    /// list. A list shows the rows that pass. The pipeline refuses a result with any other id.
+    pub fn sees(&self, value: &impl TargetIds) -> bool {
+        find_refused(value, |resource, id| self.caller.application.grants.covers(resource, id)).is_none()
+    }
+
+    /// Returns true if a result may hold this id: the target is granted, or that of a task which
+    /// this call has read.
+    pub(super) fn may_show(&self, resource: &str, id: &str) -> bool {
+        self.caller.application.grants.covers(resource, id)
+            || ignore_poison(self.of_tasks.lock()).contains(&(resource.to_owned(), id.to_owned()))
     }
 
     /// Reads a task. The answer is held until the task ends or `wait` is over. Without `wait`, it
@@ -97,7 +116,16 @@ impl<'a> Call<'a> {
         let service = &self.catalogue.service;
         let [interval, hold_at_most] =
             [service.poll_interval_seconds, service.hold_seconds].map(|seconds| Duration::from_secs(seconds.into()));
-        self.around.tasks.poll(Poll { caller: self.caller, id, wait, hold_at_most, hold: self.hold, interval }).await
+        let poll = Poll { caller: self.caller, id, wait, hold_at_most, hold: self.hold, interval };
+        let task = self.around.tasks.poll(poll).await?;
+        self.note_targets(slice::from_ref(&task));
+        Ok(task)
+    }
+
+    /// Notes the targets of tasks that the caller may read. A result may show them.
+    fn note_targets(&self, tasks: &[TaskView]) {
+        let targets = tasks.iter().map(|task| (task.resource.clone(), task.target.clone()));
+        ignore_poison(self.of_tasks.lock()).extend(targets);
     }
 
     /// Sets the target in the audit line.
@@ -170,7 +198,7 @@ pub trait Resource<Id>: Send + Sync + 'static {
     type Capability: Copy + Send;
 
     /// Finds a target by its id. The pipeline has already checked that it is granted to `caller`.
-    /// Tools that list targets must apply the grants themselves.
+    /// Tools that list targets filter them with [`Call::sees`].
     fn resolve(&self, caller: &Caller, id: &Id) -> impl Future<Output = Result<Self::View, Unresolved>> + Send;
 
     /// Returns the flag of a capability of a target at present. Clients see the same flag.

@@ -12,7 +12,9 @@
 //!                  require -> Target          not_found if it is not granted or does not exist,
 //!                                             upstream_unavailable, not_supported
 //!                  invoke  -> the handler     the errors of the tool itself; unless the tool makes
-//!                                             a task, the caller is checked again before it
+//!                                             a task, the caller is checked again before it.
+//!                                             internal if its result has a target that is not
+//!                                             granted
 //!                  accept                     tasks only, after another check of the caller:
 //!                                             overloaded, target_busy
 //!                  still                      other tools: unauthenticated, forbidden, not_found
@@ -40,7 +42,7 @@ use super::failure::Failure;
 use super::handler::{Around, Call, Flag, Grant, Proof, Resource, Target, ToolCall, Unresolved};
 use super::limit::HeadCharge;
 use super::nonces::Nonces;
-use super::reply::{Answer, Reply, ToolLists};
+use super::reply::{Answer, Reply, TargetIds, ToolLists};
 use super::revision::Revision;
 use super::tasks::{self, AcceptedTask, Plan, Repeat, Tasks, WriteRefusal, WriteRequest, WriteResult};
 use bytes::Bytes;
@@ -119,8 +121,9 @@ impl Outcome {
     /// Wraps the answer of a handler that reads or issues something.
     ///
     /// # Errors
-    /// `internal` if the answer cannot be written as JSON.
-    pub fn answer<T: Serialize>(call: &Call<'_>, reply: Reply<T>) -> Result<Self, Failure> {
+    /// `internal` if the answer cannot be written as JSON, or holds the id of a target that the
+    /// caller may not see.
+    pub fn answer<T: Serialize + TargetIds>(call: &Call<'_>, reply: Reply<T>) -> Result<Self, Failure> {
         let answer = reply.answer(call).map_err(|error| internal_failure(call, &error.to_string()))?;
         Ok(Self::Answer(answer))
     }

@@ -4,7 +4,7 @@ use crate::catalogue::{Catalogue, PermissionSet};
 use crate::failure::Failure;
 use crate::handler::Call;
 use crate::pipeline::Outcome;
-use crate::reply::Reply;
+use crate::reply::Answer;
 use crate::tasks::{Evidence, TaskReadError, TaskStatus, TaskView, UpstreamReport};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -33,7 +33,9 @@ pub async fn outcome(call: &Call<'_>, id: &str, wait: Option<i64>) -> Result<Out
         Ok(told) => {
             let shown = TaskResult::of(call, id, &told)
                 .ok_or_else(|| internal_failure(call, "it does not fit the contract"))?;
-            Outcome::answer(call, Reply::from(shown))
+            // The engine shows only tasks that the caller made or on targets that it sees.
+            let answer = Answer::of(&shown, call).map_err(|error| internal_failure(call, &error.to_string()))?;
+            Ok(Outcome::Answer(answer))
         }
         Err(TaskReadError::NotFound) => {
             let what =

@@ -6,11 +6,14 @@
 
 mod frame;
 mod list;
+mod recipient;
 mod rendered;
 mod tool_lists;
 
 pub use frame::Frame;
 pub use list::{ListResult, ListWriter};
+pub(crate) use recipient::find_refused;
+pub use recipient::{Recipient, TargetIds, VisitId};
 pub use rendered::{Prepared, Ready, RenderBudget, Rendered};
 pub(super) use tool_lists::ToolLists;
 
@@ -36,14 +39,18 @@ impl<T> From<T> for Reply<T> {
     }
 }
 
-impl<T: Serialize> Reply<T> {
+impl<T: Serialize + TargetIds> Reply<T> {
     /// Returns the answer, in the frame of the call.
     ///
     /// # Errors
-    /// The value cannot be written as JSON.
-    pub fn answer<'a>(self, frame: impl Into<Frame<'a>>) -> Result<Answer, serde_json::Error> {
+    /// The value cannot be written as JSON, or holds a target that the caller may not see.
+    pub fn answer<'a>(self, to: impl Into<Recipient<'a>>) -> Result<Answer, serde_json::Error> {
         match self.0 {
-            Form::Value(value) => Answer::of(&value, frame),
+            Form::Value(value) => {
+                let to = to.into();
+                to.check(&value)?;
+                Answer::of(&value, to.frame)
+            }
             Form::Written(answer) => Ok(answer),
             Form::Unwritable(error) => Err(error),
         }

@@ -88,7 +88,7 @@ pub mod contract {
 
 /// Results that are rendered once and sent many times: for long lists whose items seldom change.
 pub mod rendered {
-    pub use toolwarrant_core::reply::{Frame, ListWriter, Prepared, Ready, RenderBudget, Rendered};
+    pub use toolwarrant_core::reply::{ListWriter, Prepared, Ready, Recipient, RenderBudget, Rendered, TargetIds};
 }
 
 /// Text by its origin: of this program, of a vendor, or secret.

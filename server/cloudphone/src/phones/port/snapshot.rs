@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock};
 use toolwarrant::rendered::{Prepared, RenderBudget};
 
 /// The most bytes that the JSON of all phones takes in this process, in both forms in which answers
-/// contain it: about 290 for a phone in a list and 920 for its detail. JSON beyond this limit is
+/// contain it: about 320 for a phone in a list and 950 for its detail. JSON beyond this limit is
 /// made for each answer. In addition, each phone that was ever seen takes about 560 bytes.
 pub const RENDERED_MAX: usize = 256 << 20;
 

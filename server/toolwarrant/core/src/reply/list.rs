@@ -1,16 +1,18 @@
 //! Results that are lists, joined from items that are already rendered.
 
 use super::frame::Frame;
+use super::recipient::{Recipient, TargetIds};
 use super::{Form, Rendered, Reply};
 use serde::Serialize;
 use serde::ser::Error;
 use std::marker::PhantomData;
+use std::mem;
 use std::ops::Deref;
 use toolwarrant_base::bytes::{quote, quote_len};
 use toolwarrant_base::text::Json;
 
 /// A result whose first field is a list.
-pub trait ListResult: Serialize {
+pub trait ListResult: Serialize + TargetIds {
     /// The type of the items.
     type Item;
     /// Its JSON up to the first item.
@@ -21,29 +23,28 @@ pub trait ListResult: Serialize {
 const AROUND_ITEMS: usize = 1 << 10;
 
 /// Writes a result by copying rendered items into one body.
-#[derive(Debug)]
 pub struct ListWriter<'a, L> {
-    frame: Frame<'a>,
+    to: Recipient<'a>,
     /// The body up to the last item and a comma; `None` if the frame contains only the plain JSON.
     quoted: Option<Json>,
     /// The JSON up to the last item and a comma; `None` if the frame contains it only inside a
     /// string.
     plain: Option<Json>,
-    /// True if an item could not be written as JSON.
-    unwritable: bool,
+    /// An error if an item could not be written as JSON, or the caller may not see it.
+    items: serde_json::Result<()>,
     of: PhantomData<fn() -> L>,
 }
 
 impl<'a, L: ListResult> ListWriter<'a, L> {
     /// Begins the answer to a call.
-    pub fn begin(frame: impl Into<Frame<'a>>) -> Self {
-        let frame = frame.into();
-        let (quoted, plain) = match frame {
+    pub fn begin(to: impl Into<Recipient<'a>>) -> Self {
+        let to = to.into();
+        let (quoted, plain) = match to.frame {
             Frame::Plain => (false, true),
             Frame::Text { between, .. } => (true, between.is_some()),
         };
         let [quoted, plain] = [quoted, plain].map(|wanted| wanted.then(Json::default));
-        Self { frame, quoted, plain, unwritable: false, of: PhantomData }
+        Self { to, quoted, plain, items: Ok(()), of: PhantomData }
     }
 
     /// Appends items.
@@ -53,7 +54,12 @@ impl<'a, L: ListResult> ListWriter<'a, L> {
             in_quotes += item.json_string().len() + 1;
             as_is += item.plain().len() + 1;
             has_secret |= item.has_secret();
-            self.unwritable |= item.is_empty();
+            if item.is_empty() {
+                self.items = Err(serde_json::Error::custom("a list could not be joined"));
+            }
+        }
+        if self.items.is_ok() {
+            self.items = items.iter().try_for_each(|item| self.to.check(&**item));
         }
         self.reserve(in_quotes, as_is, has_secret);
         if let Some(quoted) = &mut self.quoted {
@@ -66,17 +72,18 @@ impl<'a, L: ListResult> ListWriter<'a, L> {
 
     /// Returns the result: `rest`, whose list is empty, with the items in it.
     pub fn finish(mut self, rest: L) -> Reply<L> {
-        let rest = match Json::of(&rest) {
+        let items = mem::replace(&mut self.items, Ok(()));
+        let rest = match items.and_then(|()| self.to.check(&rest)).and_then(|()| Json::of(&rest)) {
             Ok(rest) => rest,
             Err(error) => return Reply(Form::Unwritable(error)),
         };
         let tail = rest.bytes.strip_prefix(L::OPEN.as_bytes()).filter(|tail| tail.starts_with(b"]"));
         debug_assert!(tail.is_some(), "`rest` has items of its own");
-        let Some(tail) = tail.filter(|_| !self.unwritable) else {
+        let Some(tail) = tail else {
             return Reply(Form::Unwritable(serde_json::Error::custom("a list could not be joined")));
         };
-        self.reserve(quote_len(tail) + self.frame.close_len(&[]), tail.len(), rest.has_secret);
-        let Self { frame, quoted, mut plain, unwritable: _, of: _ } = self;
+        self.reserve(quote_len(tail) + self.to.frame.close_len(&[]), tail.len(), rest.has_secret);
+        let Self { to: Recipient { frame, .. }, quoted, mut plain, items: _, of: _ } = self;
         if let Some(plain) = &mut plain {
             plain.bytes.pop_if(|last| *last == b',');
             plain.bytes.extend_from_slice(tail);
@@ -94,7 +101,7 @@ impl<'a, L: ListResult> ListWriter<'a, L> {
 
     /// Makes room for bytes of either form. The first time, it writes the text before the items.
     fn reserve(&mut self, in_quotes: usize, as_is: usize, has_secret: bool) {
-        let Self { frame, quoted, plain, unwritable: _, of: _ } = self;
+        let Self { to: Recipient { frame, .. }, quoted, plain, items: _, of: _ } = self;
         let around = |form: &Json| if form.bytes.is_empty() { AROUND_ITEMS } else { 0 };
         if let Some(quoted) = quoted {
             let again = plain.as_ref().map_or(0, |plain| as_is + around(plain));

@@ -1,14 +1,14 @@
 //! Values that are serialised once, for many answers, within a budget of bytes.
 
-use super::frame::Frame;
+use super::recipient::{Recipient, TargetIds, VisitId};
 use super::{Form, Reply};
 use serde::Serialize;
 use serde::ser::Error;
-use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
+use std::{fmt, slice};
 use toolwarrant_base::bytes::{quote, quote_len};
 use toolwarrant_base::text::Json;
 
@@ -20,10 +20,36 @@ pub struct Rendered<T> {
     both: Json,
     /// The length of the plain form.
     plain: usize,
+    ids: Ids,
     of: PhantomData<fn() -> T>,
 }
 
-impl<T: Serialize> Rendered<T> {
+/// An id of a target, with its resource.
+type Id = (&'static str, Arc<str>);
+
+/// The ids in a rendered value. Most values have one, which needs no allocation.
+enum Ids {
+    One(Id),
+    Many(Box<[Id]>),
+}
+
+impl From<Vec<Id>> for Ids {
+    fn from(ids: Vec<Id>) -> Self {
+        <[Id; 1]>::try_from(ids).map_or_else(|ids| Self::Many(ids.into()), |[id]| Self::One(id))
+    }
+}
+
+impl Deref for Ids {
+    type Target = [Id];
+    fn deref(&self) -> &[Id] {
+        match self {
+            Self::One(id) => slice::from_ref(id),
+            Self::Many(ids) => ids,
+        }
+    }
+}
+
+impl<T: Serialize + TargetIds> Rendered<T> {
     /// Serialises a value. If it cannot be written as JSON, every reply with it fails.
     pub fn of(value: &T) -> Self {
         let plain = Json::of(value).unwrap_or_else(|error| {
@@ -33,31 +59,36 @@ impl<T: Serialize> Rendered<T> {
         let mut both = Json::with_capacity(plain.bytes.len() + quote_len(&plain.bytes), plain.has_secret);
         both.bytes.extend_from_slice(&plain.bytes);
         quote(&plain.bytes, &mut both.bytes);
-        Self { both, plain: plain.bytes.len(), of: PhantomData }
+        let mut ids = Vec::new();
+        value.visit_ids(&mut |resource, id| ids.push((resource, Arc::clone(id))));
+        Self { both, plain: plain.bytes.len(), ids: ids.into(), of: PhantomData }
     }
 
     /// Makes a reply from it.
-    pub fn reply<'a>(&self, frame: impl Into<Frame<'a>>) -> Reply<T> {
+    pub fn reply<'a>(&self, to: impl Into<Recipient<'a>>) -> Reply<T> {
         if self.is_empty() {
             return Reply(Form::Unwritable(serde_json::Error::custom("a value could not be rendered")));
         }
-        let quoted = self.json_string();
-        let bytes = frame.into().around(self.plain(), quoted.len(), |body| body.extend_from_slice(quoted));
+        let (to, quoted) = (to.into(), self.json_string());
+        if let Err(error) = to.check(self) {
+            return Reply(Form::Unwritable(error));
+        }
+        let bytes = to.frame.around(self.plain(), quoted.len(), |body| body.extend_from_slice(quoted));
         Reply(Form::Written(Json { bytes, has_secret: self.has_secret() }.into()))
     }
 }
 
 impl<T> Rendered<T> {
-    /// Returns the bytes that it holds, of both forms.
+    /// Returns the bytes that it holds: both forms, and the list of its ids.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.both.bytes.len()
+        self.both.bytes.len() + size_of_val(&*self.ids)
     }
 
     /// Returns true if the value could not be written as JSON.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.both.bytes.is_empty()
     }
 
     pub(super) fn plain(&self) -> &[u8] {
@@ -70,6 +101,12 @@ impl<T> Rendered<T> {
 
     pub(super) fn has_secret(&self) -> bool {
         self.both.has_secret
+    }
+}
+
+impl<T> TargetIds for Rendered<T> {
+    fn visit_ids(&self, visit: VisitId<'_>) {
+        self.ids.iter().for_each(|(resource, id)| visit(resource, id));
     }
 }
 
@@ -118,11 +155,11 @@ impl<T> Prepared<T> {
     }
 }
 
-impl<T: Serialize> Prepared<T> {
+impl<T: Serialize + TargetIds> Prepared<T> {
     /// Makes a reply from it. The first call makes the value with `make`. While the budget has no
     /// room, every call does.
-    pub fn reply<'a>(&self, frame: impl Into<Frame<'a>>, make: impl FnOnce() -> T) -> Reply<T> {
-        self.render(make).reply(frame)
+    pub fn reply<'a>(&self, to: impl Into<Recipient<'a>>, make: impl FnOnce() -> T) -> Reply<T> {
+        self.render(make).reply(to)
     }
 
     /// Returns it for a [`ListWriter`](super::ListWriter). It is made in the same way as for

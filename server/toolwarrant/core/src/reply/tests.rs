@@ -4,6 +4,7 @@
 use super::*;
 use proptest::prelude::*;
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use toolwarrant_base::text::Secret;
@@ -21,6 +22,12 @@ struct Page {
     more: Vec<Row>,
 }
 
+impl TargetIds for Row {}
+impl TargetIds for Page {}
+impl TargetIds for &str {}
+impl TargetIds for String {}
+impl TargetIds for BTreeMap<(), ()> {}
+
 impl ListResult for Page {
     type Item = Row;
     const OPEN: &'static str = "{\"rows\":[";
@@ -35,7 +42,7 @@ const fn text(between: Option<&str>) -> Frame<'_> {
     Frame::Text { open: ["{\"id\":", "\"7\"", ",\"text\":\""], between, close: CLOSE }
 }
 
-fn bytes<T: Serialize>(reply: Reply<T>, frame: Frame<'_>) -> Vec<u8> {
+fn bytes<T: Serialize + TargetIds>(reply: Reply<T>, frame: Frame<'_>) -> Vec<u8> {
     Bytes::from(reply.answer(frame).expect("JSON")).to_vec()
 }
 
@@ -133,6 +140,7 @@ fn an_answer_with_a_secret_is_one_to_wipe_however_it_is_made() {
         codes: Vec<Secret<String>>,
         last: Option<Secret<String>>,
     }
+    impl TargetIds for Codes {}
     impl ListResult for Codes {
         type Item = Secret<String>;
         const OPEN: &'static str = "{\"codes\":[";
@@ -156,7 +164,7 @@ fn an_answer_with_a_secret_is_one_to_wipe_however_it_is_made() {
 
 #[test]
 fn a_value_that_is_no_json_fails_its_answer_and_takes_no_budget() {
-    let broken = || std::collections::BTreeMap::from([((), ())]);
+    let broken = || BTreeMap::from([((), ())]);
     let budget = Arc::new(RenderBudget::new(1_000));
     let prepared = Prepared::within(&budget);
     for reply in [Reply::from(broken()), Rendered::of(&broken()).reply(FRAMES[1]), prepared.reply(FRAMES[1], broken)] {

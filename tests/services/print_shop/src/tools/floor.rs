@@ -1,21 +1,19 @@
 //! The list of all machines: `spec/tools/floor.toml`.
 
 use crate::contract::{Floor, FloorTools, ListMachinesArgs, ListMachinesError, PrinterId, TrayId};
-use crate::machines::{Machine, PRINTERS, TRAYS};
+use crate::machines::{PRINTERS, TRAYS};
 use crate::shop::Shop;
 use toolwarrant::handler::{Call, Reply};
 
 impl FloorTools for Shop {
-    /// Checks the grants of each resource by its name, because a grant of one resource is not a
-    /// grant of another.
+    /// Lists the ids that the application sees. A grant of a tray is not a grant of the printer
+    /// with the same id.
     async fn list_machines(&self, call: &Call<'_>, _: ListMachinesArgs) -> Result<Reply<Floor>, ListMachinesError> {
-        let seen = |resource: &'static str, machines: &'static [Machine]| {
-            let grants = &call.caller.application.grants;
-            machines.iter().map(|machine| machine.id).filter(move |id| grants.covers(resource, id))
-        };
+        let printers = PRINTERS.iter().flat_map(|machine| PrinterId::new(machine.id));
+        let trays = TRAYS.iter().flat_map(|machine| TrayId::new(machine.id));
         Ok(Floor {
-            printers: seen("printer", PRINTERS).flat_map(PrinterId::new).collect(),
-            trays: seen("tray", TRAYS).flat_map(TrayId::new).collect(),
+            printers: printers.filter(|id| call.sees(id)).collect(),
+            trays: trays.filter(|id| call.sees(id)).collect(),
         }
         .into())
     }

@@ -1,0 +1,142 @@
+//! A service of its own whose handlers forget the grants: the framework lets no id through that the
+//! application may not see, however the handler makes its result.
+
+mod contract {
+    toolwarrant::contract!("../../tests/services/library/spec");
+}
+
+use crate::harness::shop::Mute;
+use crate::harness::{Key, Server, Tenant, serve};
+use crate::wire::hostile::Log;
+use contract::*;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use toolwarrant::contract::PermissionSet;
+use toolwarrant::handler::{Call, Caller, Flag, Granted, Grants, Reply, Resource, Target, Unresolved};
+use toolwarrant::rendered::{ListWriter, Rendered};
+
+/// The library: the book `b-1` on the shelf `s-1`, and the book `b-2` on the shelf `s-2`.
+struct Library;
+
+impl Resource<BookId> for Library {
+    type View = Book;
+    type Capability = BookCapability;
+
+    async fn resolve(&self, _: &Caller, id: &BookId) -> Result<Book, Unresolved> {
+        Ok(Book { book_id: id.clone() })
+    }
+
+    fn flag(_: &Book, BookCapability::Lend: BookCapability) -> Flag {
+        Flag::Offered
+    }
+}
+
+impl BooksTools for Library {
+    async fn list_books(&self, _: &Call<'_>, _: ListBooksArgs) -> Result<Reply<Books>, ListBooksError> {
+        Ok(Books { books: vec![book("b-1"), book("b-2")] }.into())
+    }
+
+    /// Confuses two books.
+    async fn get_book(&self, _: &Call<'_>, _: &Target<Book>, _: GetBookArgs) -> Result<Reply<Book>, GetBookError> {
+        Ok(Book { book_id: book("b-2") }.into())
+    }
+
+    async fn show_hall(&self, call: &Call<'_>, args: ShowHallArgs) -> Result<Reply<Hall>, ShowHallError> {
+        let ShowHallArgs { id, place, form } = args;
+        let [mut shelf, mut desk] = [(); 2].map(|()| Shelf { shelf_id: shelf("s-1"), books: vec![], newest: None });
+        let mut returned = None;
+        match place {
+            Place::Shelf => shelf.shelf_id = self::shelf(id.as_str()),
+            Place::Listed => shelf.books = vec![book("b-1"), id],
+            Place::Optional => shelf.newest = Some(id),
+            Place::Nested => desk.books = vec![id],
+            Place::Last => returned = Some(id),
+        }
+        let rest = Hall { shelves: Vec::new(), desk: Some(desk), returned };
+        Ok(match form {
+            Form::Value => Hall { shelves: vec![shelf], ..rest }.into(),
+            Form::Rendered => Rendered::of(&Hall { shelves: vec![shelf], ..rest }).reply(call),
+            Form::Joined => {
+                let mut joined = ListWriter::begin(call);
+                joined.extend(&[&Rendered::of(&shelf)]);
+                joined.finish(rest)
+            }
+        })
+    }
+}
+
+fn book(id: &str) -> BookId {
+    BookId::new(id).expect("an id")
+}
+
+fn shelf(id: &str) -> ShelfId {
+    ShelfId::new(id).expect("an id")
+}
+
+/// Serves the library to an application that sees `b-1` and `s-1`, and to one that sees everything.
+async fn library() -> (Server, [Key; 2]) {
+    let few = Grants::nothing().with("book", Granted::some(["b-1"])).with("shelf", Granted::some(["s-1"]));
+    let tenant = |grants| Tenant { grants, ..Tenant::with(PermissionSet(u64::MAX)) };
+    let tenants = [few, Grants::everything()].map(tenant).into();
+    let (server, keys) = serve(|_| (Contract(Arc::new(Library)), Arc::new(Mute)), tenants).await;
+    (server, [keys[0][0].clone(), keys[1][0].clone()])
+}
+
+/// Asserts that a failure is the fixed text of `internal`, and names nothing else.
+fn assert_internal(failure: &Value) {
+    assert_eq!(failure["code"], "internal", "{failure}");
+    let keys: Vec<_> = failure.as_object().expect("an object").keys().collect();
+    assert_eq!(keys, ["code", "message", "retryable", "retry_after_seconds", "request_id"], "{failure}");
+    assert!(!failure.to_string().contains("b-2"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_list_that_forgets_the_grants_is_internal_and_shows_nothing() {
+    let log = Log::default();
+    let writer = log.clone();
+    let logged = tracing::subscriber::set_default(
+        tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish(),
+    );
+    let (server, [few, all]) = library().await;
+    let both = json!({"books": ["b-1", "b-2"]});
+    for path in ["list_books", "get_book"] {
+        let arguments = if path == "get_book" { json!({"book_id": "b-1"}) } else { json!({}) };
+        assert_internal(&server.call(&few, path, arguments.clone()).await.expect_err("a foreign id"));
+        server.call(&all, path, arguments).await.expect("it sees everything");
+    }
+    assert_eq!(server.call(&all, "list_books", json!({})).await, Ok(both.clone()));
+    for path in ["/v1/books", "/v1/books/b-1"] {
+        let refused = server.v1(&server.sign(&few, "GET", path)).await;
+        assert_eq!(refused.status, 500, "{refused:?}");
+        assert_internal(&refused.body);
+        assert_eq!(server.v1(&server.sign(&all, "GET", path)).await.status, 200);
+    }
+    drop(logged);
+    let why = "the result holds the book `b-2`, which is not granted to the application";
+    assert_eq!(log.text().matches(why).count(), 4, "{}", log.text());
+    let audit = server.audit().await;
+    let line = |line: &str| serde_json::from_str::<Value>(line).expect("JSON")["outcome"].clone();
+    assert_eq!(audit.lines().filter(|text| line(text) == "internal").count(), 4, "{audit}");
+}
+
+/// The caller sends the id itself each time, which proves nothing.
+#[tokio::test]
+async fn an_id_is_checked_in_every_place_of_a_result_and_in_every_form_of_it() {
+    let (server, [few, all]) = library().await;
+    for place in Place::ALL {
+        for form in Form::ALL {
+            let granted = if *place == Place::Shelf { "s-1" } else { "b-1" };
+            // A book's id is no grant of the shelf with the same id.
+            for (id, shown) in [(granted, true), ("b-2", false), ("s-2", false), ("b-1", granted == "b-1")] {
+                let arguments = json!({"id": id, "place": place, "form": form});
+                let name = arguments.to_string();
+                server.call(&all, "show_hall", arguments.clone()).await.expect("it sees everything");
+                match server.call(&few, "show_hall", arguments).await {
+                    Ok(hall) => assert!(shown && hall.to_string().contains(id), "{name}: {hall}"),
+                    Err(failure) if shown => panic!("{name}: {failure}"),
+                    Err(failure) => assert_internal(&failure),
+                }
+            }
+        }
+    }
+}
