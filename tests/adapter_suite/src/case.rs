@@ -60,6 +60,8 @@ pub enum Mishap {
     None,
     /// The platform refuses the command and does not act.
     Refuses,
+    /// The platform acts, and refuses the command all the same.
+    ActsAndRefuses,
     /// The command gets lost, and the platform does not answer.
     LosesCommand,
     /// The platform carries out the command and does not answer.
@@ -74,6 +76,11 @@ pub enum Mishap {
     FailsButActs,
     /// The platform acts, and reports that it does not know the outcome.
     Unsure,
+    /// The platform does not act, and reports that it does not know the outcome.
+    GivesUp,
+    /// The platform reports success and its list shows the effect, but it does not act. The phone
+    /// was not in the wanted state.
+    ShowsOnly,
     /// The effect comes some seconds after the report of success.
     ActsLate,
     /// The platform never reports the end of the operation.
@@ -89,9 +96,10 @@ pub enum Mishap {
 }
 
 /// All faults, with `None`.
-pub const MISHAPS: [Mishap; 15] = [
+pub const MISHAPS: [Mishap; 18] = [
     Mishap::None,
     Mishap::Refuses,
+    Mishap::ActsAndRefuses,
     Mishap::LosesCommand,
     Mishap::LosesAnswer,
     Mishap::CutsAnswer,
@@ -99,6 +107,8 @@ pub const MISHAPS: [Mishap; 15] = [
     Mishap::Fails,
     Mishap::FailsButActs,
     Mishap::Unsure,
+    Mishap::GivesUp,
+    Mishap::ShowsOnly,
     Mishap::ActsLate,
     Mishap::NeverEnds,
     Mishap::CannotBeRead,

@@ -40,12 +40,14 @@ pub(crate) fn judge(operation: Operation, fault: Mishap, told: Result<Value, Val
     let never_said = matches!(
         fault,
         Mishap::Refuses
+            | Mishap::ActsAndRefuses
             | Mishap::LosesCommand
             | Mishap::LosesAnswer
             | Mishap::CutsAnswer
             | Mishap::Fails
             | Mishap::FailsButActs
             | Mishap::Unsure
+            | Mishap::GivesUp
             | Mishap::NeverEnds
     );
     let rules = [
@@ -54,8 +56,9 @@ pub(crate) fn judge(operation: Operation, fault: Mishap, told: Result<Value, Val
         (deeds.len() != done, format!("something else was done: {deeds:?}")),
         (refunded != (end == "failed_silent"), "exactly failed_silent is refunded".to_owned()),
         (refunded && effective, "an effect that happened was refunded".to_owned()),
+        (reported == "not_sent" && done > 0, "it was done, and says that nothing was sent".to_owned()),
         (task.is_none() && done > 0, "it was refused, but done".to_owned()),
-        (end == "success" && done == 0 && !is_so_already(operation), "a success without an effect".to_owned()),
+        (end == "success" && done == 0 && !is_so_already(operation, fault), "a success without an effect".to_owned()),
         (end == "success_unverified" && reported != "success", format!("unverified, and reported as {reported}")),
         (end == "failed" && reported == "success", "a failure that was reported as a success".to_owned()),
         (end == "failed" && done > 0 && reported != "failure", "a failure with an effect".to_owned()),
@@ -64,18 +67,23 @@ pub(crate) fn judge(operation: Operation, fault: Mishap, told: Result<Value, Val
     CaseEnd { operation, fault, end, done, violations }
 }
 
-/// Returns true if a running phone is in the wanted state beforehand.
-fn is_so_already(operation: Operation) -> bool {
-    operation == Operation::Boot
+/// Returns true if the phone of a case is in the wanted state beforehand.
+fn is_so_already(operation: Operation, fault: Mishap) -> bool {
+    operation == Operation::Boot && fault != Mishap::ShowsOnly
 }
 
 impl fmt::Display for CaseEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { operation, fault, end, done, violations } = self;
-        // A phone that was in the wanted state before is a success without the act. A late act can
-        // come after an end that rests on no reading.
-        let is_late = *fault == Mishap::ActsLate && end == "success_unverified";
-        let done = match (is_so_already(*operation), is_late) {
+        // A phone that was in the wanted state before is a success without the act. An act can come
+        // after an end that rests on no reading.
+        let is_unread = matches!(operation, Operation::ClearProxy | Operation::Shutdown);
+        let is_late = match fault {
+            Mishap::ActsLate => end == "success_unverified",
+            Mishap::ActsAndRefuses => is_unread,
+            _ => *operation == Operation::Shutdown && end == "success_unverified",
+        };
+        let done = match (is_so_already(*operation, *fault), is_late) {
             (true, _) => "done or so".to_owned(),
             (_, true) => "done, or later".to_owned(),
             _ => format!("done {done}"),

@@ -5,7 +5,7 @@ use crate::harness::double::{Double as Platform, KEYS};
 use adapter_suite::{Double, Mishap, OPERATIONS, Operation, PhoneDeed};
 use cloudphone::adapter_kit::guard::GuardLimits;
 use cloudphone::adapter_kit::readings::PhoneReadings;
-use cloudphone::phones::contract::DeviceId;
+use cloudphone::phones::contract::{Command, DeviceId, PowerAction, SetPowerArgs};
 use cloudphone::phones::port::{Control, Upstream};
 use cloudphone::phones::port::{Direction, PlatformName};
 use cloudphone::platforms::armcloud::{self, Armcloud, Family, Scheme};
@@ -17,6 +17,7 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use toolwarrant::http::{CallbackListener, CallbackPaths};
+use toolwarrant::tasks::{Sent, TaskId};
 use toolwarrant::text::Secret;
 use toolwarrant::{BoxFuture, Clock, Random};
 
@@ -40,6 +41,9 @@ struct Account {
     ordinary: AtomicUsize,
     timing: AtomicUsize,
     background: Mutex<JoinSet<()>>,
+    clock: OnceLock<Clock>,
+    /// The pad of each case.
+    staged: Mutex<Vec<(Operation, Mishap, String)>>,
     folder: TempDir,
 }
 
@@ -60,6 +64,8 @@ impl Account {
             ordinary: AtomicUsize::new(0),
             timing: AtomicUsize::new(0),
             background: Mutex::new(background),
+            clock: OnceLock::new(),
+            staged: Mutex::default(),
             folder: TempDir::new().expect("a temporary folder"),
         })
     }
@@ -71,6 +77,19 @@ impl Account {
     /// Returns the pads that can be switched on and off.
     fn timing(&self) -> impl Iterator<Item = &String> {
         self.codes.iter().skip(6).step_by(8)
+    }
+
+    /// Shuts a pad down.
+    async fn shut_down(&self, id: &DeviceId) {
+        let (device_id, now) = (id.clone(), self.clock.get().expect("the adapter is made first").now());
+        let action = PowerAction::Shutdown;
+        let command = Command::SetPower(SetPowerArgs { device_id, action, idempotency_key: None });
+        let request = TaskId::new(now, [0; 10]);
+        let sent = self.adapter().send(request, &command, now.plus(Duration::from_mins(10))).await;
+        assert_eq!(sent, Sent::Ok);
+        while self.platform.journal("did", &self.code(id)).await.is_empty() {
+            sleep(Duration::from_millis(20)).await;
+        }
     }
 
     fn code(&self, id: &DeviceId) -> String {
@@ -93,6 +112,9 @@ fn switches(operation: Operation, fault: Mishap) -> Option<Value> {
     let set = match fault {
         Mishap::None => json!({}),
         Mishap::Refuses => json!({"code": only(json!(110_014))}),
+        Mishap::ActsAndRefuses if operation != Operation::Session => {
+            json!({"code_after_acting": only(json!(1_218))})
+        }
         Mishap::LosesCommand => json!({"drop_before_acting": only(json!(true))}),
         Mishap::LosesAnswer => json!({"drop_after_acting": only(json!(true))}),
         Mishap::CutsAnswer => json!({"half_body": only(json!(true))}),
@@ -100,6 +122,8 @@ fn switches(operation: Operation, fault: Mishap) -> Option<Value> {
         Mishap::Fails if has_task => json!({"task_end": only(json!(-1))}),
         Mishap::FailsButActs if has_task => json!({"task_end": only(json!(-1)), "effect": only(json!("always"))}),
         Mishap::Unsure if has_task => json!({"task_end": only(json!(-4)), "effect": only(json!("always"))}),
+        Mishap::GivesUp if has_task => json!({"task_end": only(json!(-4))}),
+        Mishap::ShowsOnly if operation == Operation::Boot => json!({"effect": only(json!("show")), "power_ms": 200}),
         Mishap::ActsLate if has_task => json!({"effect_late_ms": only(json!(1_500))}),
         Mishap::NeverEnds if has_task => json!({"task_never_ends": only(json!(true))}),
         Mishap::CannotBeRead if operation != Operation::Session => json!({"shell": "silent"}),
@@ -120,6 +144,7 @@ fn keep_wall(clock: &Clock) {
 impl Double for Account {
     fn adapter(&self, clock: &Clock) -> Arc<dyn Control> {
         keep_wall(clock);
+        self.clock.get_or_init(|| clock.clone());
         let made = self.adapter.get_or_init(|| {
             let [(_, access), (_, secret)] = KEYS;
             let account = armcloud::Account {
@@ -157,8 +182,12 @@ impl Double for Account {
                 _ => self.codes.iter().step_by(8).nth(self.ordinary.fetch_add(1, Relaxed)),
             };
             let code = code.expect("there are more pads than cases");
-            self.platform.switch(Some(code), &switches).await;
             let id = DeviceId::new(&format!("pads-{}", code.to_lowercase())).ok()?;
+            if fault == Mishap::ShowsOnly {
+                self.shut_down(&id).await;
+            }
+            self.platform.switch(Some(code), &switches).await;
+            self.staged.lock().expect("no panic").push((operation, fault, code.clone()));
             for direction in [Direction::Exit, Direction::Start] {
                 if self.shown {
                     adapter.record(direction, &id).await.expect("recorded");
@@ -198,7 +227,19 @@ impl Double for Account {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_fault_of_armcloud_breaks_a_promise() {
-    insta::assert_snapshot!(super::table(Account::new(true).await, &OPERATIONS).await);
+    let account = Account::new(true).await;
+    insta::assert_snapshot!(super::table(account.clone(), &OPERATIONS).await);
+    // An operation that the platform has given up is final, and so is a refusal.
+    let requests = account.platform.requests("").await;
+    for (operation, fault, code) in account.staged.lock().expect("no panic").iter() {
+        if matches!(fault, Mishap::Refuses | Mishap::ActsAndRefuses | Mishap::GivesUp | Mishap::Unsure) {
+            let sent = |line: &&Value| line["pads"] == json!([code]) && line["endpoint"] != "asyncCmd";
+            let is_write =
+                |line: &&Value| !matches!(line["endpoint"].as_str(), Some("infos" | "userPadList" | "padTaskDetail"));
+            let sends = requests.iter().filter(sent).filter(is_write).count();
+            assert_eq!(sends, 1, "{operation:?} {fault:?}: {code}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

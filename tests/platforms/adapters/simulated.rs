@@ -35,7 +35,8 @@ fn part(fault: Mishap) -> Option<Part> {
         Mishap::CannotBeRead => Part::Unreadable,
         Mishap::IgnoresProxy => Part::Leaking,
         Mishap::Rotates => Part::Rotating,
-        Mishap::CutsAnswer | Mishap::Unsure | Mishap::NeverEnds | Mishap::ProxyLies => return None,
+        Mishap::ActsAndRefuses | Mishap::ShowsOnly => return None,
+        Mishap::CutsAnswer | Mishap::Unsure | Mishap::GivesUp | Mishap::NeverEnds | Mishap::ProxyLies => return None,
     })
 }
 

@@ -7,7 +7,7 @@ use cloudphone::phones::port::{Control, DeviceSnapshot, Exits, See, Session, Ses
 use cloudphone::platforms::simulator::Sim;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use toolwarrant::tasks::{Facts, Sent, TaskId};
+use toolwarrant::tasks::{Facts, Refusal, Sent, TaskId};
 use toolwarrant::text::Secret;
 use toolwarrant::{BoxFuture, Timestamp};
 
@@ -47,6 +47,8 @@ impl Hostile {
         match sent {
             Sent::Ok => Sent::Ok,
             Sent::NotSent(_) => Sent::NotSent(text()),
+            Sent::Refused(refusal) => Sent::Refused(Refusal { why: text(), ..refusal }),
+            Sent::Unsure(_) => Sent::Unsure(text()),
             Sent::Err(_) => Sent::Err(text()),
             Sent::NoAnswer(_) => Sent::NoAnswer(text()),
             Sent::Pending(name) => Sent::Pending(self.operation(&name)),

@@ -145,6 +145,8 @@ impl Writes {
         Ok(make_reading(exits.verdict(proxy, address), expected, observed))
     }
 
+    /// Reads a power state. A list of phones is the platform's word, so a phone that is to run must
+    /// answer itself.
     async fn power_state(&self, device: &DeviceId, action: PowerAction) -> Result<Reading, Unreadable> {
         let phone = self.control.read_anew(device).await?;
         let state = phone.map_or(DeviceState::Unknown, |phone| phone.state());
@@ -152,12 +154,19 @@ impl Writes {
             PowerAction::Boot | PowerAction::Restart => (DeviceState::Running, DeviceState::Stopped),
             PowerAction::Shutdown => (DeviceState::Stopped, DeviceState::Running),
         };
-        let verdict = match state {
-            state if state == expected => Verdict::Present,
-            state if state == unmoved => Verdict::Absent,
-            _ => Verdict::Unreadable,
+        let asked = match expected {
+            DeviceState::Running if state == expected => Some(self.control.boot_id(device).await.is_ok()),
+            _ => None,
         };
-        Ok(make_reading(verdict, format!("state {}", expected.as_str()), format!("state {}", state.as_str())))
+        let (verdict, words) = match asked {
+            Some(true) => (Verdict::Present, ", and the phone answers"),
+            Some(false) => (Verdict::Unreadable, " by the platform's list, but the phone does not answer"),
+            None if state == expected => (Verdict::Present, ""),
+            None if state == unmoved => (Verdict::Absent, ""),
+            None => (Verdict::Unreadable, ""),
+        };
+        let observed = format!("state {}{words}", state.as_str());
+        Ok(make_reading(verdict, format!("state {}", expected.as_str()), observed))
     }
 
     async fn boot_id(&self, device: &DeviceId, before: Option<&str>) -> Result<Reading, Unreadable> {

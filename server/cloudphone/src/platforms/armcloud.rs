@@ -221,7 +221,7 @@ impl Upstream for Armcloud {
             let issued = self.api.write::<Issued>(ApiCall::ScreenToken, &json!({"padCode": code}), not_after).await;
             let Issued { token } = issued.map_err(|error| match error {
                 ApiError::Unknown(why) => SessionError::Unreachable(Unreachable(why)),
-                ApiError::NotDone { why, .. } | ApiError::Failed { why, .. } => SessionError::Refused(why),
+                refused => SessionError::Refused(refused.why()),
             })?;
             let token = SessionToken::new(Secret::new(token).expose())
                 .map_err(|_| SessionError::Refused("its token is none".into()))?;
@@ -275,11 +275,12 @@ mod tests {
 
     #[test]
     fn only_a_request_that_the_platform_does_not_take_is_tried_in_another_form() {
-        let of = |code| NoList::from(ApiError::NotDone { code, why: "why".into() });
-        assert!(matches!(of(Some(100_000)), NoList::Refused(_)));
-        // Wrong signature, too many calls, and a call that was never sent.
-        for code in [Some(2019), Some(429), None] {
+        let of = |code| NoList::from(ApiError::Refused { code, why: "why".into() });
+        assert!(matches!(of(100_000), NoList::Refused(_)));
+        // Wrong signature, and too many calls.
+        for code in [2019, 429] {
             assert!(matches!(of(code), NoList::Failed(_)), "{code:?}");
         }
+        assert!(matches!(NoList::from(ApiError::NotSent("why".into())), NoList::Failed(_)));
     }
 }

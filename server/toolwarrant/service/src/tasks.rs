@@ -44,5 +44,5 @@
 //! ```
 
 pub use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
-pub use toolwarrant_tasks::machine::{Facts, Provability, Sent};
+pub use toolwarrant_tasks::machine::{Facts, Provability, Refusal, Sent};
 pub use toolwarrant_tasks::task::{Reading, TaskId, Verdict};

@@ -19,7 +19,7 @@ pub struct EngineCounts {
 }
 
 /// The outcomes of a send.
-const SENT: [&str; 5] = ["not_sent", "ok", "error", "pending", "no_answer"];
+const SENT: [&str; 6] = ["not_sent", "refused", "ok", "error", "pending", "no_answer"];
 
 /// The entries that the ledger can have.
 const BOOKED: [Entry; 3] = [Entry::Charge, Entry::ReverseCharge, Entry::Refund];
@@ -34,13 +34,14 @@ impl EngineCounts {
 
     /// Counts a send by its outcome.
     pub fn count_send(&self, sent: &Sent) {
-        let [not_sent, ok, error, pending, no_answer] = &self.sent;
+        let [not_sent, refused, ok, error, pending, no_answer] = &self.sent;
         let count = match sent {
             Sent::NotSent(_) => not_sent,
+            Sent::Refused(_) => refused,
             Sent::Ok => ok,
             Sent::Err(_) => error,
             Sent::Pending(_) => pending,
-            Sent::NoAnswer(_) => no_answer,
+            Sent::NoAnswer(_) | Sent::Unsure(_) => no_answer,
         };
         count.add(1);
     }

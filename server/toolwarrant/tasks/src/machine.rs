@@ -6,11 +6,14 @@
 //! that is safe.
 
 mod lines;
+mod sent;
+
+pub(crate) use lines::reason;
+pub use sent::{Refusal, Sent};
 
 use super::task::{Phase, Reading, Readings, Status, Task, UpstreamAnswer, Verdict};
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
-use toolwarrant_base::text::Remark;
 
 /// Maximum number of sends per task.
 const ATTEMPTS_MAX: u8 = 3;
@@ -47,23 +50,6 @@ pub enum Event {
     /// A reading of the target, and the time at which it began. It proves nothing about any later
     /// moment.
     Probed(Reading, Timestamp),
-}
-
-/// The outcome of a send. The texts are cleaned, and for the operator.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sent {
-    /// No byte has left, with the reason.
-    NotSent(Remark),
-    /// The upstream reported success.
-    Ok,
-    /// The upstream reported a failure, with its text.
-    Err(Remark),
-    /// The upstream is working on it. The string is its name for the operation, stored byte for
-    /// byte and sent back unchanged.
-    Pending(String),
-    /// The request may have left, and there is no intelligible answer; with the details that are
-    /// known.
-    NoAnswer(Remark),
 }
 
 /// An effect to perform.
@@ -190,9 +176,10 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: &dyn Fn() -> Facts)
         // unknown now never arrived.
         (Phase::Sending, Event::LookedUp(Some(None))) => step.on_sent(Sent::NotSent("".into()), now, facts),
         (Phase::Sending, Event::LookedUp(None)) => step.ask_again(now, facts),
-        (Phase::Polling, Event::LookedUp(Some(Some(sent @ (Sent::Ok | Sent::Err(_) | Sent::NoAnswer(_)))))) => {
-            step.on_sent(sent, now, facts)
-        }
+        (
+            Phase::Polling,
+            Event::LookedUp(Some(Some(sent @ (Sent::Ok | Sent::Err(_) | Sent::NoAnswer(_) | Sent::Unsure(_))))),
+        ) => step.on_sent(sent, now, facts),
         // The upstream has accepted the request once. No later answer makes it unsent.
         (Phase::Polling, Event::LookedUp(_)) => step.poll(now, facts),
         (Phase::Polling, Event::Due | Event::Found) => step.perform(Effect::LookUp),
@@ -207,7 +194,7 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: &dyn Fn() -> Facts)
 /// task ends as `timeout` and its target cools down.
 #[must_use]
 pub fn abandon(task: Task, now: Timestamp) -> Step {
-    let outcome = task.outcome.or(Some((UpstreamAnswer::None, now)));
+    let outcome = task.outcome.filter(|_| task.left).or(Some((UpstreamAnswer::None, now)));
     let last_send_at = task.last_send_at.max(Some(now));
     let task = Task { left: true, unanswered: true, last_send_at, outcome, ..task };
     Step { task, entries: Vec::new(), effect: None }.end(Status::Timeout, now)
@@ -265,7 +252,8 @@ impl Step {
         self.task.send_not_after = Some(not_after);
         self.task.last_send_at = Some(not_after);
         self.task.operation = None;
-        self.task.outcome = None;
+        // A refusal of an earlier send is evidence as long as nothing has left.
+        self.task.outcome = self.task.outcome.filter(|_| !self.task.left);
         self.enter(Phase::Sending).perform(Effect::Send(not_after))
     }
 
@@ -294,14 +282,21 @@ impl Step {
     fn on_sent(mut self, sent: Sent, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         match sent {
             Sent::NotSent(_) => self.not_sent(now, facts),
+            Sent::Refused(Refusal { code, why: _, precedes_act: true }) => {
+                self.task.outcome = Some((UpstreamAnswer::Refused(code), now));
+                self.not_sent(now, facts)
+            }
+            Sent::Refused(Refusal { code, .. }) => self.on_answer(UpstreamAnswer::Refused(code), now, facts),
             Sent::Pending(operation) => {
                 self.task.left = true;
+                self.task.outcome = None;
                 self.task.operation = Some(operation);
                 self.poll(now, facts)
             }
             Sent::Ok => self.on_answer(UpstreamAnswer::Ok, now, facts),
             Sent::Err(_) => self.on_answer(UpstreamAnswer::Err, now, facts),
             Sent::NoAnswer(_) => self.on_answer(UpstreamAnswer::None, now, facts),
+            Sent::Unsure(_) => self.on_answer(UpstreamAnswer::Unsure, now, facts),
         }
     }
 
@@ -312,7 +307,7 @@ impl Step {
     fn on_answer(mut self, upstream: UpstreamAnswer, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         self.task.left = true;
         self.task.outcome = Some((upstream, now));
-        self.task.unanswered |= upstream == UpstreamAnswer::None;
+        self.task.unanswered |= matches!(upstream, UpstreamAnswer::None | UpstreamAnswer::Unsure);
         self.enter(Phase::Verifying).verify(now, facts)
     }
 
@@ -356,7 +351,7 @@ impl Step {
         }
         match outcome.map(|(upstream, _)| upstream) {
             Some(UpstreamAnswer::Ok) => self.end(Status::SuccessUnverified, now),
-            Some(UpstreamAnswer::Err) if !unanswered => self.end(Status::Failed, now),
+            Some(UpstreamAnswer::Err | UpstreamAnswer::Refused(_)) if !unanswered => self.end(Status::Failed, now),
             _ if now >= deadline_at => self.end(Status::Timeout, now),
             _ => self.wait(deadline_at),
         }
@@ -406,7 +401,7 @@ impl Step {
             (_, Verdict::Present) => self.end(Status::Success, now),
             (UpstreamAnswer::Ok, _) if answered && settled.absent >= 2 => self.end(Status::FailedSilent, now),
             (UpstreamAnswer::Ok, _) if settled.not_absent >= 2 => self.end(Status::SuccessUnverified, now),
-            (UpstreamAnswer::Err, _) if answered && seen => self.end(Status::Failed, now),
+            (UpstreamAnswer::Err | UpstreamAnswer::Refused(_), _) if answered && seen => self.end(Status::Failed, now),
             (UpstreamAnswer::None, Verdict::Absent) if self.may_repeat(begun, now) => {
                 self.task.not_before = now;
                 self.task.settled = Readings::default();
@@ -449,8 +444,9 @@ impl Step {
         }
         // This also applies after a success: the target may have been in the wanted state before,
         // while the command is still on its way.
-        let Task { policy, last_send_at, outcome, unanswered, .. } = &self.task;
-        let settled = (*last_send_at).max(outcome.map(|(_, at)| at)).map(|at| at.plus(policy.settle()));
+        let Task { policy, last_send_at, outcome, left, unanswered, .. } = &self.task;
+        let settled =
+            (*last_send_at).max(outcome.filter(|_| *left).map(|(_, at)| at)).map(|at| at.plus(policy.settle()));
         let given_up = last_send_at.filter(|_| *unanswered).map(|at| at.plus(policy.deadline()));
         self.entries.push(Entry::Release(settled.max(given_up).map_or(now, |quiet| quiet.max(now))));
         self.task.wake_at = None;

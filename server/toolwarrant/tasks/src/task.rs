@@ -191,6 +191,10 @@ pub enum UpstreamAnswer {
     Err,
     /// No answer, or an unintelligible one.
     None,
+    /// A refusal with this code. If nothing has left, it is known to come before the act.
+    Refused(i64),
+    /// An answer that the outcome is not known, and never will be.
+    Unsure,
 }
 
 /// Readings that count towards the status.
@@ -287,8 +291,8 @@ impl Task {
         let reported = match self.outcome {
             None => UpstreamReport::NotSent,
             Some((UpstreamAnswer::Ok, _)) => UpstreamReport::Success,
-            Some((UpstreamAnswer::Err, _)) => UpstreamReport::Failure,
-            Some((UpstreamAnswer::None, _)) => UpstreamReport::NoAnswer,
+            Some((UpstreamAnswer::Err | UpstreamAnswer::Refused(_), _)) => UpstreamReport::Failure,
+            Some((UpstreamAnswer::None | UpstreamAnswer::Unsure, _)) => UpstreamReport::NoAnswer,
         };
         let probe = self.policy.probe.as_ref();
         // The only obstacle to the send was a missing baseline.
@@ -311,13 +315,20 @@ impl Task {
                     UpstreamAnswer::Ok => "it says that it is done",
                     UpstreamAnswer::Err => "it says that it failed",
                     UpstreamAnswer::None => "none that could be understood",
+                    UpstreamAnswer::Refused(_) if self.left => "it does not promise that a refusal means not done",
+                    UpstreamAnswer::Refused(_) => "such a refusal comes before the act, so nothing was done",
+                    UpstreamAnswer::Unsure => "it does not know the outcome",
                 };
                 ("upstream_answer", "the platform's answer", observed, at)
             }
         };
+        let refused = match self.outcome {
+            Some((UpstreamAnswer::Refused(code), _)) => format!("refused by the platform with {code}; "),
+            _ => String::new(),
+        };
         let observed = match &self.obstacle {
-            Some(why) => Remark::clean(&format!("{observed}; {why}")),
-            None => observed.into(),
+            Some(why) => Remark::clean(&format!("{refused}{observed}; {why}")),
+            None => Remark::clean(&format!("{refused}{observed}")),
         };
         Some(Evidence { checked: checked.to_owned(), expected: expected.into(), observed, reported, at })
     }

@@ -14,6 +14,8 @@ pub(crate) struct Faults {
     pub(crate) rate: Option<i64>,
     /// The code of the answer, although the call acted.
     pub(crate) code_after: Option<i64>,
+    /// The HTTP status of the answer, although the call acted.
+    pub(crate) status_after: Option<u16>,
     /// The text of an answer with a code.
     pub(crate) code_text: Option<String>,
     pub(crate) spoiling: Spoiling,
@@ -49,7 +51,8 @@ impl Faults {
     pub(crate) fn take(switches: &mut Switches, asked: Asked<'_>) -> Self {
         let positive = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok()).unwrap_or_default();
         let drop = switches.take_flag(Switch::DropBefore, asked).then_some(Instead::Drop);
-        let status = switches.take_number(Switch::HttpStatus, asked).and_then(|status| u16::try_from(status).ok());
+        let status = |status: Option<i64>| status.and_then(|status| u16::try_from(status).ok());
+        let instead = status(switches.take_number(Switch::HttpStatus, asked)).map(Instead::Html);
         let redirect = switches.take_text(Switch::Redirect, asked).map(Instead::Redirect);
         let code = switches.take_number(Switch::Code, asked).map(Instead::Code);
         let cuts = [
@@ -59,9 +62,10 @@ impl Faults {
         ];
         Self {
             stall: positive(switches.take_number(Switch::Stall, asked)),
-            instead: drop.or(status.map(Instead::Html)).or(redirect).or(code),
+            instead: drop.or(instead).or(redirect).or(code),
             rate: switches.take_number(Switch::RatePerSecond, asked),
             code_after: switches.take_number(Switch::CodeAfter, asked),
+            status_after: status(switches.take_number(Switch::StatusAfter, asked)),
             code_text: switches.take_text(Switch::CodeText, asked),
             spoiling: Spoiling {
                 stall: positive(switches.take_number(Switch::StallAnswer, asked)),

@@ -69,7 +69,8 @@ async fn handle(platform: &Platform, connection: &Connection, head: &Parts, body
         return to_response(world, &told, refused.into(), &mut Spoiling::default()).0;
     }
     let asked = Asked { endpoint: endpoint.name, seats: &told.seats };
-    let Faults { stall, instead, rate, code_after, code_text, spoiling } = Faults::take(&mut world.switches(), asked);
+    let faults = Faults::take(&mut world.switches(), asked);
+    let Faults { stall, instead, rate, code_after, status_after, code_text, spoiling } = faults;
     wait(stall).await;
     let coded = |code: i64| {
         let Refusal { code, msg } = refusal(code);
@@ -86,6 +87,13 @@ async fn handle(platform: &Platform, connection: &Connection, head: &Parts, body
         Some(Instead::Code(code)) => coded(code),
         None => {
             let done = act(world, &told).await;
+            if let Some(status) = status_after {
+                let (endpoint, pads) = (told.endpoint.name, &told.codes);
+                let entry =
+                    json!({"endpoint": endpoint, "pads": pads, "accepted": true, "http": status, "answer": "sent"});
+                log(world, entry);
+                return answers::html(status);
+            }
             match code_after.filter(|_| done.code == 200) {
                 Some(code) => Answer { tasks: done.tasks, ..coded(code) },
                 None => done,

@@ -173,11 +173,15 @@ fn view<'a>(switches: &Switches, truth: &'a Truth, seat: Seat) -> View<'a> {
     let condition = pad.at(now().saturating_sub(switches.time(Switch::Lag, seat)));
     let shown = |switch, value| switches.look_number(switch, seat).unwrap_or(value);
     let proxy = condition.proxy.as_ref().filter(|_| switches.look_flag(Switch::ProxyInList, seat));
+    let (pad_status, online, cvm_status) = match pad.is_shown_up {
+        true => (10, true, 100),
+        false => (condition.pad_status, condition.online, condition.cvm_status),
+    };
     View {
         pad,
-        pad_status: shown(Switch::PadStatus, condition.pad_status),
-        online: shown(Switch::Online, i64::from(condition.online)),
-        cvm_status: shown(Switch::CvmStatus, condition.cvm_status),
+        pad_status: shown(Switch::PadStatus, pad_status),
+        online: shown(Switch::Online, i64::from(online)),
+        cvm_status: shown(Switch::CvmStatus, cvm_status),
         proxy: proxy.map(|proxy| proxy.host.as_str()),
     }
 }

@@ -66,7 +66,7 @@ impl Plan {
     /// Returns true if the requested effect really happens.
     fn acts(&self) -> bool {
         match self.effect.as_deref() {
-            Some("never") => false,
+            Some("never" | "show") => false,
             Some(_) => true,
             None => self.end == 3 && !self.never_ends,
         }
@@ -127,6 +127,9 @@ async fn run(world: Arc<World>, id: u64, seat: Seat, deed: Deed, plan: Plan) {
     }
     wait(time - time / 5).await;
     let outcome = if is_early { perform(&world, id, seat, &deed, &plan).await } else { Outcome::Said(None) };
+    if plan.effect.as_deref() == Some("show") && matches!(deed, Deed::PowerOn) {
+        world.truth().pad_mut(seat).is_shown_up = true;
+    }
     if !plan.never_ends {
         end(&world, id, &plan, &deed, &outcome);
     }

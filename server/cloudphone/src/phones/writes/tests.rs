@@ -151,8 +151,9 @@ async fn a_proxy_is_in_force_where_the_phone_leaves_from_the_address_that_the_pr
 async fn a_power_state_is_evidence_only_where_it_is_an_end() {
     use DeviceState::{Booting, Restarting, Running, Stopped, Stopping, Unknown};
     let of = |state| Some(Some(Some(state)));
+    let shown = |state, boot| Staged { state, boot, ..Staged::default() };
     for (state, boot, shutdown) in [
-        (of(Running), Present, Absent),
+        (of(Running), Unread, Absent),
         (of(Stopped), Absent, Present),
         (of(Booting), Unread, Unread),
         (of(Stopping), Unread, Unread),
@@ -162,12 +163,15 @@ async fn a_power_state_is_evidence_only_where_it_is_an_end() {
         (Some(None), Unread, Unread),
         (None, Unread, Unread),
     ] {
-        let writes = writes(Arc::new(Staged { state, ..Staged::default() }));
+        let writes = writes(Arc::new(shown(state, None)));
         for (action, verdict) in [("boot", boot), ("shutdown", shutdown)] {
             let reading = writes.probe(&set_power(action, Probe::PowerState, None)).await;
             assert_eq!(reading.verdict, verdict, "{action} {state:?}: {reading:?}");
         }
     }
+    // The list is the platform's word; the phone itself must answer.
+    let writes = writes(Arc::new(shown(of(Running), Some("4f"))));
+    assert_eq!(writes.probe(&set_power("boot", Probe::PowerState, None)).await.verdict, Present);
 }
 
 #[tokio::test]

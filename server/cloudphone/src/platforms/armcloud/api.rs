@@ -1,9 +1,9 @@
 //! The typed calls of the platform. A request is signed, guarded and sent, and one table interprets
 //! its answer.
 //!
-//! Reads may be retried within the guard's budget. A call that changes something is sent once. It
-//! has one of three outcomes: the platform's answer, provably not done, or unknown. A code that is
-//! not in the table means unknown.
+//! Reads may be retried within the guard's budget. A call that changes something is sent once. Its
+//! outcome is the platform's answer, which can be a refusal, or it was not sent, or it is unknown.
+//! A code that is not in the table means unknown.
 //!
 //! Bodies, headers and answers are never logged; the vendor's texts leave only as [`Remark`]s.
 //! Start at [`Api::read`] and [`Api::start`].
@@ -17,6 +17,7 @@ mod tests;
 
 pub use answer::{Accepted, Form, Int, Rows};
 pub use calls::{ApiCall, Family};
+pub(super) use codes::precedes_act;
 pub use error::ApiError;
 
 use super::sign::{AccountKeys, Scheme, Signable};
@@ -226,10 +227,10 @@ impl Api {
     async fn attempt(&self, class: Class, call: ApiCall, body: &str, deadline: Timestamp) -> CallResult<Box<str>> {
         let last = |error| Trouble { error, may_pass: false };
         let Some(path) = call.path(self.settings.family) else {
-            return Err(last(ApiError::without_support("this platform has no such call")));
+            return Err(last(ApiError::NotServed("this platform has no such call".into())));
         };
         if lock(&self.missing).get(&call).is_some_and(|until| self.clock.now() < *until) {
-            return Err(last(ApiError::without_support("the platform answered 404 to such a call a while ago")));
+            return Err(last(ApiError::NotServed("the platform answered 404 to such a call a while ago".into())));
         }
         let path = format!("{}{path}", self.settings.prefix);
         let order = Exchange { class, call, path: &path, body, deadline };
@@ -299,8 +300,7 @@ impl Api {
                     _ => pass.end(CallEnd::Failed),
                 }
                 let why = Remark::from(failure.to_string());
-                let error =
-                    if failure.nothing_left() { ApiError::NotDone { code: None, why } } else { ApiError::Unknown(why) };
+                let error = if failure.nothing_left() { ApiError::NotSent(why) } else { ApiError::Unknown(why) };
                 Err(Trouble { error, may_pass: !matches!(failure, HttpFailure::TooLarge(_)) })
             }
         }
@@ -318,13 +318,12 @@ impl Api {
 }
 
 fn unsent(why: &str) -> Trouble {
-    Trouble { error: ApiError::NotDone { code: None, why: why.into() }, may_pass: false }
+    Trouble { error: ApiError::NotSent(why.into()), may_pass: false }
 }
 
 /// Writes compact JSON, so that the signed bytes are the sent bytes.
 fn to_json(body: &impl Serialize) -> Result<String, ApiError> {
-    serde_json::to_string(body)
-        .map_err(|_| ApiError::NotDone { code: None, why: "the arguments cannot be written as JSON".into() })
+    serde_json::to_string(body).map_err(|_| ApiError::NotSent("the arguments cannot be written as JSON".into()))
 }
 
 /// Parses the data of an answer. The texts of parse errors can quote the answer, so they are left

@@ -1,6 +1,6 @@
 //! Changes of pads and readings on them: [`Control`] and [`Shell`].
 
-use super::api::{Accepted, ApiCall, ApiError, Family};
+use super::api::{Accepted, ApiCall, ApiError, Family, precedes_act};
 use super::operations::{Progress, progress};
 use super::{Armcloud, LEAVES_WITHIN};
 use crate::adapter_kit::guard::{CallCounts, GuardState};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::{JoinError, spawn_blocking};
 use toolwarrant::operator::UpstreamState;
-use toolwarrant::tasks::{Facts, Provability, Sent, TaskId};
+use toolwarrant::tasks::{Facts, Provability, Refusal, Sent, TaskId};
 use toolwarrant::{BoxFuture, Timestamp};
 
 /// The time between two looks at a command on a phone, and the longest time for a command.
@@ -32,11 +32,10 @@ impl Armcloud {
     /// Sends a command to its pad. Returns `None` if it was accepted and the platform does not name
     /// a task.
     async fn transmit(&self, command: &Command, not_after: Timestamp) -> Result<Option<Accepted>, ApiError> {
-        let not_done = |why| ApiError::NotDone { code: None, why };
         if let Command::SetProxy(SetProxyArgs { device_id, .. }) = command {
-            self.settle_address(device_id, None).await.map_err(|Unreachable(why)| not_done(why))?;
+            self.settle_address(device_id, None).await.map_err(|Unreachable(why)| ApiError::NotSent(why))?;
         }
-        let code = self.code(command.device()).map_err(|Unreachable(why)| not_done(why))?;
+        let code = self.code(command.device()).map_err(|Unreachable(why)| ApiError::NotSent(why))?;
         let family = self.family;
         let (call, body) = match command {
             Command::SetPower(SetPowerArgs { action, .. }) => {
@@ -51,7 +50,7 @@ impl Armcloud {
             }
             Command::SetProxy(args) => (
                 ApiCall::SetProxy,
-                proxy(&code, args).ok_or_else(|| not_done("it has no words for such a proxy".into()))?,
+                proxy(&code, args).ok_or_else(|| ApiError::NotSent("it has no words for such a proxy".into()))?,
             ),
             Command::ClearProxy(ClearProxyArgs { .. }) => {
                 (ApiCall::SetProxy, json!({"padCodes": [code], "enable": false}))
@@ -112,8 +111,11 @@ impl Control for Armcloud {
             Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. }) => {
                 self.restrict(Direction::Start, Provability::Both)
             }
-            // Only the platform's own list shows it, and that list lags.
-            Command::SetPower(_) => Provability::Presence,
+            // A phone that is up answers; the platform's list, which lags, is no absence.
+            Command::SetPower(SetPowerArgs { action: PowerAction::Boot, .. }) => Provability::Presence,
+            Command::SetPower(SetPowerArgs { action: PowerAction::Shutdown, .. }) => {
+                Provability::Nothing("a phone that is off cannot be asked, and the platform's list is no measurement")
+            }
             Command::ClearProxy(_) => Provability::Both,
         };
         Facts { provability, ..Facts::default() }
@@ -126,7 +128,10 @@ impl Control for Armcloud {
             match sent {
                 Ok(Some(Accepted { task_id })) => Sent::Pending(task_id.to_string()),
                 Ok(None) => Sent::Ok,
-                Err(ApiError::NotDone { why, .. }) => Sent::NotSent(why),
+                Err(ApiError::NotSent(why) | ApiError::NotServed(why)) => Sent::NotSent(why),
+                Err(ApiError::Refused { code, why }) => {
+                    Sent::Refused(Refusal { precedes_act: precedes_act(code), code, why })
+                }
                 Err(ApiError::Failed { why, .. }) => Sent::Err(why),
                 Err(ApiError::Unknown(what)) => Sent::NoAnswer(what),
             }
@@ -265,7 +270,6 @@ impl Shell for Armcloud {
 
 impl From<ApiError> for Unreachable {
     fn from(error: ApiError) -> Self {
-        let (ApiError::NotDone { why, .. } | ApiError::Failed { why, .. } | ApiError::Unknown(why)) = error;
-        Self(why)
+        Self(error.why())
     }
 }

@@ -48,7 +48,8 @@ pub(super) async fn progress(api: &Api, task_id: i64) -> Result<Progress, ApiErr
 impl Row {
     /// Interprets the status: 1 waiting, 2 running, 3 done, 9 queued, -1 all failed, -2 part
     /// failed, -3 cancelled, -4 timed out, -5 abnormal. For one pad, "part failed" is not
-    /// conclusive, and neither is an unknown number.
+    /// conclusive, and neither is an unknown number. All are final: no status is known to pass, so
+    /// the engine does not send again.
     fn progress(self) -> Progress {
         let Self { task_id: _, task_status, task_result, error_msg } = self;
         let text = |value: Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
@@ -69,7 +70,7 @@ impl Progress {
             Self::Open => Sent::Pending(task_id.to_string()),
             Self::Done(_) => Sent::Ok,
             Self::Failed(why) => Sent::Err(why),
-            Self::Unknown(what) => Sent::NoAnswer(what),
+            Self::Unknown(what) => Sent::Unsure(what),
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::due::{Progress, RETRY, Wake};
 use super::{Engine, Parts};
 use crate::executor::Write;
-use crate::machine::{Effect, Event, READ_PATIENCE, SEND_PATIENCE, Sent, Step, step};
+use crate::machine::{Effect, Event, READ_PATIENCE, SEND_PATIENCE, Sent, Step, reason, step};
 use crate::store::{Advance, Advanced, Record};
 use crate::task::{Reading, Status, Task, TaskId, Verdict};
 use std::mem::{replace, take};
@@ -91,6 +91,7 @@ impl Engine {
             let write = self.unseal(&record);
             let facts = || write.as_ref().map(|write| executor.facts(write)).unwrap_or_default();
             let Step { task, entries, effect } = step(record.task.clone(), event, now, &facts);
+            let again = reason(&record.task, effect);
             // This wipes the arguments before the step is stored if no effect follows.
             let effect = effect.map(|effect| {
                 let (baseline, operation) = (task.baseline.clone(), task.operation.clone());
@@ -99,7 +100,7 @@ impl Engine {
             let what = match &task.obstacle {
                 Some(why) => format!("{what}; {why}"),
                 None => what,
-            };
+            } + again;
             if !entries.is_empty() || differs(&task, &record.task) {
                 let (version, task) = (record.version, task.clone());
                 let advance = Advance { id, version, task, entries, what, at: now };

@@ -3,6 +3,7 @@
 use super::super::task::{Probe, TaskPolicy};
 use super::*;
 use toolwarrant_base::random::SplitMix;
+use toolwarrant_core::tasks::UpstreamReport;
 
 mod provability;
 mod states;
@@ -22,8 +23,16 @@ fn none() -> Sent {
     Sent::NoAnswer("reset".into())
 }
 
+fn unsure() -> Sent {
+    Sent::Unsure("status -4".into())
+}
+
 fn err() -> Sent {
     Sent::Err("jam".into())
+}
+
+fn refusal(precedes_act: bool) -> Sent {
+    Sent::Refused(Refusal { code: 429, why: "too many".into(), precedes_act })
 }
 
 fn not_sent() -> Sent {
@@ -148,9 +157,25 @@ fn decision_table() -> Vec<Row> {
     ]
 }
 
+/// Rows of refusals that may come after the act, and of upstreams that do not know the outcome.
+fn unclear_answers() -> Vec<Row> {
+    use Verdict::{Absent, Present};
+    let row = |name, policy, sent, then: &[(u64, Event)], ends| Row { name, policy, sent, then: then.to_vec(), ends };
+    let (sighted, blind) = (|| policy(probe(false), true), || policy(None, false));
+    vec![
+        row("refused, present", sighted(), refusal(false), &[(1, reading(Present))], Some(Status::Success)),
+        row("refused, absent", sighted(), refusal(false), &[(10, reading(Absent))], Some(Status::Failed)),
+        row("refused, absent before it settles", sighted(), refusal(false), &[(9, reading(Absent))], None),
+        row("refused, blind", blind(), refusal(false), &[], Some(Status::Failed)),
+        row("unsure, present", sighted(), unsure(), &[(30, reading(Present))], Some(Status::Success)),
+        row("unsure, absent", sighted(), unsure(), &[(30, reading(Absent)), (40, reading(Absent))], None),
+        row("unsure, absent at the deadline", sighted(), unsure(), &[(60, reading(Absent))], Some(Status::Timeout)),
+    ]
+}
+
 #[test]
 fn every_row_of_the_decision_table_ends_as_it_says() {
-    for Row { name, policy, sent, then, ends } in decision_table() {
+    for Row { name, policy, sent, then, ends } in decision_table().into_iter().chain(unclear_answers()) {
         let events = [vec![(0, Event::Due), (0, Event::Sent(sent))], then].concat();
         let (task, entries, _) = run(policy, Facts::default(), &events);
         assert_eq!(task.status(), ends, "{name}: {task:?}");
@@ -188,6 +213,64 @@ fn a_send_that_was_in_progress_is_looked_up_repeated_or_verified_depending_on_th
     assert_eq!(task.outcome, Some((UpstreamAnswer::None, at(17))));
     let early = run(policy(None, false), Facts::default(), &found[..2]).0;
     assert_eq!(early.wake_at, Some(at(17)), "a send that may still arrive is waited for");
+}
+
+/// A refusal may come after the act, so only one that is known to come before it is sent again.
+#[test]
+fn the_words_of_evidence_say_which_refusal_came_and_if_it_came_before_the_act() {
+    let again = |sent: Sent| {
+        let sends = [(0, sent.clone()), (2, sent.clone()), (6, sent)];
+        sends.into_iter().flat_map(|(at, sent)| [(at, Event::Due), (at, Event::Sent(sent))]).collect::<Vec<_>>()
+    };
+    for idempotent in [false, true] {
+        let (task, entries, effects) = run(policy(None, idempotent), Facts::default(), &again(refusal(true)));
+        let evidence = task.evidence().expect("an end");
+        let words = "refused by the platform with 429; such a refusal comes before the act, so nothing was done";
+        assert_eq!((evidence.observed.as_str(), evidence.reported), (words, UpstreamReport::Failure));
+        assert_eq!((effects.len(), entries.contains(&Entry::ReverseCharge)), (3, true));
+        let (task, entries, effects) = run(policy(None, idempotent), Facts::default(), &again(refusal(false)));
+        let evidence = task.evidence().expect("an end");
+        let words = "refused by the platform with 429; it does not promise that a refusal means not done";
+        assert_eq!((evidence.observed.as_str(), evidence.reported), (words, UpstreamReport::Failure));
+        assert_eq!((effects.len(), entries.contains(&Entry::ReverseCharge)), (1, false));
+    }
+    let (task, ..) = run(policy(None, false), Facts::default(), &again(not_sent()));
+    assert_eq!(task.evidence().expect("an end").observed.as_str(), "no request ever left, so nothing was done");
+    // A refusal of an earlier send says nothing about a later one that may have left.
+    let mut events = again(refusal(true))[..3].to_vec();
+    events.extend([(2, Event::Sent(none())), (60, Event::Due)]);
+    let (task, ..) = run(policy(None, false), Facts::default(), &events);
+    assert_eq!(task.evidence().expect("an end").observed.as_str(), "none that could be understood");
+}
+
+#[test]
+fn each_send_has_its_reason_in_the_timeline() {
+    let of = |policy: TaskPolicy, facts: Facts, events: &[(u64, Event)]| {
+        let mut task = Task::new(policy, at(0));
+        let mut reasons = Vec::new();
+        for (seconds, event) in events {
+            let step = step(task.clone(), event.clone(), at(*seconds), facts);
+            reasons.extend(
+                step.effect.filter(|effect| matches!(effect, Effect::Send(_))).map(|_| reason(&task, step.effect)),
+            );
+            task = step.task;
+        }
+        reasons
+    };
+    let absent = reading(Verdict::Absent);
+    let sight = || policy(probe(false), true);
+    let first = [(0, Event::Due), (0, Event::Sent(none())), (30, absent.clone()), (30, Event::Due)];
+    let known = Facts::default();
+    assert_eq!(of(sight(), known, &first), ["", "; sent again, because no answer came and no effect was read"]);
+    let unsent = [(0, Event::Due), (0, Event::Sent(not_sent())), (2, Event::Due)];
+    assert_eq!(of(sight(), known, &unsent), ["", "; sent again, because nothing was done before"]);
+    let dedupes = Facts { dedupes: true, ..known };
+    let found = [(0, Event::Due), (3, Event::Found), (17, Event::Due)];
+    let repeated = "; sent again, because the upstream recognises a repeated request";
+    assert_eq!(of(sight(), dedupes, &found), ["", repeated]);
+    // The upstream's own end of an operation is final.
+    let given_up = [(0, Event::Due), (0, Event::Sent(unsure())), (30, absent), (30, Event::Due), (33, Event::Due)];
+    assert_eq!(of(sight(), known, &given_up), [""]);
 }
 
 #[test]
@@ -243,8 +326,10 @@ fn under_random_events_a_task_ends_once_and_its_entries_match_its_end() {
         while task.status().is_none() {
             steps += 1;
             assert!(steps < 200, "seed {seed} never ends: {task:?}");
-            let sent = [not_sent(), Sent::Ok, err(), Sent::Pending("7".into()), none()];
-            let sent = sent[random.below(5) as usize].clone();
+            let answers = [Sent::Ok, err(), Sent::Pending("7".into()), none(), unsure(), refusal(false)];
+            let sent = [not_sent(), refusal(true)].into_iter().chain(answers).nth(random.below(8) as usize);
+            let sent = sent.expect("one of eight");
+            let is_done = ![not_sent(), refusal(true)].contains(&sent);
             let verdict = [Verdict::Present, Verdict::Absent, Verdict::Unreadable][random.below(3) as usize];
             if changing && random.below(3) == 0 {
                 let provability =
@@ -269,8 +354,8 @@ fn under_random_events_a_task_ends_once_and_its_entries_match_its_end() {
                 Some(Effect::Baseline) => Event::Baseline((random.below(3) > 0).then(|| "a".to_owned())),
                 Some(Effect::Send(_)) => {
                     // Every send counts again unless the upstream recognises the request.
-                    unsafe_sends += u32::from(sent != not_sent() && !facts.dedupes);
-                    left |= sent != not_sent();
+                    unsafe_sends += u32::from(is_done && !facts.dedupes);
+                    left |= is_done;
                     Event::Sent(sent)
                 }
                 Some(Effect::LookUp) => {
@@ -344,12 +429,14 @@ fn a_reading_that_began_before_the_effect_had_settled_does_not_count() {
 #[test]
 fn a_line_of_a_timeline_is_one_line_without_terminal_sequences() {
     let raw = "7\u{1b}[31m\n8";
-    let sent =
-        [Sent::NotSent(raw.into()), Sent::Err(raw.into()), Sent::Pending(raw.into()), Sent::NoAnswer(raw.into())];
+    let refused = Sent::Refused(Refusal { code: 429, why: raw.into(), precedes_act: false });
+    let answers = [Sent::Err(raw.into()), Sent::Pending(raw.into()), Sent::NoAnswer(raw.into())];
+    let sent = answers.into_iter().chain([Sent::NotSent(raw.into()), Sent::Unsure(raw.into()), refused]);
+    let sent: Vec<Sent> = sent.collect();
     let read = Reading { verdict: Verdict::Absent, expected: raw.into(), observed: raw.into() };
     let mut events = vec![Event::Baseline(Some(raw.to_owned())), Event::Probed(read, at(0))];
     events.extend(sent.iter().cloned().map(Event::Sent));
-    events.extend(sent.map(|sent| Event::LookedUp(Some(Some(sent)))));
+    events.extend(sent.into_iter().map(|sent| Event::LookedUp(Some(Some(sent)))));
     for event in events {
         let line = event.to_string();
         assert!(line.contains("7 8") && !line.contains(char::is_control) && !line.contains("[31m"), "{line:?}");

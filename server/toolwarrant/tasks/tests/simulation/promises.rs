@@ -102,7 +102,7 @@ fn says_what_happened(record: &Record, truth: &Truth, violated: &mut impl FnMut(
         Some(Status::Failed) if said.is_none() && truth.left > 0 => violated("it left, and says that it did not"),
         Some(Status::Failed) if settled.absent > 0 && truth.done > 0 => violated("it was done"),
         Some(Status::Failed) if truth.done > 1 => violated("it was done, by a send that was not answered"),
-        Some(Status::Failed) if !matches!(said, None | Some(UpstreamAnswer::Err)) => {
+        Some(Status::Failed) if !matches!(said, None | Some(UpstreamAnswer::Err | UpstreamAnswer::Refused(_))) => {
             violated("nobody said that it failed")
         }
         _ => {}
@@ -166,8 +166,8 @@ fn says_all_that_can_be_known(record: &Record, truth: &Truth, sight: &Sight, vio
         (Some(Provability::Absence), UpstreamAnswer::Ok, false) => &[Status::FailedSilent, Status::SuccessUnverified],
         (Some(Provability::Nothing(_)), UpstreamAnswer::Ok, _) => &[Status::SuccessUnverified],
         (Some(Provability::Presence), UpstreamAnswer::Ok, false) => &[Status::Timeout],
-        (Some(_), UpstreamAnswer::Err, _) => &[Status::Failed],
-        (Some(_), UpstreamAnswer::None, _) => &[Status::Timeout],
+        (Some(_), UpstreamAnswer::Err | UpstreamAnswer::Refused(_), _) => &[Status::Failed],
+        (Some(_), UpstreamAnswer::None | UpstreamAnswer::Unsure, _) => &[Status::Timeout],
     };
     // If an earlier send was not answered, nothing proves that it had no effect.
     let open = |status: Status| if record.task.unanswered && never(status) { Status::Timeout } else { status };

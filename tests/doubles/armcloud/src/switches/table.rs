@@ -119,6 +119,7 @@ switches! {
         Code "code" Integer,
             "answers with this code and does nothing: with status 401 for codes of signatures, 429 with its headers";
         CodeAfter "code_after_acting" Integer, "acts, but answers with this code";
+        StatusAfter "status_after_acting" Integer, "acts, but answers with this status and a page of HTML";
         CodeText "code_text" Text, "the msg of an answer with such a code";
         RateReset "rate_reset_s" Integer, "the seconds until the time in X-RateLimit-Reset of a 429, by default 1";
         HttpStatus "http_status" Integer, "does nothing and answers with this status and a page of HTML";
@@ -138,8 +139,8 @@ switches! {
         Submit "submit" OneOf(&["exists", "exists_without_id", "exists_while_running"]),
             "answers taskStatus -1 and does nothing: always (with an earlier id, or null), or while a task of its kind runs";
         TaskEnd "task_end" Integer, "the final status of the task; without effect unless it is 3";
-        Effect "effect" OneOf(&["never", "always"]),
-            "ends with 3 without effect, or has its effect although the task fails or never ends";
+        Effect "effect" OneOf(&["never", "always", "show"]),
+            "ends with 3 without effect, has its effect although the task fails or never ends, or shows a start in lists alone";
         EffectLate "effect_late_ms" Milliseconds(0), "the effect comes this long after the task's end";
         TaskQueued "task_queued_ms" Milliseconds(0), "the task is queued (9) for this long at first";
         TaskAbsent "task_absent_polls" Integer, "this number of polls do not find the task at first";

@@ -38,6 +38,8 @@ pub(crate) struct Pad {
     /// here.
     pub(crate) created: u64,
     pub(crate) condition: Condition,
+    /// True if lists show the pad as running although it is not.
+    pub(crate) is_shown_up: bool,
     /// The start time of the container.
     pub(crate) started: u64,
     /// The number of container starts since the fleet was created.
@@ -99,6 +101,7 @@ impl Pad {
 
     /// Changes the condition, and stores the previous one.
     pub(crate) fn change(&mut self, now: u64, change: impl FnOnce(&mut Condition)) {
+        self.is_shown_up = false;
         let before = self.condition.clone();
         change(&mut self.condition);
         if before != self.condition {

@@ -112,8 +112,7 @@ struct Envelope<'a> {
 
 impl Judged {
     /// Interprets an answer that arrived at the machine's time `now`. An answer that is not in the
-    /// platform's form comes from a gateway. Only three of its statuses prove that the request was
-    /// not carried out.
+    /// platform's form comes from a gateway, and only its status says something.
     pub(super) fn of(answer: &Response<impl AsRef<[u8]>>, now: Timestamp) -> Self {
         let (status, envelope) = (answer.status(), serde_json::from_slice::<Envelope<'_>>(answer.body().as_ref()));
         let envelope = envelope.ok().filter(|envelope| envelope.code.is_some()).unwrap_or_default();
@@ -124,20 +123,20 @@ impl Judged {
             (Some(code), None) => format!("code {code}"),
             (None, _) => format!("status {} and no answer in the platform's form", status.as_u16()),
         });
+        let by_status = i64::from(status.as_u16());
         // A status that is more precise than the code next to it.
-        let meaning = match (status, code.map_or(Meaning::Unknown, meaning)) {
-            (StatusCode::TOO_MANY_REQUESTS, _) => Meaning::TooOften,
-            (StatusCode::UNAUTHORIZED, _) => Meaning::Denied,
-            (StatusCode::NOT_FOUND, Meaning::Unknown) => Meaning::Unsupported,
-            (_, meaning) => meaning,
+        let (meaning, number) = match (status, code.map_or(Meaning::Unknown, meaning)) {
+            (StatusCode::TOO_MANY_REQUESTS | StatusCode::UNAUTHORIZED, _)
+            | (StatusCode::NOT_FOUND | StatusCode::FORBIDDEN, Meaning::Unknown) => {
+                (codes::meaning(by_status), by_status)
+            }
+            (_, meaning) => (meaning, code.unwrap_or(by_status)),
         };
-        let number = code.unwrap_or(status.as_u16().into());
-        let not_done = |code| Err(ApiError::NotDone { code: Some(code), why: why.clone() });
+        let refused = |code| Err(ApiError::Refused { code, why: why.clone() });
         let (data, end) = match meaning {
-            Meaning::Denied => (not_done(number), CallEnd::Denied),
-            Meaning::TooOften => (not_done(number), CallEnd::Limited(pause(answer.headers(), now))),
-            Meaning::Unsupported => (not_done(codes::UNSUPPORTED), CallEnd::Answered),
-            Meaning::Refused => (not_done(number), CallEnd::Answered),
+            Meaning::Denied => (refused(number), CallEnd::Denied),
+            Meaning::TooOften => (refused(number), CallEnd::Limited(pause(answer.headers(), now))),
+            Meaning::Refused | Meaning::Unsupported => (refused(number), CallEnd::Answered),
             Meaning::Failed => (Err(ApiError::Failed { code: number, why }), CallEnd::Answered),
             Meaning::Unknown if code == Some(codes::ACCEPTED) && status.is_success() => {
                 (Ok(data.map_or("null", RawValue::get).into()), CallEnd::Answered)
@@ -237,7 +236,7 @@ impl StartedRow {
         };
         let why = Remark::from(format!("code {code}: {said}"));
         match meaning(code) {
-            Meaning::Refused | Meaning::TooOften => ApiError::NotDone { code: Some(code), why },
+            Meaning::Refused | Meaning::TooOften => ApiError::Refused { code, why },
             Meaning::Failed => ApiError::Failed { code, why },
             Meaning::Denied | Meaning::Unsupported | Meaning::Unknown => ApiError::Unknown(why),
         }

@@ -9,9 +9,9 @@
 pub(super) enum Meaning {
     /// The platform does not accept the credentials; the request was not carried out.
     Denied,
-    /// The request was refused and not carried out.
+    /// The request was refused. The platform does not promise that it was not carried out.
     Refused,
-    /// Calls come too often; the request was not carried out.
+    /// Calls come too often.
     TooOften,
     /// The platform has no such call.
     Unsupported,
@@ -30,6 +30,16 @@ pub(super) const WRONG_SIGNATURE: i64 = 2019;
 /// HTTP's status for a path that does not exist.
 pub(super) const UNSUPPORTED: i64 = 404;
 
+/// HTTP's status for a request that is not allowed.
+pub(super) const FORBIDDEN: i64 = 403;
+
+/// Returns true if a refusal with this code is known to come before the platform acts: it is about
+/// the credentials, or about the right to make the call. Every other refusal has been seen after
+/// the act, or can be.
+pub(in crate::platforms::armcloud) fn precedes_act(code: i64) -> bool {
+    code == FORBIDDEN || meaning(code) == Meaning::Denied
+}
+
 /// Returns the meaning of a code.
 pub(super) fn meaning(code: i64) -> Meaning {
     match code {
@@ -39,6 +49,7 @@ pub(super) fn meaning(code: i64) -> Meaning {
         // HTTP's own, and ARMCloud's: missing header, invalid signature, failed verification.
         401 | 100003..=100005 => Meaning::Denied,
         UNSUPPORTED => Meaning::Unsupported,
+        FORBIDDEN => Meaning::Refused,
         // ARMCloud's limit of calls.
         429 => Meaning::TooOften,
         // Parameter missing or invalid.

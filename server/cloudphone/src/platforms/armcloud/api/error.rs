@@ -6,12 +6,18 @@ use toolwarrant::text::Remark;
 /// The reason that a call has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApiError {
-    /// Provably not done: the request was not sent, the guard refused it, or the platform's refusal
-    /// proves it. The code is the platform's, or 404 if it has no such call.
-    #[error("not done: {}", .why.as_str())]
-    NotDone {
-        /// The platform's code, if it refused.
-        code: Option<i64>,
+    /// No byte of the request was sent.
+    #[error("not sent: {}", .0.as_str())]
+    NotSent(Remark),
+    /// No byte was sent, because the platform does not serve this call.
+    #[error("not served: {}", .0.as_str())]
+    NotServed(Remark),
+    /// The platform refused the request. Only the refusals of [`Self::precedes_act`] prove that it
+    /// did not act.
+    #[error("refused: {}", .why.as_str())]
+    Refused {
+        /// The platform's code, or the HTTP status if that says more.
+        code: i64,
         /// The reason, for the log and the operator.
         why: Remark,
     },
@@ -29,27 +35,32 @@ pub enum ApiError {
 }
 
 impl ApiError {
+    /// Returns the reason, for the log and the operator.
+    #[must_use]
+    pub fn why(self) -> Remark {
+        match self {
+            Self::Refused { why, .. } | Self::Failed { why, .. } => why,
+            Self::NotSent(why) | Self::NotServed(why) | Self::Unknown(why) => why,
+        }
+    }
+
     /// Returns true if the platform says that there is no such pad, or that it belongs to another
     /// account.
     #[must_use]
     pub fn is_missing_pad(&self) -> bool {
-        matches!(self, Self::NotDone { code: Some(code), .. } if codes::is_missing_pad(*code))
+        matches!(self, Self::Refused { code, .. } if codes::is_missing_pad(*code))
     }
 
     /// Returns true if the platform refuses this request, and the cause is neither the account nor
     /// the number of calls.
     #[must_use]
     pub fn is_refused(&self) -> bool {
-        matches!(self, Self::NotDone { code: Some(code), .. } if codes::meaning(*code) == codes::Meaning::Refused)
+        matches!(self, Self::Refused { code, .. } if codes::meaning(*code) == codes::Meaning::Refused)
     }
 
     /// Returns true if the platform has no such call.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
-        matches!(self, Self::NotDone { code: Some(codes::UNSUPPORTED), .. })
-    }
-
-    pub(super) fn without_support(why: &str) -> Self {
-        Self::NotDone { code: Some(codes::UNSUPPORTED), why: why.into() }
+        matches!(self, Self::NotServed(_) | Self::Refused { code: codes::UNSUPPORTED, .. })
     }
 }

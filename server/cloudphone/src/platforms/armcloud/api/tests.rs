@@ -91,30 +91,30 @@ fn answers() -> Vec<(PlatformAct, &'static str)> {
         (accept(json!("TASK-1")), "unknown: the data of the answer has another shape (Data)"),
         (
             accept(json!({"successList": [], "failList": [{"padCode": PAD, "errCode": 111070, "errMsg": "m"}]})),
-            "not done: code 111070: m",
+            "refused: code 111070: m",
         ),
         (
             accept(json!({"failList": [{"padCode": PAD, "errorCode": "PAD_NOT_RUNNING", "errorMsg": "m"}]})),
             "unknown: m",
         ),
         // Refused.
-        (code(json!(110028)), "not done: code 110028: m (no pad)"),
-        (code(json!("2020")), "not done: code 2020: m (no pad)"),
-        (code(json!(1104)), "not done: code 1104: m"),
-        (code(json!(110014)), "not done: code 110014: m"),
-        (code(json!(2019)), "not done: code 2019: m"),
-        (PlatformAct::json(401, json!({"code": 2031, "msg": "m"})), "not done: code 2031: m"),
-        (PlatformAct::json(429, json!({"code": 429, "msg": "m"})), "not done: code 429: m"),
-        (code(json!(429)), "not done: code 429: m"),
-        (PlatformAct::html(401), "not done: status 401 and no answer in the platform's form"),
-        (PlatformAct::html(429), "not done: status 429 and no answer in the platform's form"),
-        (PlatformAct::html(404), "not done: status 404 and no answer in the platform's form (no call)"),
+        (code(json!(110028)), "refused: code 110028: m (no pad)"),
+        (code(json!("2020")), "refused: code 2020: m (no pad)"),
+        (code(json!(1104)), "refused: code 1104: m"),
+        (code(json!(110014)), "refused: code 110014: m"),
+        (code(json!(2019)), "refused: code 2019: m"),
+        (PlatformAct::json(401, json!({"code": 2031, "msg": "m"})), "refused: code 2031: m"),
+        (PlatformAct::json(429, json!({"code": 429, "msg": "m"})), "refused: code 429: m"),
+        (code(json!(429)), "refused: code 429: m"),
+        (PlatformAct::html(401), "refused: status 401 and no answer in the platform's form"),
+        (PlatformAct::html(429), "refused: status 429 and no answer in the platform's form"),
+        (PlatformAct::html(404), "refused: status 404 and no answer in the platform's form (no call)"),
         (
             PlatformAct::json(404, json!({"status": 404, "error": "Not Found"})),
-            "not done: status 404 and no answer in the platform's form (no call)",
+            "refused: status 404 and no answer in the platform's form (no call)",
         ),
-        (PlatformAct::json(404, json!({"code": 110028, "msg": "m"})), "not done: code 110028: m (no pad)"),
-        (PlatformAct::json(404, json!({"code": 9, "msg": "m"})), "not done: code 9: m (no call)"),
+        (PlatformAct::json(404, json!({"code": 110028, "msg": "m"})), "refused: code 110028: m (no pad)"),
+        (PlatformAct::json(404, json!({"code": 9, "msg": "m"})), "refused: code 9: m (no call)"),
         // Tried.
         (code(json!(10001)), "failed with code 10001: code 10001: m"),
         (code(json!(110003)), "failed with code 110003: code 110003: m"),
@@ -129,7 +129,7 @@ fn answers() -> Vec<(PlatformAct, &'static str)> {
         (PlatformAct::json(500, json!({"code": 200, "data": [row]})), "unknown: code 200"),
         (PlatformAct::html(200), "unknown: status 200 and no answer in the platform's form"),
         (PlatformAct::html(302), "unknown: status 302 and no answer in the platform's form"),
-        (PlatformAct::html(403), "unknown: status 403 and no answer in the platform's form"),
+        (PlatformAct::html(403), "refused: status 403 and no answer in the platform's form"),
         (PlatformAct::html(502), "unknown: status 502 and no answer in the platform's form"),
         (PlatformAct::json(200, json!({"code": "yes"})), "unknown: status 200 and no answer in the platform's form"),
         (
@@ -160,6 +160,16 @@ async fn each_answer_to_a_call_that_changes_something_is_judged_and_nothing_is_s
 }
 
 #[test]
+fn only_a_refusal_of_the_credentials_or_of_the_call_is_known_to_come_before_the_act() {
+    for code in [401, 403, 1116, 2019, 2031, 2032, 2033, 100_003, 100_004, 100_005] {
+        assert!(precedes_act(code), "{code}");
+    }
+    for code in [404, 429, 500, 1104, 1218, 1219, 2020, 100_000, 100_010, 110_014, 110_028, 111_070, 987_654] {
+        assert!(!precedes_act(code), "{code}");
+    }
+}
+
+#[test]
 fn rows_come_in_every_shape_and_numbers_as_texts() {
     let rows = |data: Value| serde_json::from_str::<Rows<Int>>(&data.to_string()).ok().map(|Rows { rows, .. }| rows);
     for (data, expected) in [
@@ -185,13 +195,13 @@ async fn what_never_left_is_not_done() {
     let (api, clock) = api(&platform, Scheme::V4);
     // Its deadline has passed.
     let late = api.start(ApiCall::Restart, &json!({}), PAD, clock.now()).await;
-    assert!(matches!(late, Err(ApiError::NotDone { code: None, .. })), "{late:?}");
+    assert!(matches!(late, Err(ApiError::NotSent(_))), "{late:?}");
     // The deadline passes while the connection is made.
     let mut late = std::pin::pin!(restart(&api, &clock));
     let waits = std::future::poll_fn(|context| Poll::Ready(late.as_mut().poll(context).is_pending())).await;
     clock.advance(2 * LONG);
     assert!(waits, "it connects");
-    assert_eq!(describe(late.await), "not done: its time had passed when the connection stood");
+    assert_eq!(describe(late.await), "not sent: its time had passed when the connection stood");
     // The platform has no such call.
     let details = api.start(ApiCall::NetStorageOn, &json!({}), PAD, clock.now().plus(LONG)).await;
     assert!(details.expect_err("no such call").is_unsupported());
@@ -200,7 +210,7 @@ async fn what_never_left_is_not_done() {
     let gone = platform.close().await;
     let (api, clock) = self::api(&gone, Scheme::V4);
     let refused = restart(&api, &clock).await;
-    assert_eq!(describe(refused), "not done: nothing listens there");
+    assert_eq!(describe(refused), "not sent: nothing listens there");
     assert_eq!(api.guard().observe().calls.failed, 1);
 }
 
@@ -225,7 +235,7 @@ async fn a_read_is_tried_again_within_the_budget_and_a_platform_that_fails_is_le
     }
     assert_eq!(
         describe(restart(&api, &clock).await),
-        "not done: the platform could not be reached several times in a row, and is left alone for now"
+        "not sent: the platform could not be reached several times in a row, and is left alone for now"
     );
     assert_eq!(platform.requests().len(), 9);
 }
@@ -238,13 +248,13 @@ async fn a_refused_call_is_not_repeated() {
             .await;
     let (api, clock) = api(&platform, Scheme::V4);
     assert_eq!(api.skew(), None);
-    assert_eq!(describe(infos(&api, &clock).await), "not done: code 2033: m");
+    assert_eq!(describe(infos(&api, &clock).await), "refused: code 2033: m");
     // Time passes in this test.
     assert!(api.skew().expect("a time").abs_diff(400_000) < 20_000);
     for _ in 0..2 {
         assert_eq!(
             describe(infos(&api, &clock).await),
-            "not done: the platform refused the credentials, and is left alone for now"
+            "not sent: the platform refused the credentials, and is left alone for now"
         );
     }
     assert_eq!(platform.requests().len(), 1);
@@ -297,7 +307,7 @@ async fn v2_signs_or_leaves_out_the_body_of_a_command_as_the_account_requires() 
     assert_eq!([0, 1, 2].map(signed_body), [false, true, true]);
     assert_eq!(api.guard().would_refuse(), None);
     // If neither fits, the credentials are wrong.
-    assert_eq!(describe(send().await), "not done: code 2019: m");
+    assert_eq!(describe(send().await), "refused: code 2019: m");
     assert_eq!([3, 4].map(signed_body), [true, false]);
     assert!(api.guard().would_refuse().is_some());
     assert!(send().await.is_err());

@@ -1,0 +1,37 @@
+//! The outcomes of a send, as an executor reports them.
+
+use toolwarrant_base::text::Remark;
+
+/// The outcome of a send. The texts are cleaned, and for the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// No byte has left, with the reason.
+    NotSent(Remark),
+    /// The upstream refused the request.
+    Refused(Refusal),
+    /// The upstream reported success.
+    Ok,
+    /// The upstream reported a failure, with its text.
+    Err(Remark),
+    /// The upstream is working on it. The string is its name for the operation, stored byte for
+    /// byte and sent back unchanged.
+    Pending(String),
+    /// The request may have left, and there is no intelligible answer; with the details that are
+    /// known.
+    NoAnswer(Remark),
+    /// The upstream answered that it does not know the outcome, and never will; with its text. The
+    /// engine reads the target, and does not send again.
+    Unsure(Remark),
+}
+
+/// A refusal of a request by the upstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The upstream's code, such as an HTTP status. Evidence shows it.
+    pub code: i64,
+    /// The upstream's text, cleaned, for the operator.
+    pub why: Remark,
+    /// True if such a refusal is known to come before the upstream acts. Then the engine tries
+    /// again. After any other refusal it reads the target, and does not send again.
+    pub precedes_act: bool,
+}
