@@ -72,4 +72,5 @@ mod services {
     pub(crate) mod engine;
     pub(crate) mod library;
     pub(crate) mod outside;
+    pub(crate) mod upgrade;
 }

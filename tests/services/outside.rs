@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 /// A copy of the service outside this repository.
-struct Outside {
+pub(crate) struct Outside {
     home: TempDir,
     /// The name of the package, one per test: in a shared target folder, cargo distinguishes
     /// packages by name and not by path.
@@ -22,7 +22,7 @@ struct Outside {
 impl Outside {
     /// Copies the service with this checkout as its one dependency, and with the versions locked in
     /// this workspace.
-    fn copy(test: &str) -> Self {
+    pub(crate) fn copy(test: &str) -> Self {
         let home = TempDir::new().expect("a temporary folder");
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace");
         let from = workspace.join("tests/services/outside");
@@ -42,18 +42,18 @@ impl Outside {
         outside
     }
 
-    fn path(&self, file: &str) -> PathBuf {
+    pub(crate) fn path(&self, file: &str) -> PathBuf {
         self.home.path().join(file)
     }
 
-    fn change(&self, file: &str, from: &str, to: &str) {
+    pub(crate) fn change(&self, file: &str, from: &str, to: &str) {
         let text = fs::read_to_string(self.path(file)).expect("a file of the copy");
         assert!(text.contains(from), "{file} has no {from}");
         fs::write(self.path(file), text.replacen(from, to, 1)).expect("written");
     }
 
     /// Builds it without a network. Returns the errors of the compiler.
-    async fn build(&self) -> Vec<String> {
+    pub(crate) async fn build(&self) -> Vec<String> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut build = Command::new(cargo);
         build.args(["build", "--offline", "--message-format=json", "--target-dir"]).arg(target());
@@ -71,13 +71,13 @@ impl Outside {
         errors
     }
 
-    fn program(&self) -> PathBuf {
+    pub(crate) fn program(&self) -> PathBuf {
         target().join("debug").join(&self.package)
     }
 
     /// Runs a command of the program in its folder. Returns true if it succeeds, and its whole
     /// output.
-    async fn run(&self, line: &str) -> (bool, String) {
+    pub(crate) async fn run(&self, line: &str) -> (bool, String) {
         let mut command = Command::new(self.program());
         command.args(line.split(' ')).current_dir(self.home.path()).env_remove("CARGO_MANIFEST_DIR");
         let output = command.output().await.expect("the program runs");

@@ -30,12 +30,21 @@ fn arguments(tool: &ToolSpec) -> TokenStream {
         },
         None => quote!(#[derive(Clone, Debug, PartialEq)]),
     };
+    let former = tool.args.iter().flat_map(|field| {
+        let present = &field.name;
+        field.formerly.iter().map(move |former| quote!((#former, #present)))
+    });
+    let former: Vec<_> = former.collect();
+    let former =
+        (!former.is_empty()).then(|| quote!(const FORMER: &'static [(&'static str, &'static str)] = &[#(#former),*];));
     quote! {
         #text
         #derives
         pub struct #name { #(#fields,)* }
 
         impl rt::args::Arguments for #name {
+            #former
+
             fn read(#from: &mut rt::args::Reader<'_>) -> Option<Self> {
                 #(let #names = #reads;)*
                 Some(Self { #(#names: #names?,)* })

@@ -49,6 +49,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
         let [unread, timeout] = [&probe.unread, &probe.timeout].map(|text| advice(contract, text));
         quote!(rt::catalogue::ProbeDef { name: #name, unread: #unread, timeout: #timeout })
     });
+    let commands = contract.tools().filter(|tool| tool.task().is_some()).map(command);
     let Phrases { same_write, other_write, lost_task, curable, .. } = &contract.phrases;
     let [same_write, other_write, lost_task, curable] =
         [same_write, other_write, lost_task, curable].map(|text| advice(contract, text));
@@ -75,6 +76,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
             permissions: &PERMISSIONS,
             resources: &[#(#resources),*],
             tools: &tools::ALL,
+            commands: &[#(#commands),*],
             roles: rt::catalogue::Roles { #(#roles,)* },
             states: &[#(#states),*],
             probes: &[#(#probes),*],
@@ -87,6 +89,11 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
             openapi: OPENAPI,
         };
     }
+}
+
+fn command(tool: &ToolSpec) -> TokenStream {
+    let (name, args) = (&tool.name, args_name(tool));
+    quote!((#name, rt::args::judge_stored::<#args>))
 }
 
 pub(crate) fn tools(contract: &Contract) -> TokenStream {

@@ -75,7 +75,8 @@ pub(crate) fn ty(ty: &Type) -> TokenStream {
 
 /// Emits the Rust type of a field, which depends on its flags also.
 pub(crate) fn field_ty(field: &Field) -> TokenStream {
-    let Field { name: _, doc: _, ty, optional, nullable, secret, untrusted, ours, told: _, default } = field;
+    let Field { name: _, doc: _, ty, optional, nullable, secret, untrusted, ours, told: _, default, formerly: _ } =
+        field;
     let text = match (untrusted, ours) {
         (true, _) => Some(quote!(rt::text::Untrusted)),
         (_, true) => Some(quote!(rt::wording::Words)),

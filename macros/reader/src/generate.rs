@@ -1,7 +1,7 @@
-//! Updates the folder `generated` next to a contract. The folder holds exactly the files that
-//! [`documents`] returns.
+//! Updates the folder `generated` next to a contract, which holds exactly the files that
+//! [`documents`] returns, and adds new stored forms to the record of the contract.
 
-use crate::{Report, documents, load};
+use crate::{Report, documents, load, stored};
 use std::fmt;
 use std::fs;
 use std::io;
@@ -55,7 +55,8 @@ pub enum GenerateError {
     },
 }
 
-/// Updates `generated` in the contract's folder `folder`, or reports which files are stale.
+/// Updates `generated` and the record in the contract's folder `folder`, or reports which files are
+/// stale.
 ///
 /// # Errors
 /// The contract has mistakes, a file cannot be changed, or a file is stale and `mode` is
@@ -71,14 +72,21 @@ pub fn generate(folder: &Path, mode: Mode) -> Result<Generated, GenerateError> {
     if generated.is_symlink() || !foreign.is_empty() {
         return Err(GenerateError::Foreign(generated, foreign));
     }
-    let base = PathBuf::from(folder.file_name().unwrap_or_default()).join(FOLDER);
-    let names: Vec<_> = changed.iter().map(|(path, _)| *path).chain(&stale).map(|path| base.join(path)).collect();
+    let base = PathBuf::from(folder.file_name().unwrap_or_default());
+    let names = changed.iter().map(|(path, _)| *path).chain(&stale).map(|path| base.join(FOLDER).join(path));
+    let mut names: Vec<_> = names.collect();
+    let kept = folder.join(stored::FILE);
+    let record = stored::record(&contract).filter(|record| fs::read_to_string(&kept).ok().as_ref() != Some(record));
+    names.extend(record.is_some().then(|| base.join(stored::FILE)));
     match mode {
         Mode::Check if !names.is_empty() => return Err(GenerateError::Stale(names)),
         Mode::Check => {}
         Mode::Write => {
             for (path, text) in changed {
                 replace(&generated.join(path), text)?;
+            }
+            if let Some(record) = &record {
+                replace(&kept, record)?;
             }
             for path in stale.iter().map(|path| generated.join(path)) {
                 fs::remove_file(&path).map_err(|error| GenerateError::Io { path, error })?;

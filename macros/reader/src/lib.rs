@@ -28,6 +28,7 @@ mod rules;
 mod sentences;
 pub mod shape;
 mod source;
+mod stored;
 
 pub use describe::{describe_values, description};
 pub use documents::{ListForm, documents, list_item};
@@ -45,7 +46,7 @@ pub use sentences::{SentenceSpec, instructions, instructions_text, sentences};
 use std::path::Path;
 
 /// Loads the contract in `dir`: `service.toml`, `types.toml`, the files of `tools/` that
-/// service.toml lists, and, if they exist, `errors.toml` and `reserved.toml`.
+/// service.toml lists, and, if they exist, `errors.toml`, `reserved.toml` and `stored.toml`.
 ///
 /// # Errors
 /// A report of all problems of all files, each with its rule, place, excerpt and help.

@@ -3,15 +3,16 @@
 //!
 //! Each function reports every problem with its part, and returns `None` if it cannot make the
 //! part. The first mistake does not stop the others from being found. `types` lowers types and
-//! fields, `tools` lowers tools, `errors` and `words` fill in the framework's defaults, `derived`
-//! makes the derived fields and types, `generated` knows the names that the generated code uses,
-//! and `prose` checks the texts.
+//! fields, `tools` lowers tools, `errors` and `words` fill in the framework's defaults, and
+//! `derived` makes the derived fields and types. `generated` knows the names that the generated
+//! code uses, `stored` checks that tasks in flight can be read, and `prose` checks the texts.
 
 mod derived;
 mod errors;
 mod generated;
 mod prose;
 mod require;
+mod stored;
 mod tools;
 mod types;
 mod words;
@@ -53,6 +54,7 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
     let scope = tools::Scope { permissions, probes, errors, resources, types, words, files };
     let domains = tools::lower(files, sources, &scope, report);
     let tools::Scope { permissions, probes, errors, resources, types, words, files: _ } = scope;
+    let stored = stored::lower(files, domains.iter().flat_map(|domain| &domain.tools), report);
     let mut types = types.done;
     types.extend(tools::types_of_derived_arguments(domains.iter().flat_map(|domain| &domain.tools)));
     let contract = Contract {
@@ -69,6 +71,7 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
         states,
         types,
         domains,
+        stored,
         files: Vec::new(),
     };
     whole(&contract, files, &words, report);

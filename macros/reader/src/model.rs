@@ -1,6 +1,10 @@
 //! The checked contract: references are resolved, defaults are filled in, and the order is that of
 //! the files.
 
+mod stored;
+
+pub use stored::{RecordedTool, StoredArgument, StoredForm};
+
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,6 +39,8 @@ pub struct Contract {
     pub types: Vec<Arc<NamedType>>,
     /// The files of `tools/`, as service.toml lists them.
     pub domains: Vec<Domain>,
+    /// The recorded stored forms of each tool that makes or made tasks.
+    pub stored: Vec<RecordedTool>,
     /// Every file that was read.
     pub files: Vec<PathBuf>,
 }
@@ -312,6 +318,8 @@ pub struct Field {
     pub told: bool,
     /// The value of an absent optional argument. It fits the type.
     pub default: Option<Value>,
+    /// Arguments only: the names that it has in tasks of former contracts.
+    pub formerly: Vec<String>,
 }
 
 /// A file of `tools/`. Its tools share a handler trait.

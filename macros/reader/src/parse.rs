@@ -1,11 +1,13 @@
 //! Parses text into [`raw`], and checks syntax and shape. Each entry is read separately, so that
 //! one mistake does not hide the next.
 
-use crate::raw::{At, Defaults, ErrorsFile, Files, Named, ReservedFile, ServiceFile, ToolsFile, TypesFile, Unread};
+use crate::raw::{
+    At, Defaults, ErrorsFile, Files, Named, ReservedFile, ServiceFile, StoredFile, ToolsFile, TypesFile, Unread,
+};
 use crate::report::{Place, Report, Source};
 use crate::rules::Rule;
 use crate::shape::{self, Misshape};
-use crate::source::{DEFAULTS, ERRORS, FIRST_TOOLS, RESERVED, SERVICE, TYPES};
+use crate::source::{DEFAULTS, ERRORS, FIRST_TOOLS, RESERVED, SERVICE, STORED, TYPES};
 use serde::de::DeserializeOwned;
 use std::ops::Range;
 use toml::Spanned;
@@ -15,7 +17,7 @@ use toml::de::{DeString, DeTable, DeValue};
 pub(crate) fn common(sources: &[Source], report: &mut Report) -> Files {
     let mut root = |file: usize| root(file, &sources[file], report);
     let (mut service, mut errors, mut types) = (root(SERVICE), root(ERRORS), root(TYPES));
-    let (mut reserved, mut defaults) = (root(RESERVED), root(DEFAULTS));
+    let (mut reserved, mut stored, mut defaults) = (root(RESERVED), root(STORED), root(DEFAULTS));
     let files = Files {
         service: ServiceFile {
             service: service.require("service", report),
@@ -33,6 +35,10 @@ pub(crate) fn common(sources: &[Source], report: &mut Report) -> Files {
         errors: ErrorsFile { error: errors.parse_named("error", report) },
         types: TypesFile { r#type: types.parse_named("type", report) },
         reserved: ReservedFile { tools: reserved.one("tools", report), errors: reserved.one("errors", report) },
+        stored: StoredFile {
+            stored: stored.parse_named("stored", report),
+            unreadable: stored.parse_named("unreadable", report),
+        },
         defaults: Defaults {
             protocol: defaults.require("protocol", report),
             limits: defaults.require("limits", report),
@@ -44,7 +50,7 @@ pub(crate) fn common(sources: &[Source], report: &mut Report) -> Files {
         },
         tools: Vec::new(),
     };
-    for root in [service, errors, types, reserved, defaults] {
+    for root in [service, errors, types, reserved, stored, defaults] {
         root.finish(report);
     }
     files

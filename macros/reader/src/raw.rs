@@ -8,6 +8,7 @@ mod entries;
 
 pub(crate) use entries::{At, Named, Unread};
 
+use crate::model::StoredArgument;
 use serde_json::{Map, Value};
 
 /// Declares the structs for tables. Unknown keys are not allowed.
@@ -216,6 +217,9 @@ tables!(
         told: Option<At<bool>>,
         /// Optional arguments: the value if the argument is absent.
         default: Option<At<Value>>,
+        /// Arguments of tools that make tasks: the former name, or a list of them. Tasks that are
+        /// in flight at an upgrade have these names. Clients never see or use them.
+        formerly: Option<At<FormerNames>>,
     }
     /// `[[tool]]`. For the tool that reads tasks, the framework has defaults for the texts that it
     /// leaves out.
@@ -322,6 +326,24 @@ tables!(
     }
 );
 
+/// The former names of an argument.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
+#[serde(untagged, expecting = "expected a former name, or a list of former names")]
+pub(crate) enum FormerNames {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl FormerNames {
+    pub(crate) fn names(&self) -> &[String] {
+        match self {
+            Self::One(name) => std::slice::from_ref(name),
+            Self::Several(names) => names,
+        }
+    }
+}
+
 /// The kind of a `[type.NAME]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
@@ -385,6 +407,14 @@ pub(crate) struct ReservedFile {
     pub(crate) errors: Option<Vec<At<String>>>,
 }
 
+/// `stored.toml`: the stored forms of each tool, the oldest first, and the reasons why the contract
+/// need not read some of them, by number.
+#[derive(Debug)]
+pub(crate) struct StoredFile {
+    pub(crate) stored: Named<Vec<Named<StoredArgument>>>,
+    pub(crate) unreadable: Named<Named<At<String>>>,
+}
+
 /// A file of `tools/`.
 #[derive(Debug)]
 #[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
@@ -414,6 +444,7 @@ pub(crate) struct Files {
     pub(crate) errors: ErrorsFile,
     pub(crate) types: TypesFile,
     pub(crate) reserved: ReservedFile,
+    pub(crate) stored: StoredFile,
     pub(crate) defaults: Defaults,
     /// The files of `tools/`, each with its name without ending.
     pub(crate) tools: Vec<(String, ToolsFile)>,

@@ -4,6 +4,7 @@ use crate::names;
 use crate::raw::At;
 use crate::report::{Place, Report, Source};
 use crate::rules::Rule;
+use crate::stored;
 use std::fs;
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -15,12 +16,18 @@ pub(crate) const SERVICE: usize = 0;
 pub(crate) const ERRORS: usize = 1;
 pub(crate) const TYPES: usize = 2;
 pub(crate) const RESERVED: usize = 3;
-pub(crate) const DEFAULTS: usize = 4;
-pub(crate) const FIRST_TOOLS: usize = 5;
+pub(crate) const STORED: usize = 4;
+pub(crate) const DEFAULTS: usize = 5;
+pub(crate) const FIRST_TOOLS: usize = 6;
 
 /// The files next to `tools/`, each with true if a contract must have it.
-const FILES: [(&str, bool); 4] =
-    [("service.toml", true), ("errors.toml", false), ("types.toml", true), ("reserved.toml", false)];
+const FILES: [(&str, bool); 5] = [
+    ("service.toml", true),
+    ("errors.toml", false),
+    ("types.toml", true),
+    ("reserved.toml", false),
+    (stored::FILE, false),
+];
 
 /// The defaults for what a contract may leave out.
 const FRAMEWORK: &str = include_str!("defaults.toml");

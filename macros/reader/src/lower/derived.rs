@@ -20,6 +20,7 @@ pub(super) fn plain(name: &str, doc: &str, ty: Type) -> Field {
         ours: false,
         told: false,
         default: None,
+        formerly: Vec::new(),
     }
 }
 

@@ -24,7 +24,7 @@ const PARAMETERS: [&str; 2] = ["call", "args"];
 const CARRIED: [&str; 5] = ["code", "message", "retryable", "retry_after_seconds", "what"];
 
 pub(crate) fn check(files: &Files, report: &mut Report) {
-    let Files { service, errors, types, reserved: _, defaults: _, tools } = files;
+    let Files { service, errors, types, reserved: _, stored: _, defaults: _, tools } = files;
     let mut taken: HashMap<String, String> = HashMap::new();
     taken.extend(FIXED.split_whitespace().map(|name| (name.to_owned(), "part of every contract".to_owned())));
     taken.extend(PRELUDE.split_whitespace().map(|name| (name.to_owned(), "a name of Rust's own".to_owned())));
@@ -51,7 +51,7 @@ pub(crate) fn check(files: &Files, report: &mut Report) {
 /// Returns the Rust names that other modules import from a contract. For entries that could not be
 /// read, it takes the names from the text.
 pub(crate) fn rust_names(files: &Files, sources: &[Source]) -> Vec<String> {
-    let Files { service, errors: _, types, reserved: _, defaults: _, tools } = files;
+    let Files { service, errors: _, types, reserved: _, stored: _, defaults: _, tools } = files;
     let mut names: Vec<String> =
         ["CATALOGUE", "Command", "Contract", "IdempotencyKey", "Permission", "Probe", "TaskId", "WaitSeconds"]
             .map(str::to_owned)

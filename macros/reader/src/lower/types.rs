@@ -121,7 +121,7 @@ impl Types {
         &self,
         file: usize,
         name: &At<String>,
-        raw::Field { r#type, doc, optional, nullable, secret, untrusted, ours, told, default }: &raw::Field,
+        raw::Field { r#type, doc, optional, nullable, secret, untrusted, ours, told, default, formerly }: &raw::Field,
         place: FieldPlace,
         report: &mut Report,
     ) -> Option<Field> {
@@ -146,6 +146,9 @@ impl Types {
         ];
         for (_, flag, message) in misplaced.into_iter().filter(|(wrong, ..)| *wrong) {
             report.add(Rule::Field, at(file, flag.as_ref().map_or(name.span(), At::span)), message, None);
+        }
+        if let (Some(formerly), false) = (formerly, argument) {
+            report.add(Rule::Field, at(file, formerly.span()), "`formerly` is for arguments", None);
         }
         if argument && !is_argument(&ty) {
             let help = Some("arguments are strings, integers, booleans, enums and lists of these".to_owned());
@@ -187,6 +190,7 @@ impl Types {
             ours: is(ours),
             told: is(told),
             default: default.as_ref().map(|value| (**value).clone()),
+            formerly: formerly.as_ref().map(|names| names.names().to_vec()).unwrap_or_default(),
         })
     }
 

@@ -21,6 +21,8 @@ const MAX_LISTED: usize = 32;
 
 /// The arguments of one tool.
 pub trait Arguments: Sized + Send + Sync {
+    /// The names that arguments have in tasks of former contracts, each with the present name.
+    const FORMER: &'static [(&'static str, &'static str)] = &[];
     /// Takes each argument from the reader, which records the mistakes. Returns `None` only if
     /// there is a mistake.
     fn read(from: &mut Reader<'_>) -> Option<Self>;
@@ -82,6 +84,35 @@ pub fn parse<A: Arguments>(raw: &str) -> Result<Taken<A>, ArgumentErrors> {
     }
 }
 
+/// Reads the arguments of a stored command. In contrast to [`parse`], it admits former names, and
+/// an unknown argument that is null.
+///
+/// # Errors
+/// Reports every argument like [`parse`], but no values: one may have been a secret of a former
+/// contract.
+pub fn parse_stored<A: Arguments>(raw: &str) -> Result<A, Words> {
+    let mut members = members(raw).unwrap_or_default();
+    members.retain(|(_, value)| value.get() != "null");
+    for (name, _) in &mut members {
+        if let Some((_, present)) = A::FORMER.iter().find(|(former, _)| former == name) {
+            *name = Cow::Borrowed(present);
+        }
+    }
+    let mut reader = Reader { members, hides_values: true, ..Reader::default() };
+    match A::read(&mut reader) {
+        Some(args) if reader.mistakes.is_empty() && reader.taken == reader.members.len() => Ok(args),
+        _ => Err(reader.refuse(&names::<A>()).what),
+    }
+}
+
+/// Checks that stored arguments can be read.
+///
+/// # Errors
+/// The same as [`parse_stored`].
+pub fn judge_stored<A: Arguments>(raw: &str) -> Result<(), Words> {
+    parse_stored::<A>(raw).map(drop)
+}
+
 /// Returns the names of the arguments that a tool has.
 fn names<A: Arguments>() -> Vec<&'static str> {
     let mut reader = Reader { names: Some(Vec::new()), ..Reader::default() };
@@ -113,6 +144,8 @@ pub struct Reader<'a> {
     /// The arguments of the tool, if the caller wants them.
     names: Option<Vec<&'static str>>,
     secrets: Vec<&'static str>,
+    /// True if no mistake may show a value.
+    hides_values: bool,
     mistakes: Vec<Words>,
     wrong: Vec<&'static str>,
 }
@@ -158,7 +191,7 @@ impl<'a> Reader<'a> {
         let read = T::read(json);
         if read.is_none() {
             self.wrong.push(name);
-            let sent = if T::SECRET { "what was sent".into() } else { words![Echo::of(json)] };
+            let sent = if T::SECRET || self.hides_values { "what was sent".into() } else { words![Echo::of(json)] };
             self.mistakes.push(words!["`", name, "`: ", sent, " is not ", T::describe_values()]);
         }
         read
@@ -182,7 +215,7 @@ impl<'a> Reader<'a> {
 
     /// Words the mistakes. `known` are the names of the tool's arguments.
     fn refuse(self, known: &[&'static str]) -> ArgumentErrors {
-        let Self { members, taken: _, names: _, secrets: _, mistakes, wrong } = self;
+        let Self { members, taken: _, names: _, secrets: _, hides_values: _, mistakes, wrong } = self;
         let strangers = members.iter().filter(|(name, _)| !known.iter().any(|known| known == name));
         let strangers = strangers.map(|(name, _)| words!["`", Echo::of(name), "` is no argument of this tool"]);
         let (mistaken, mut said) = (mistakes.len(), mistakes);

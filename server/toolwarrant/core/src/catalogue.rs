@@ -8,6 +8,7 @@ use super::advice::Advice;
 use super::args::ArgumentErrors;
 use super::report::UpstreamReport;
 use super::revision::Revision;
+use toolwarrant_base::wording::Words;
 
 /// A whole contract. The generator writes it as one `static`.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub struct Catalogue {
     pub resources: &'static [ResourceDef],
     /// All tools, in the order of the contract.
     pub tools: &'static [ToolDef],
+    /// The tools that make tasks, each with the check that stored arguments can be read.
+    pub commands: &'static [(&'static str, fn(&str) -> Result<(), Words>)],
     /// The error codes that the framework itself answers with.
     pub roles: Roles,
     /// The meaning of each task status and what to do next, in the order of
@@ -49,6 +52,16 @@ impl Catalogue {
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&'static ToolDef> {
         self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// Checks that the contract can read a stored command of `tool`.
+    ///
+    /// # Errors
+    /// The reason why it cannot. It shows no values.
+    pub fn judge_stored(&self, tool: &str, arguments: &str) -> Result<(), String> {
+        let known = self.commands.iter().find(|(name, _)| *name == tool);
+        let (_, judge) = known.ok_or_else(|| format!("no tool `{tool}` makes tasks"))?;
+        judge(arguments).map_err(|why| why.as_str().to_owned())
     }
 }
 

@@ -181,11 +181,11 @@ pub fn serialize_args(args: &impl Serialize) -> SerializedArgs {
     text::to_json(args).map(|(json, _)| Secret::new(json))
 }
 
-/// Parses JSON from [`written`]. Returns `None` if the contract has changed and no longer allows
-/// it.
+/// Parses JSON from [`serialize_args`], also of a former contract. Returns `None` if the contract
+/// has changed and no longer allows it.
 #[must_use]
 pub fn read<A: Arguments>(json: &str) -> Option<A> {
-    args::parse(json).ok().map(|taken| taken.args)
+    args::parse_stored(json).ok()
 }
 
 /// Plans a call of `tool` with its policy for `case`. Returns `None` if it has no such policy.

@@ -1,0 +1,150 @@
+//! The form in which tasks store their arguments, and the comparison of two forms.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The record of a tool's stored forms.
+#[derive(Debug)]
+pub struct RecordedTool {
+    /// The name of the tool.
+    pub tool: String,
+    /// Its forms, the oldest first.
+    pub forms: Vec<StoredForm>,
+    /// The reasons why forms need not be readable, by number, from 1.
+    pub unreadable: Vec<(String, String)>,
+}
+
+/// The arguments that a task stores, by name.
+pub type StoredForm = BTreeMap<String, StoredArgument>;
+
+/// An argument as a task stores it: its kind, and the values that it can have.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoredArgument {
+    /// `string`, `integer`, `boolean` or `enum`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// True if it is a list of such values.
+    pub list: bool,
+    /// True if it may be absent.
+    pub optional: bool,
+    /// Integers: the smallest. Strings: fewest characters, with the prefix.
+    pub min: Option<i64>,
+    /// Integers: the largest. Strings: most characters, with the prefix.
+    pub max: Option<i64>,
+    /// Strings: the text that every value begins with.
+    pub prefix: String,
+    /// Strings: the ranges of the characters after the prefix. Empty: any character.
+    pub charset: Vec<String>,
+    /// Enums: the values, sorted.
+    pub values: Vec<String>,
+}
+
+impl StoredArgument {
+    /// Returns true if an argument of this form admits every value that one of the form `former`
+    /// can have.
+    #[must_use]
+    pub fn admits(&self, former: &Self) -> bool {
+        let within = self.min.is_none_or(|min| former.min.is_some_and(|former| min <= former))
+            && self.max.is_none_or(|max| former.max.is_some_and(|former| max >= former));
+        let admitted = match (&*self.kind, &*former.kind) {
+            ("boolean", "boolean") => true,
+            ("integer", "integer") => within,
+            ("enum", "enum") => former.values.iter().all(|value| self.values.contains(value)),
+            ("string", "enum") => former.values.iter().all(|value| self.admits_text(value)),
+            ("string", "string") => {
+                let rest = former.prefix.strip_prefix(&*self.prefix);
+                let any = self.charset.is_empty();
+                let more = any
+                    || (!former.charset.is_empty()
+                        && self.admits_chars(former.ranges().flat_map(|(from, to)| from..=to)));
+                within && more && rest.is_some_and(|rest| self.admits_chars(rest.chars()))
+            }
+            _ => false,
+        };
+        self.list == former.list && admitted
+    }
+
+    fn admits_text(&self, text: &str) -> bool {
+        let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+        self.min.is_none_or(|min| min <= length)
+            && self.max.is_none_or(|max| max >= length)
+            && text.strip_prefix(&*self.prefix).is_some_and(|rest| self.admits_chars(rest.chars()))
+    }
+
+    fn admits_chars(&self, mut chars: impl Iterator<Item = char>) -> bool {
+        self.charset.is_empty() || chars.all(|char| self.ranges().any(|(from, to)| (from..=to).contains(&char)))
+    }
+
+    fn ranges(&self) -> impl Iterator<Item = (char, char)> {
+        self.charset.iter().filter_map(|range| Some((range.chars().next()?, range.chars().next_back()?)))
+    }
+
+    /// Returns the argument as an inline table of TOML.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let Ok(Value::Object(members)) = serde_json::to_value(self) else { return String::new() };
+        let absent = [Value::Null, Value::from(""), false.into(), Value::Array(Vec::new())];
+        // JSON writes strings, numbers, booleans and lists of strings as TOML reads them.
+        let members = members.iter().filter(|(_, value)| !absent.contains(value));
+        let members = members.map(|(key, value)| format!("{key} = {value}"));
+        format!("{{ {} }}", members.collect::<Vec<_>>().join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn argument(text: &str) -> StoredArgument {
+        let argument: Table = toml::from_str(&format!("argument = {text}")).expect("an argument");
+        assert_eq!(argument.argument.text(), text);
+        argument.argument
+    }
+
+    #[derive(serde::Deserialize)]
+    struct Table {
+        argument: StoredArgument,
+    }
+
+    #[test]
+    fn a_form_admits_another_exactly_if_it_admits_each_of_its_values() {
+        let forms = [
+            r#"{ type = "boolean" }"#,
+            r#"{ type = "boolean", list = true }"#,
+            r#"{ type = "integer" }"#,
+            r#"{ type = "integer", min = 1, max = 9 }"#,
+            r#"{ type = "integer", min = 0, max = 9 }"#,
+            r#"{ type = "enum", values = ["a","b"] }"#,
+            r#"{ type = "enum", values = ["a","b","c9"] }"#,
+            r#"{ type = "string" }"#,
+            r#"{ type = "string", min = 1, max = 9 }"#,
+            r#"{ type = "string", min = 1, max = 9, charset = ["a-z"] }"#,
+            r#"{ type = "string", min = 1, max = 9, charset = ["a-z","0-9"] }"#,
+            r#"{ type = "string", min = 1, max = 9, prefix = "x9", charset = ["a-c"] }"#,
+        ];
+        let forms = forms.map(argument);
+        let admitted: Vec<_> = forms
+            .iter()
+            .map(|now| {
+                let admitted = forms.iter().enumerate().filter(|(_, former)| now.admits(former));
+                admitted.map(|(n, _)| n).collect::<Vec<_>>()
+            })
+            .collect();
+        let expected: [&[usize]; 12] = [
+            &[0],
+            &[1],
+            &[2, 3, 4],
+            &[3],
+            &[3, 4],
+            &[5],
+            &[5, 6],
+            &[5, 6, 7, 8, 9, 10, 11],
+            &[5, 6, 8, 9, 10, 11],
+            &[5, 9],
+            &[5, 6, 9, 10, 11],
+            &[11],
+        ];
+        assert_eq!(admitted, expected);
+    }
+}

@@ -1,0 +1,152 @@
+//! A service whose contract changes between two builds: the tasks that the killed program left in
+//! flight end as without the change.
+
+use super::outside::Outside;
+use crate::harness::program::Program;
+use driver::Start;
+use rusqlite::{Connection, OpenFlags};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+const LAMPS: &str = "spec/tools/lamps.toml";
+
+/// How lamps behave, their number, and the end of a write on one.
+const KINDS: [(&str, usize, &str); 3] =
+    [("plain", 30, "success"), ("broken", 10, "failed_silent"), ("quiet", 10, "success")];
+
+/// A build of the service, and the name that its contract has for the light of a lamp.
+struct Build {
+    service: Outside,
+    light: &'static str,
+    /// The declaration of its former names.
+    formerly: &'static str,
+}
+
+impl Build {
+    /// Copies the service with lamps that outlive it.
+    fn first() -> Self {
+        let service = Outside::copy("first");
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/services/upgrade");
+        for file in ["main.rs", "lamps.rs"] {
+            fs::copy(sources.join(file), service.path("src").join(file)).expect("a copy");
+        }
+        service.change(
+            "spec/types.toml",
+            "max_length = 8\ncharset = \"a-z\"",
+            "max_length = 16\ncharset = \"a-z0-9-\"",
+        );
+        service.change(LAMPS, "deadline_seconds = 5", "deadline_seconds = 60");
+        Self { service, light: "light", formerly: "" }
+    }
+
+    /// Copies the service with another name for the light.
+    fn rename(&self, test: &str, light: &'static str) -> Self {
+        let Self { light: former, formerly, .. } = self;
+        let service = Outside::copy(test);
+        for file in ["src/main.rs", "src/lamps.rs", "spec/types.toml", LAMPS, "spec/stored.toml"] {
+            fs::copy(self.service.path(file), service.path(file)).expect("a copy");
+        }
+        service.change("src/lamps.rs", &format!("args.{former}.get()"), &format!("args.{light}.get()"));
+        service.change(LAMPS, &format!("\n{former} = {{{formerly} "), &format!("\n{light} = {{ "));
+        service.change(LAMPS, &format!("{former} = 0"), &format!("{light} = 0"));
+        Self { service, light, formerly: "" }
+    }
+
+    /// Adds the former names of the light, builds, and records the form of the contract.
+    async fn build(&mut self, formerly: &'static str) {
+        let light = self.light;
+        self.service.change(LAMPS, &format!("\n{light} = {{"), &format!("\n{light} = {{{formerly}"));
+        self.formerly = formerly;
+        assert_eq!(self.service.build().await, Vec::<String>::new());
+        let (done, said) = self.service.run("gen").await;
+        assert!(done && said.contains("spec/stored.toml"), "{said}");
+    }
+}
+
+/// Returns the ids of all lamps, each with the end of a write on it.
+fn lamps() -> impl Iterator<Item = (String, &'static str)> {
+    KINDS.into_iter().flat_map(|(kind, count, end)| (0..count).map(move |n| (format!("{kind}-{n}"), end)))
+}
+
+/// Returns once the program has an answer to each command or has given up on it.
+async fn wait_until_sent(data: &Path) {
+    let database = Connection::open_with_flags(data.join("lamps.db"), OpenFlags::SQLITE_OPEN_READ_ONLY);
+    let database = database.expect("a database");
+    let count = "SELECT count(*) FROM task WHERE json_extract(state, '$.phase') IN ('polling', 'verifying')";
+    for _ in 0..3_000 {
+        let sent: u32 = database.query_row(count, [], |row| row.get(0)).expect("a number");
+        if sent as usize == lamps().count() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("not all commands are sent");
+}
+
+/// Writes to all lamps with one build, kills it, and starts another in its folder. Returns the
+/// tasks by lamp, as they ended.
+async fn upgrade(from: &Build, to: &Build) -> BTreeMap<String, Value> {
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let folder = home.path().join("lamps");
+    fs::create_dir(&folder).expect("a folder");
+    let mut server = Program::start_as(home.clone(), Start::new(from.service.program(), home.path())).await;
+    let operator = server.operator.clone();
+    let run = async |line: String| operator.json(line.split(' ')).await.expect("JSON");
+    run("app create evening --permission switch".to_owned()).await;
+    run(format!("lamp assign evening {}", lamps().map(|(lamp, _)| lamp).collect::<Vec<_>>().join(" "))).await;
+    server.keys = vec![operator.key("evening").await.expect("a key")];
+    let mut tasks = BTreeMap::new();
+    for (lamp, _) in lamps() {
+        let task = server.call("dim_lamp", json!({"lamp_id": lamp, from.light: 40})).await.expect("a task");
+        tasks.insert(lamp, task["task_id"].clone());
+    }
+    wait_until_sent(&server.data).await;
+    server.kill().await;
+
+    fs::write(folder.join("open"), "").expect("written");
+    let keys = server.keys.clone();
+    let mut server = Program::start_as(home.clone(), Start::new(to.service.program(), home.path())).await;
+    server.keys = keys;
+    let mut ends = BTreeMap::new();
+    for (lamp, task) in tasks {
+        ends.insert(lamp, server.task(&task).await);
+    }
+    let sends = fs::read_to_string(folder.join("sends")).expect("the sends");
+    assert_eq!(sends.lines().count(), lamps().count(), "each command is sent once");
+    ends
+}
+
+#[tokio::test]
+async fn tasks_of_each_former_contract_end_as_without_the_upgrade() {
+    let mut first = Build::first();
+    first.build("").await;
+    let mut second = first.rename("second", "brightness");
+    let refused = second.service.build().await;
+    assert_eq!(refused.len(), 1, "{refused:#?}");
+    insta::assert_snapshot!(refused[0], @r#"
+    [unreadable-form]: `light` is no argument any more, and tasks in flight may have it; `brightness` is required, and tasks in flight do not have it (form 1 of `dim_lamp` in stored.toml)
+      --> spec/tools/lamps.toml:36:1
+       |
+    36 | brightness = { type = "Percent", doc = "How bright." }
+       | ^^^^^^^^^^
+       |
+    help: add `formerly = "light"` to the argument that has taken its place; or accept that such tasks cannot be read: write `1 = "the reason"` under `[unreadable.dim_lamp]` in stored.toml
+    "#);
+    second.build(" formerly = \"light\",").await;
+    let mut third = second.rename("third", "level");
+    third.build(" formerly = [\"brightness\", \"light\"],").await;
+
+    for former in [&first, &second, &third] {
+        let ends = upgrade(former, &third).await;
+        let refunds = ends.values().filter(|task| !task["refund"].is_null()).count();
+        assert_eq!(refunds, 10, "refunds of tasks with `{}`", former.light);
+        for (lamp, end) in lamps() {
+            assert_eq!(ends[&lamp]["status"], end, "{lamp} with `{}`: {}", former.light, ends[&lamp]);
+        }
+    }
+}
