@@ -2,6 +2,7 @@
 //! running program.
 
 mod swapped;
+mod unread;
 
 use crate::harness::Key;
 use crate::harness::program::{Program, json_of, operate};

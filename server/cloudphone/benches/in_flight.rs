@@ -64,6 +64,7 @@ async fn measure(data: &Path) -> Result<()> {
             lock: (),
         })?),
         executor: target.clone(),
+        catalogue: None,
         keyring: KeyRing::new("bench", &[7; 32], Random::System),
         clock: clock.clone(),
         random: Random::System,

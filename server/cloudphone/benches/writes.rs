@@ -87,6 +87,7 @@ fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
             lock: (),
         })?),
         executor: Arc::new(Writes::new(sim.clone(), Arc::new(Views::new(clock.clone())))),
+        catalogue: None,
         keyring,
         clock: clock.clone(),
         random,

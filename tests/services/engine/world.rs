@@ -293,7 +293,8 @@ pub(crate) async fn start(
 ) -> (Arc<Engine>, JoinHandle<()>) {
     let (store, executor, random) = (store.clone(), script.clone(), Random::System);
     let keyring = KeyRing::new("test", &[7; 32], random.clone());
-    let engine = Engine::start(Parts { store, executor, keyring, clock: clock.clone(), random, max_in_flight: 3 });
+    let (catalogue, clock) = (None, clock.clone());
+    let engine = Engine::start(Parts { store, executor, catalogue, keyring, clock, random, max_in_flight: 3 });
     let engine = engine.await.expect("a store that can be read");
     let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
     (engine, runner)

@@ -4,7 +4,7 @@
 //! Defines each probe: the reading that it takes, and the readings that prove or disprove that a
 //! command took effect. An adapter only reads. Start at [`Writes`].
 
-use super::contract::{Command, DeviceId, DeviceState, PowerAction, Probe, SetPowerArgs, SetProxyArgs};
+use super::contract::{ClearProxyArgs, Command, DeviceId, DeviceState, PowerAction, Probe, SetPowerArgs, SetProxyArgs};
 use super::port::{Control, Through, Unreachable};
 use super::views::Views;
 use std::net::IpAddr;
@@ -37,15 +37,35 @@ impl WriteOrder {
         let command = Command::read(&write.tool, write.arguments.expose());
         let command =
             command.ok_or_else(|| Unreadable(format!("`{}` does not take these arguments", write.tool).into()))?;
-        let device = command.device().clone();
-        let named = |name: &String| Probe::ALL.iter().copied().find(|probe| probe.as_str() == name);
-        Ok(Self { command, device, probe: write.probe.as_ref().and_then(named) })
+        Ok(Self { device: command.device().clone(), command, probe: probe(write) })
+    }
+
+    /// Restores a write that may have been sent. If its arguments cannot be read, its probe can
+    /// still say which command it was: only a restart is verified by the boot id.
+    fn restore(write: &Write) -> Result<Self, Unreadable> {
+        Self::read(write).or_else(|unreadable| match (probe(write), DeviceId::new(&write.target)) {
+            (probe @ Some(Probe::BootId), Ok(device)) => {
+                let (device_id, action, idempotency_key) = (device.clone(), PowerAction::Restart, None);
+                let command = Command::SetPower(SetPowerArgs { device_id, action, idempotency_key });
+                Ok(Self { command, device, probe })
+            }
+            _ => Err(unreadable),
+        })
     }
 }
 
 impl Executor for Writes {
     fn facts(&self, write: &Write) -> Facts {
-        WriteOrder::read(write).map(|order| self.control.facts(&order.device, &order.command)).unwrap_or_default()
+        let Ok(device_id) = DeviceId::new(&write.target) else { return Facts::default() };
+        // If the command cannot be read, only its target is known. That is enough for the facts
+        // about look-ups, and the engine relies on no others.
+        let unknown = || Command::ClearProxy(ClearProxyArgs { device_id: device_id.clone(), idempotency_key: None });
+        let command = WriteOrder::restore(write).map_or_else(|_| unknown(), |order| order.command);
+        self.control.facts(&device_id, &command)
+    }
+
+    fn verifies_without_arguments(&self, write: &Write) -> bool {
+        WriteOrder::restore(write).is_ok()
     }
 
     fn baseline<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
@@ -82,7 +102,7 @@ impl Executor for Writes {
     fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
         Box::pin(async move {
             let reading = async {
-                let WriteOrder { command, device, probe } = WriteOrder::read(write)?;
+                let WriteOrder { command, device, probe } = WriteOrder::restore(write)?;
                 let baseline = write.baseline.as_deref();
                 match (probe, &command) {
                     (Some(Probe::ExitIp), Command::SetProxy(args)) => self.exit_ip(&device, args, baseline).await,
@@ -189,6 +209,11 @@ impl Writes {
             id => Ok(id.to_owned()),
         }
     }
+}
+
+/// Returns the probe that verifies a write.
+fn probe(write: &Write) -> Option<Probe> {
+    Probe::ALL.iter().copied().find(|probe| write.probe.as_deref() == Some(probe.as_str()))
 }
 
 /// Returns the name of the phone that a reading was taken on, if the reading has one: the part

@@ -4,6 +4,8 @@
 //! the database, see [`IntegrityRule`]. This file owns their descriptions, and the checks of
 //! everything else in the folder. Start at [`examine`].
 
+mod commands;
+
 use crate::context::{Check, OpenError, OperatorError, answer, open_options};
 use crate::data::{self, AUDIT, DataFolder, LOST_AND_FOUND};
 use crate::flags::{KEEP_BYTES, KEEP_DAYS};
@@ -160,14 +162,14 @@ pub(crate) async fn examine_offline(
         opened.map_err(|error| OpenError::from(error).to_string())
     });
     let store = store.as_ref().map(|store| store as &dyn Store).map_err(Clone::clone);
-    answer(examine(path, names, checks, store, Clock::system().now()).await)
+    answer(examine(path, (names, catalogue), checks, store, Clock::system().now()).await)
 }
 
 /// Examines a folder. `store` is its store, or the reason why it cannot be opened. Files are read
 /// on a thread that may block.
 pub(crate) async fn examine(
     folder: &Path,
-    names: &Names,
+    (names, catalogue): (&Names, &Catalogue),
     checks: &[Check],
     store: Result<&dyn Store, Explanation>,
     now: Timestamp,
@@ -192,6 +194,7 @@ pub(crate) async fn examine(
             diagnosis.add(&WRITES, store.touch().await.map(|()| Vec::new()).map_err(|error| error.to_string()));
             diagnosis.add(&NAMES, application_names(store).await);
             diagnosis.add(&KEY, master_key(folder, names, store).await);
+            diagnosis.add(&commands::COMMANDS, commands::find_unreadable(folder, names, catalogue, store).await);
             diagnosis.add(&CHAIN, chain(folder, names, store).await);
             diagnosis.kept = what_is_kept(folder, store).await;
         }

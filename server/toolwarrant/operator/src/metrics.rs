@@ -91,7 +91,10 @@ impl MonitorSource for ServiceStatus {
     }
 
     fn remark(&self) -> Option<String> {
-        upstreams::remark(&self.sources.get()?.upstreams.as_ref()?.states())
+        let StatusSources { engine, upstreams, .. } = self.sources.get()?;
+        let upstreams = upstreams.as_ref().and_then(|upstreams| upstreams::remark(&upstreams.states()));
+        let remarks: Vec<_> = engine.describe_unreadable().into_iter().chain(upstreams).collect();
+        (!remarks.is_empty()).then(|| remarks.join("\n"))
     }
 
     fn metrics(&self) -> BoxFuture<'_, String> {

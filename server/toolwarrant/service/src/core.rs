@@ -49,12 +49,18 @@ impl<H: Handlers> Core<H> {
         let engine = Engine::start(Parts {
             store: database.clone(),
             executor: require_executor(executor, H::CATALOGUE)?,
+            catalogue: Some(H::CATALOGUE),
             keyring: keyring.clone(),
             clock: clock.clone(),
             random,
             max_in_flight,
         });
         let engine = engine.await.context("cannot read the tasks in flight")?;
+        if let Some(unreadable) = engine.describe_unreadable() {
+            tracing::warn!(
+                "{unreadable}; nothing more is sent for them, and what no probe can show ends without a refund; `doctor` says why"
+            );
+        }
         let kept = engine.load_nonces().await.context("cannot read the nonces of signed requests")?;
         let nonces = Nonces::with_entries(clock.clone(), kept).since(database.restored_at());
         let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), nonces, clock.clone());

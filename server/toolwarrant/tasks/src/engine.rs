@@ -11,10 +11,12 @@ mod in_flight;
 use super::executor::Executor;
 use super::polls::Polls;
 use super::task::TaskId;
+use crate::command;
 use crate::counts::EngineCounts;
 use crate::store::{self, DeduplicationKey, DuplicateOf, NewTask, OpenTask, Record, TaskStore};
 use due::{DueList, Progress, RETRY, Wake};
 use in_flight::InFlightIndex;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -25,6 +27,7 @@ use toolwarrant_base::keyring::{Digest, KeyRing};
 use toolwarrant_base::random::Random;
 use toolwarrant_base::text::Secret;
 use toolwarrant_base::{BoxFuture, ignore_poison};
+use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::nonces::UsedNonce;
 use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_core::tasks::{
@@ -37,6 +40,8 @@ pub struct Parts {
     pub store: Arc<dyn TaskStore>,
     /// Carries out the writes.
     pub executor: Arc<dyn Executor>,
+    /// The contract, which must be able to read stored commands. `None`: nothing checks that.
+    pub catalogue: Option<&'static Catalogue>,
     /// Seals their arguments.
     pub keyring: KeyRing,
     /// The time.
@@ -56,7 +61,12 @@ pub struct Engine {
     accepting: Mutex<JoinSet<()>>,
     polls: Polls,
     counts: Arc<EngineCounts>,
+    /// The tasks in flight, found at the start, whose command the contract cannot read.
+    unreadable: Mutex<BTreeSet<TaskId>>,
 }
+
+/// Maximum number of unreadable tasks that [`Engine::describe_unreadable`] names.
+const NAMED_MAX: usize = 10;
 
 /// Longest `retry_after_seconds` of a busy target: most tasks end long before their deadline.
 const BUSY_RETRY_SECONDS: u64 = 15;
@@ -76,15 +86,19 @@ impl Engine {
     /// The store cannot be read.
     pub async fn start(parts: Parts) -> Result<Arc<Self>, StoreError> {
         let polls = Polls::new(parts.clock.clone());
-        let (due, index, accepting, counts) = Default::default();
-        let engine = Self { due, index, accepting, polls, counts, parts };
+        let (due, index, accepting, counts, unreadable) = Default::default();
+        let engine = Self { due, index, accepting, polls, counts, unreadable, parts };
         let mut last = None;
         loop {
             let page = engine.parts.store.in_flight(last, PAGE).await?;
             let now = engine.parts.clock.now();
-            for OpenTask { id, identity, wake_at } in &page {
+            for OpenTask { id, identity, tool, sealed, wake_at } in &page {
                 let hash = engine.index.of(identity);
                 engine.index.add(hash);
+                let Parts { catalogue, keyring, .. } = &engine.parts;
+                if command::open(*catalogue, keyring, (*id, tool), sealed.as_deref()).is_err() {
+                    ignore_poison(engine.unreadable.lock()).insert(*id);
+                }
                 let wake_at = wake_at.unwrap_or(now).clamp(now, now.plus(FOUND_WITHIN));
                 engine.due.add(*id, wake_at, Wake { hash, state: Progress::Unknown });
             }
@@ -114,6 +128,19 @@ impl Engine {
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.index.tasks()
+    }
+
+    /// Counts and names the tasks in flight whose command the contract cannot read. `None` if there
+    /// are none.
+    #[must_use]
+    pub fn describe_unreadable(&self) -> Option<String> {
+        let tasks = ignore_poison(self.unreadable.lock());
+        let mut named: Vec<_> = tasks.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+        if tasks.len() > named.len() {
+            named.push(format!("and {} more", tasks.len() - named.len()));
+        }
+        let (count, named) = (tasks.len(), named.join(", "));
+        (count > 0).then(|| format!("tasks in flight whose command this contract cannot read: {count} ({named})"))
     }
 
     /// Returns the counters of this engine.
@@ -155,7 +182,7 @@ impl Engine {
         FreshWrite { identity, tool, policy, nonce, now: at }: FreshWrite<'_>,
         command: &Secret<String>,
     ) -> Result<AcceptedTask, WriteRefusal> {
-        let Parts { store, executor: _, keyring, clock: _, random, max_in_flight } = &self.parts;
+        let Parts { store, executor: _, catalogue: _, keyring, clock: _, random, max_in_flight } = &self.parts;
         let (hash, fingerprint, target) = (self.index.of(&identity), identity.fingerprint, identity.target.clone());
         let Some(reservation) = self.index.reserve(hash, *max_in_flight) else { return Err(WriteRefusal::Full) };
         let id = TaskId::new(at, random.bytes().map_err(internal_refusal)?);

@@ -28,6 +28,13 @@ pub trait Executor: Send + Sync + 'static {
         Facts::default()
     }
 
+    /// Returns true if [`Self::facts`] and [`Self::probe`] work for this write without its
+    /// arguments. The engine asks if the contract cannot read them any more; they are then empty.
+    /// It sends no such write. Default: false; no reading can then prove anything.
+    fn verifies_without_arguments(&self, _write: &Write) -> bool {
+        false
+    }
+
     /// Takes the probe's reading before the send, to compare with later. Default: unreadable. The
     /// engine then never sends a write that needs a baseline, unless its facts say that the probe
     /// cannot prove anything.
@@ -61,7 +68,8 @@ pub struct Write {
     pub tool: String,
     /// The id of the target.
     pub target: String,
-    /// The typed arguments as canonical JSON, secrets included.
+    /// The typed arguments as canonical JSON, secrets included. Empty if the contract cannot read
+    /// them any more.
     pub arguments: Secret<String>,
     /// The contract's name of the probe that verifies the write.
     pub probe: Option<String>,

@@ -402,7 +402,7 @@ impl Step {
             (UpstreamAnswer::Ok, _) if answered && settled.absent >= 2 => self.end(Status::FailedSilent, now),
             (UpstreamAnswer::Ok, _) if settled.not_absent >= 2 => self.end(Status::SuccessUnverified, now),
             (UpstreamAnswer::Err | UpstreamAnswer::Refused(_), _) if answered && seen => self.end(Status::Failed, now),
-            (UpstreamAnswer::None, Verdict::Absent) if self.may_repeat(begun, now) => {
+            (UpstreamAnswer::None, Verdict::Absent) if facts().gone.is_none() && self.may_repeat(begun, now) => {
                 self.task.not_before = now;
                 self.task.settled = Readings::default();
                 self.enter(Phase::Ready).wait(now)

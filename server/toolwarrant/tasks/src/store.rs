@@ -138,6 +138,10 @@ pub struct OpenTask {
     pub id: TaskId,
     /// The identity of the write.
     pub identity: Identity,
+    /// The tool that was called.
+    pub tool: String,
+    /// The sealed arguments.
+    pub sealed: Option<Vec<u8>>,
     /// The time at which it is due; `None` if an effect was in progress.
     pub wake_at: Option<Timestamp>,
 }

@@ -83,6 +83,7 @@ async fn engine_on(store: &Arc<Memory>, executor: Arc<dyn Executor>, clock: &Clo
     let parts = Parts {
         store: store.clone(),
         executor,
+        catalogue: None,
         keyring: keyring(),
         clock: clock.clone(),
         random: Random::from_seed(1),

@@ -131,13 +131,13 @@ pub(super) fn advance(db: &Connection, advance: &Advance, state: &str) -> Result
 
 /// Reads tasks in flight, ordered by id.
 pub(super) fn in_flight(db: &Connection, after: Option<TaskId>, limit: u32) -> Result<Vec<OpenTask>, Fault> {
-    let sql = "SELECT id, application, idem_key, fingerprint, resource, target, wake_at FROM task
+    let sql = "SELECT id, application, idem_key, fingerprint, resource, target, wake_at, tool, sealed FROM task
                WHERE terminal = 0 AND id > ifnull(?1, x'') ORDER BY id LIMIT ?2";
     let mut select = db.prepare_cached(sql)?;
     let rows = select.query_map((after.map(TaskId::to_bytes), limit), |row| {
-        let (id, application, key, fingerprint, resource, target, wake_at) = row.try_into()?;
+        let (id, application, key, fingerprint, resource, target, wake_at, tool, sealed) = row.try_into()?;
         let identity = Identity { application, key, fingerprint, resource, target };
-        Ok(OpenTask { id: TaskId::from_bytes(id), identity, wake_at: Option::map(wake_at, moment) })
+        Ok(OpenTask { id: TaskId::from_bytes(id), identity, tool, sealed, wake_at: Option::map(wake_at, moment) })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }

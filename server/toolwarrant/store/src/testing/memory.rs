@@ -87,8 +87,15 @@ impl TaskStore for Memory {
         let tables = self.lock();
         let after = after.map_or(Bound::Unbounded, Bound::Excluded);
         let open = tables.tasks.range((after, Bound::Unbounded)).filter_map(|(id, Row { record, identity, .. })| {
-            let in_flight = record.task.status().is_none();
-            in_flight.then(|| OpenTask { id: *id, identity: identity.clone(), wake_at: record.task.wake_at })
+            let Record { tool, sealed, task, .. } = record;
+            let open = || OpenTask {
+                id: *id,
+                identity: identity.clone(),
+                tool: tool.clone(),
+                sealed: sealed.clone(),
+                wake_at: task.wake_at,
+            };
+            task.status().is_none().then(open)
         });
         now(open.take(limit as usize).collect())
     }

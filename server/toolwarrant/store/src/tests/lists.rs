@@ -44,7 +44,13 @@ pub(super) async fn tasks_in_flight_are_read_in_pages_in_the_order_of_their_ids(
     let mut known = Vec::new();
     for n in [4, 2, 5, 3, 1] {
         let task = new(n, &format!("k{n}"), &format!("t{}", n * 7 % 10));
-        known.push(OpenTask { id: task.id, identity: task.identity.clone(), wake_at: Some(AT) });
+        known.push(OpenTask {
+            id: task.id,
+            identity: task.identity.clone(),
+            tool: task.tool.clone(),
+            sealed: Some(task.sealed.clone()),
+            wake_at: Some(AT),
+        });
         accept(&store, task).await;
     }
     end(&store, 3, Status::Success, AT).await;

@@ -3,8 +3,9 @@
 
 use super::due::{Progress, RETRY, Wake};
 use super::{Engine, Parts};
+use crate::command::{self, UNREADABLE};
 use crate::executor::Write;
-use crate::machine::{Effect, Event, READ_PATIENCE, SEND_PATIENCE, Sent, Step, reason, step};
+use crate::machine::{Effect, Event, Facts, Provability, READ_PATIENCE, SEND_PATIENCE, Sent, Step, reason, step};
 use crate::store::{Advance, Advanced, Record};
 use crate::task::{Reading, Status, Task, TaskId, Verdict};
 use std::mem::{replace, take};
@@ -12,6 +13,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
+use toolwarrant_base::text::Secret;
 use toolwarrant_base::{ignore_poison, survive};
 use toolwarrant_core::store::StoreError;
 use toolwarrant_limits::TASKS_KEPT_DAYS;
@@ -76,7 +78,7 @@ impl Engine {
     }
 
     async fn carry_on(&self, id: TaskId, wake: Wake) -> Result<(), StoreError> {
-        let Parts { store, executor, clock, .. } = &self.parts;
+        let Parts { store, clock, .. } = &self.parts;
         let Some(mut record) = store.task(id).await? else {
             self.index.release(wake.hash);
             return Ok(());
@@ -88,17 +90,22 @@ impl Engine {
         };
         loop {
             let (now, what) = (clock.now(), event.to_string());
-            let write = self.unseal(&record);
-            let facts = || write.as_ref().map(|write| executor.facts(write)).unwrap_or_default();
+            let (write, unreadable) = self.unseal(&record);
+            let facts = || self.facts(&write, unreadable.is_none());
             let Step { task, entries, effect } = step(record.task.clone(), event, now, &facts);
             let again = reason(&record.task, effect);
             // This wipes the arguments before the step is stored if no effect follows.
             let effect = effect.map(|effect| {
                 let (baseline, operation) = (task.baseline.clone(), task.operation.clone());
-                (effect, write.map(|write| Write { baseline, operation, ..write }))
+                (effect, Write { baseline, operation, ..write })
             });
             let what = match &task.obstacle {
                 Some(why) => format!("{what}; {why}"),
+                None => what,
+            };
+            let what = match &unreadable {
+                Some(why) if what.contains(UNREADABLE) => what.replacen(UNREADABLE, &format!("{UNREADABLE}: {why}"), 1),
+                Some(why) => format!("{what}; {UNREADABLE}: {why}"),
                 None => what,
             } + again;
             if !entries.is_empty() || differs(&task, &record.task) {
@@ -110,13 +117,17 @@ impl Engine {
             }
             record.task = task;
             match (effect, record.task.wake_at) {
-                (Some((effect, write)), _) => event = self.perform(effect, write).await,
+                (Some((Effect::Send(_), _)), _) if unreadable.is_some() => {
+                    event = Event::Sent(Sent::NotSent(UNREADABLE.into()));
+                }
+                (Some((effect, write)), _) => event = self.perform(effect, &write).await,
                 (None, Some(at)) => {
                     self.due.add(id, at, Wake { state: Progress::Left(record.version), ..wake });
                     return Ok(());
                 }
                 (None, None) => {
                     report(&record);
+                    ignore_poison(self.unreadable.lock()).remove(&id);
                     self.index.release(wake.hash);
                     self.polls.release(id);
                     return Ok(());
@@ -146,39 +157,49 @@ impl Engine {
     }
 
     /// Performs an effect within its time limit.
-    async fn perform(&self, effect: Effect, write: Result<Write, String>) -> Event {
+    async fn perform(&self, effect: Effect, write: &Write) -> Event {
         let Parts { executor, clock, .. } = &self.parts;
         let begun = clock.now();
         let late = begun.plus(READ_PATIENCE);
-        match (effect, write) {
-            (Effect::Baseline, Ok(write)) => {
-                Event::Baseline(clock.before(late, executor.baseline(&write)).await.and_then(Result::ok))
+        match effect {
+            Effect::Baseline => {
+                Event::Baseline(clock.before(late, executor.baseline(write)).await.and_then(Result::ok))
             }
-            (Effect::Send(not_after), Ok(write)) => {
-                let sent = clock.before(not_after.plus(SEND_PATIENCE), executor.send(&write, not_after)).await;
+            Effect::Send(not_after) => {
+                let sent = clock.before(not_after.plus(SEND_PATIENCE), executor.send(write, not_after)).await;
                 let sent = sent.unwrap_or_else(|| Sent::NoAnswer("no answer in time".into()));
                 self.counts.count_send(&sent);
                 Event::Sent(sent)
             }
-            (Effect::LookUp, Ok(write)) => {
-                Event::LookedUp(clock.before(late, executor.look_up(&write)).await.and_then(Result::ok))
-            }
-            (Effect::Probe, Ok(write)) => {
-                let reading = clock.before(late, executor.probe(&write)).await;
+            Effect::LookUp => Event::LookedUp(clock.before(late, executor.look_up(write)).await.and_then(Result::ok)),
+            Effect::Probe => {
+                let reading = clock.before(late, executor.probe(write)).await;
                 Event::Probed(reading.unwrap_or_else(|| unreadable("it took too long")), begun)
             }
-            (Effect::Baseline, Err(_)) => Event::Baseline(None),
-            (Effect::Send(_), Err(why)) => Event::Sent(Sent::NotSent(why.into())),
-            (Effect::LookUp, Err(_)) => Event::LookedUp(None),
-            (Effect::Probe, Err(_)) => Event::Probed(unreadable("the arguments can no longer be opened"), begun),
         }
     }
 
-    fn unseal(&self, record: &Record) -> Result<Write, String> {
+    /// Returns the facts about a write. One whose command cannot be read is never sent again.
+    fn facts(&self, write: &Write, readable: bool) -> Facts {
+        let executor = &self.parts.executor;
+        match executor.facts(write) {
+            facts if readable => facts,
+            facts if executor.verifies_without_arguments(write) => Facts { gone: Some(UNREADABLE), ..facts },
+            facts => Facts { gone: Some(UNREADABLE), provability: Provability::Nothing(UNREADABLE), ..facts },
+        }
+    }
+
+    /// Restores the write of a task. Also returns the reason if the contract cannot read its
+    /// command.
+    fn unseal(&self, record: &Record) -> (Write, Option<String>) {
         let Record { id, tool, target, task, sealed, .. } = record;
-        let sealed = sealed.as_deref().ok_or("the arguments are gone")?;
-        let arguments = self.parts.keyring.open(&id.to_string(), sealed).map_err(|error| error.to_string())?;
-        Ok(Write {
+        let Parts { catalogue, keyring, .. } = &self.parts;
+        let opened = command::open(*catalogue, keyring, (*id, tool), sealed.as_deref());
+        let (arguments, unreadable) = match opened {
+            Ok(arguments) => (arguments, None),
+            Err(why) => (Secret::new(String::new()), Some(why)),
+        };
+        let write = Write {
             id: *id,
             tool: tool.clone(),
             target: target.clone(),
@@ -186,7 +207,8 @@ impl Engine {
             probe: task.policy.probe.as_ref().map(|probe| probe.name.clone()),
             baseline: task.baseline.clone(),
             operation: task.operation.clone(),
-        })
+        };
+        (write, unreadable)
     }
 
     /// Deletes tasks, deduplication keys and cool-downs that have expired by every clock.

@@ -336,6 +336,7 @@ impl World {
         let engine = Engine::start(Parts {
             store: disk.clone(),
             executor: Arc::new(self.wheels.clone()),
+            catalogue: None,
             keyring: self.keyring.clone(),
             clock: self.nature.clock.clone(),
             random: self.random.clone(),

@@ -1,0 +1,44 @@
+//! The check that the contract can read the command of every task in flight.
+
+use super::Description;
+use crate::data;
+use crate::names::Names;
+use crate::own::Explanation;
+use std::path::Path;
+use toolwarrant_base::keyring::KeyRing;
+use toolwarrant_base::random::Random;
+use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_store::Store;
+use toolwarrant_tasks::command;
+use toolwarrant_tasks::store::OpenTask;
+
+pub(super) const COMMANDS: Description = Description(
+    "commands",
+    "this contract can read the command of every task in flight",
+    "run the program that accepted these tasks until they have ended; this program sends nothing more for them, and what no probe \
+     can show without the command ends without a refund",
+);
+
+/// Number of tasks per read.
+const PAGE: u32 = 10_000;
+
+/// Names each task in flight whose command cannot be read, with the reason.
+pub(super) async fn find_unreadable(
+    folder: &Path,
+    names: &Names,
+    catalogue: &Catalogue,
+    store: &dyn Store,
+) -> Result<Vec<String>, Explanation> {
+    let key = data::read_master_key(folder).map_err(|error| error.to_string())?;
+    let keyring = KeyRing::new(&names.salt, &key, Random::System);
+    let (mut found, mut last) = (Vec::new(), None);
+    loop {
+        let page = store.in_flight(last, PAGE).await.map_err(|error| error.to_string())?;
+        let Some(end) = page.last() else { return Ok(found) };
+        last = Some(end.id);
+        for OpenTask { id, tool, sealed, .. } in &page {
+            let opened = command::open(Some(catalogue), &keyring, (*id, tool), sealed.as_deref());
+            found.extend(opened.err().map(|why| format!("{id}: {why}")));
+        }
+    }
+}
