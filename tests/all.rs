@@ -9,6 +9,7 @@ mod contract {
     pub(crate) mod bad_spec;
     pub(crate) mod catalogue;
     pub(crate) mod descriptions;
+    pub(crate) mod framework_types;
     pub(crate) mod openapi;
     pub(crate) mod outputs;
     pub(crate) mod reader;

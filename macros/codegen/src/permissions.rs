@@ -1,15 +1,11 @@
-//! Emits the permissions: the bit of each, and all permissions that it grants.
+//! Emits the bit of each permission, and all permissions that it grants. `types` emits the enum.
 
 use crate::tokens::camel;
-use crate::types::enumeration;
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
-use toolwarrant_reader::model::{Contract, Member};
+use toolwarrant_reader::model::Contract;
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
-    let members: Vec<_> =
-        contract.permissions.iter().map(|p| Member { name: p.name.clone(), doc: p.doc.clone() }).collect();
-    let declaration = enumeration("Permission", "What an application may be granted.", &members, "names");
     let table = contract.permissions.iter().map(|permission| {
         let (name, variant, doc) = (&permission.name, camel(&permission.name), &permission.doc);
         let grants = permission.grants.iter().map(|granted| camel(&contract.permissions[*granted].name));
@@ -22,10 +18,8 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
             }
         }
     });
-    let count = Literal::usize_unsuffixed(members.len());
+    let count = Literal::usize_unsuffixed(contract.permissions.len());
     quote! {
-        #declaration
-
         impl Permission {
             /// Returns the bit of this permission.
             #[must_use]

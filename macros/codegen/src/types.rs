@@ -4,24 +4,20 @@ use crate::tokens::{camel, doc, field_ty, ident, number};
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 use std::sync::Arc;
-use toolwarrant_reader::describe_values;
 use toolwarrant_reader::model::{Contract, Field, Kind, Member, NamedType, StringSpec, Type};
+use toolwarrant_reader::{RUNTIME_TYPES, describe_values};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let types = contract.types.iter().map(|ty| define_type(contract, ty));
-    let probes = (!contract.probes.is_empty()).then(|| {
-        let all = contract.probes.iter().map(|probe| Member { name: probe.name.clone(), doc: probe.doc.clone() });
-        let all: Vec<_> = all.collect();
-        enumeration("Probe", "What can be read to verify a task.", &all, "names")
-    });
-    quote! {
-        #(#types)*
-        #probes
-    }
+    quote!(#(#types)*)
 }
 
 fn define_type(contract: &Contract, ty: &Arc<NamedType>) -> TokenStream {
     let NamedType { name, doc: text, kind } = &**ty;
+    if RUNTIME_TYPES.contains(&name.as_str()) {
+        let name = ident(name);
+        return quote!(pub use rt::tasks::#name;);
+    }
     match kind {
         Kind::String(rule) => string(contract, ty, rule),
         Kind::Integer { min, max } => {
@@ -34,7 +30,7 @@ fn define_type(contract: &Contract, ty: &Arc<NamedType>) -> TokenStream {
                 rt::generated::integer!(#name, #min..=#max, #allowed);
             }
         }
-        Kind::Enum(members) => enumeration(name, text, members, "values"),
+        Kind::Enum(members) => enumeration(name, text, members),
         Kind::Object(fields) => object(contract, name, text, fields),
     }
 }
@@ -69,8 +65,8 @@ fn string(
 }
 
 /// Emits an enum, and the call of the macro that defines the names of its values on the wire.
-pub(crate) fn enumeration(name: &str, text: &str, members: &[Member], named_by: &str) -> TokenStream {
-    let (name, text, named_by) = (ident(name), doc(text), ident(named_by));
+fn enumeration(name: &str, text: &str, members: &[Member]) -> TokenStream {
+    let (name, text) = (ident(name), doc(text));
     let variants: Vec<_> = members.iter().map(|member| camel(&member.name)).collect();
     let docs = members.iter().map(|member| doc(&member.doc));
     let wire = members.iter().map(|member| &member.name);
@@ -78,7 +74,7 @@ pub(crate) fn enumeration(name: &str, text: &str, members: &[Member], named_by: 
         #text
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum #name { #(#docs #variants,)* }
-        rt::generated::#named_by!(#name { #(#variants = #wire),* });
+        rt::generated::values!(#name { #(#variants = #wire),* });
     }
 }
 

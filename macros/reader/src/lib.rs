@@ -40,7 +40,7 @@ pub use names::{help as suggestion, pascal};
 pub use openapi::{OPENAPI_PATH, openapi};
 pub use reference::reference;
 pub use report::{Excerpt, Problem, Report, excerpt, line_column};
-pub use rules::{COMMANDS, FALLBACK, REVISIONS, ROLES, Rule, STATES};
+pub use rules::{COMMANDS, FALLBACK, REVISIONS, ROLES, RUNTIME_TYPES, Rule, STATES};
 pub use sentences::{SentenceSpec, instructions, instructions_text, sentences};
 
 use std::path::Path;

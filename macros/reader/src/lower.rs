@@ -45,9 +45,10 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
     require_distinct(ERRORS, files.errors.error.keys(), report);
     generated::check(files, report);
     let words = Words::of(files);
-    let types = Types::lower(&files.types.r#type, resource, report);
     let permissions = permissions(permission, report);
     let probes = probes(probe, &words, report);
+    let framework = derived::framework_types(&permissions, &probes, &words);
+    let types = Types::lower(&files.types.r#type, resource, framework, report);
     let errors = errors::lower(files, &types, &words, report);
     let resources = resources(resource, &types, &words, report);
     let states = words::states(files, &words, report);
@@ -55,8 +56,6 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
     let domains = tools::lower(files, sources, &scope, report);
     let tools::Scope { permissions, probes, errors, resources, types, words, files: _ } = scope;
     let stored = stored::lower(files, domains.iter().flat_map(|domain| &domain.tools), report);
-    let mut types = types.done;
-    types.extend(tools::types_of_derived_arguments(domains.iter().flat_map(|domain| &domain.tools)));
     let contract = Contract {
         source: String::new(),
         service: service_of(service.as_ref()?, files, &words, report)?,
@@ -69,7 +68,7 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
         probes,
         errors,
         states,
-        types,
+        types: types.done,
         domains,
         stored,
         files: Vec::new(),

@@ -35,7 +35,8 @@ pub struct Contract {
     pub errors: Vec<Arc<ErrorCode>>,
     /// The states of a task, in the order of [`crate::STATES`]; empty if no tool makes tasks.
     pub states: Vec<State>,
-    /// Named types, each after those that it is made of. The derived types of arguments come last.
+    /// Named types, each after those that it is made of: those of resources, of the framework, and
+    /// the contract's own.
     pub types: Vec<Arc<NamedType>>,
     /// The files of `tools/`, as service.toml lists them.
     pub domains: Vec<Domain>,

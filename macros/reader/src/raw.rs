@@ -199,7 +199,8 @@ tables!(
     /// A field of an object or an argument of a tool.
     Field {
         /// `string`, `integer`, `boolean`, a named type, or one of these in brackets for a list.
-        /// Results can also have `timestamp` and `url`, which is an https address.
+        /// Results can also have `timestamp` and `url`, which is an https address. The framework
+        /// has named types of its own, such as `TaskId` and `TaskStatus`.
         r#type: At<String>,
         /// Its meaning.
         doc: At<String>,

@@ -171,5 +171,8 @@ pub const FALLBACK: &str = "2025-03-26";
 /// The platform's reports about a write, as a task shows them.
 pub(crate) const REPORTS: [&str; 4] = ["success", "failure", "no_answer", "not_sent"];
 
+/// The types of the framework that the runtime defines; generated code only names them.
+pub const RUNTIME_TYPES: [&str; 4] = ["Evidence", "Refund", "TaskStatus", "UpstreamReport"];
+
 /// The states of a task. Only the first is not terminal.
 pub const STATES: [&str; 6] = ["dispatched", "success", "success_unverified", "failed", "failed_silent", "timeout"];

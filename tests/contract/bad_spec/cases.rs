@@ -162,6 +162,15 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
         &[(TYPES, Change("[type.Panel]", "[type.Command]")), (PRINTING, Change("\"Panel\"", "\"Command\""))],
     ),
     (
+        "a_type_named_as_one_of_the_framework_is_refused",
+        &[(
+            TYPES,
+            Append(
+                "[type.TaskStatus]\nkind = \"enum\"\ndoc = \"State.\"\nvalues.done = \"Done.\"\n[type.Evidence]\nkind = \"integer\"\nmin = 1\nmax = 2\ndoc = \"E.\"\n[type.Task]\nkind = \"integer\"\nmin = 1\nmax = 2\ndoc = \"T.\"\n",
+            ),
+        )],
+    ),
+    (
         "a_type_named_as_a_tools_arguments_is_refused",
         &[(TYPES, Append("[type.GetPrinterArgs]\nkind = \"integer\"\nmin = 1\nmax = 2\ndoc = \"Nib.\"\n"))],
     ),

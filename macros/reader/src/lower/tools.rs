@@ -8,7 +8,6 @@ mod reading;
 mod tasks;
 
 pub(crate) use lowering::Scope;
-pub(crate) use reading::types_of_derived_arguments;
 
 use super::derived::FIELDS;
 use super::require::{require_distinct, require_name, require_text};
@@ -180,7 +179,7 @@ impl Lowering<'_> {
                     let message = "every task tool has the argument `idempotency_key` by itself";
                     self.add(Rule::DuplicateName, name, message, Some("leave it out".to_owned()));
                 } else {
-                    arguments.lowered.push(tasks::idempotency_key());
+                    arguments.lowered.push(tasks::idempotency_argument());
                 }
                 arguments.names.push("idempotency_key");
             }

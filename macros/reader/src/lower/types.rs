@@ -31,8 +31,13 @@ pub(crate) struct Types {
 }
 
 impl Types {
-    /// Lowers the types of the file. The types of resources come first.
-    pub(crate) fn lower(raw: &Named<raw::Type>, resources: &Named<raw::Resource>, report: &mut Report) -> Self {
+    /// Lowers the types of the file. The types of resources and those of the framework come first.
+    pub(crate) fn lower(
+        raw: &Named<raw::Type>,
+        resources: &Named<raw::Resource>,
+        framework: Vec<Arc<NamedType>>,
+        report: &mut Report,
+    ) -> Self {
         let mut types = Self {
             done: of_resources(resources),
             broken: Vec::new(),
@@ -51,6 +56,7 @@ impl Types {
                 report.add(Rule::DuplicateName, at(TYPES, name.span()), message, help);
             }
         }
+        types.done.extend(framework);
         for name in raw.keys() {
             types.complete(name, raw, &mut Vec::new(), report);
         }

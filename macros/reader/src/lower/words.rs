@@ -86,6 +86,11 @@ impl Words {
         self.values.iter().fold(text.to_owned(), fill)
     }
 
+    /// Returns true if a tool makes or reads tasks.
+    pub(crate) fn has_tasks(&self) -> bool {
+        self.tasks
+    }
+
     /// Returns the name of the tool that reads tasks.
     pub(crate) fn read_tool(&self) -> &str {
         self.values.first().map_or("", |(_, name)| name)

@@ -5,17 +5,16 @@ use crate::failure::Failure;
 use crate::handler::Call;
 use crate::pipeline::Outcome;
 use crate::reply::Answer;
-use crate::tasks::{Evidence, TaskReadError, TaskStatus, TaskView, UpstreamReport};
+use crate::tasks::{Evidence, Refund, TaskReadError, TaskStatus, TaskView, UpstreamReport};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::time::Duration;
-use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::wording::Words;
 use toolwarrant_base::words;
 use toolwarrant_limits::TASKS_KEPT_DAYS;
 
 /// The number of units that a refund gives back. Every task costs one unit.
-const REFUNDED_UNITS: u64 = 1;
+const REFUNDED_UNITS: i64 = 1;
 
 /// Reads the task `id`. `wait` is the time for which the answer may be held, in seconds.
 ///
@@ -137,10 +136,4 @@ impl Serialize for TaskResult<'_> {
         map.serialize_entry("next_step", next_step)?;
         map.end()
     }
-}
-
-#[derive(Serialize)]
-struct Refund {
-    units: u64,
-    refunded_at: Timestamp,
 }

@@ -1,11 +1,9 @@
 //! The report of an upstream about a write.
 
-use crate::generated::names;
-use serde::Serialize;
+use crate::generated::values;
 
 /// The upstream's report about a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum UpstreamReport {
     /// The write is done.
     Success,
@@ -16,7 +14,7 @@ pub enum UpstreamReport {
     /// No request was sent.
     NotSent,
 }
-names!(UpstreamReport {
+values!(UpstreamReport {
     Success = "success",
     Failure = "failure",
     NoAnswer = "no_answer",

@@ -4,7 +4,7 @@ use super::access::Caller;
 use super::advice::Advice;
 use super::args::{self, Arguments};
 use super::catalogue::{Catalogue, PolicyDef, StateDef, ToolDef};
-use super::generated::names;
+use super::generated::values;
 use super::nonces::UsedNonce;
 use super::permissions::PermissionSet;
 pub use super::report::UpstreamReport;
@@ -36,7 +36,7 @@ pub enum TaskStatus {
     /// The outcome is unknown.
     Timeout,
 }
-names!(TaskStatus {
+values!(TaskStatus {
     Dispatched = "dispatched",
     Success = "success",
     SuccessUnverified = "success_unverified",
@@ -150,6 +150,15 @@ pub struct Evidence {
     /// The time of the reading.
     #[serde(rename = "checked_at")]
     pub at: Timestamp,
+}
+
+/// A refund, as a client sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Refund {
+    /// The number of units that it gives back.
+    pub units: i64,
+    /// The time of the refund.
+    pub refunded_at: Timestamp,
 }
 
 /// The reason why a task could not be read.

@@ -2,20 +2,15 @@
 //! not write them.
 
 use super::lowering::{Lowering, Scope};
-use super::tasks::task_status;
-use crate::lower::derived::{field_with_doc, make_type, ours, plain};
+use crate::lower::derived::{evidence, make_type, ours, plain, refund, task_id, task_status, wait_seconds};
 use crate::lower::require::{at, tools_of};
 use crate::lower::words::Words;
-use crate::model::{Field, Kind, Member, NamedType, ProbeSpec, ResourceSpec, StringSpec, ToolSpec, Type};
+use crate::model::{Field, Kind, NamedType, ResourceSpec, Type};
 use crate::names::noun;
 use crate::raw::{self, At, EffectName, Files};
 use crate::report::Report;
 use crate::rules::Rule;
 use std::sync::Arc;
-use toolwarrant_limits::{MAX_WAIT_SECONDS, REMARK_MAX_CHARS};
-
-/// The arguments that a contract does not write.
-const DERIVED: [&str; 3] = ["idempotency_key", "task_id", "wait_seconds"];
 
 /// Reports a contract with tasks in which no tool, or more than one, reads them.
 pub(super) fn check(files: &Files, scope: &Scope<'_>, report: &mut Report) {
@@ -63,24 +58,27 @@ impl Lowering<'_> {
         let noun = noun(targets.iter().map(|(resource, _)| resource.name.as_str()));
         let several = targets.len() > 1;
         let nullable = |name, doc, ty| Field { nullable: true, ..plain(name, doc, ty) };
-        let mut fields =
-            vec![plain("task_id", "Identifier of the task.", task_id()), ours("tool", "The tool that made it.")];
+        let mut fields = vec![
+            plain("task_id", "Identifier of the task.", Type::Named(task_id())),
+            ours("tool", "The tool that made it."),
+        ];
         for (resource, arg) in targets {
             let null = if several { "; null if it acts on something else" } else { "" };
             let doc = format!("The {} that it acts on{null}.", resource.name.replace('_', " "));
             fields.push(Field { nullable: several, ..plain(arg, &doc, Type::Named(Arc::clone(&resource.id))) });
         }
         let deadline = format!("When it ends at the latest, give or take a last look at the {noun}.");
-        let evidence = evidence(&self.scope.probes, &noun);
+        let named = Type::Named;
+        let evidence = named(evidence(&self.scope.probes, &self.scope.words));
         fields.extend([
-            plain("status", "State of the task.", task_status()),
+            plain("status", "State of the task.", named(task_status())),
             plain("terminal", "Whether the state is final.", Type::Boolean),
             plain("created_at", "When it was accepted.", Type::Timestamp),
             plain("deadline_at", &deadline, Type::Timestamp),
             nullable("finished_at", "When it ended; null while it is in flight.", Type::Timestamp),
             nullable("poll_after_seconds", "When to poll again; null once it has ended.", Type::Integer),
             nullable("evidence", "What its end rests on; null while it is in flight.", evidence),
-            nullable("refund", "The refund; null unless it ended as `failed_silent`.", refund()),
+            nullable("refund", "The refund; null unless it ended as `failed_silent`.", named(refund())),
             ours("next_step", "What to do next."),
         ]);
         make_type("Task", "A write and what came of it.", Kind::Object(fields))
@@ -111,65 +109,10 @@ impl Lowering<'_> {
 
 /// Derives the arguments.
 pub(super) fn arguments(words: &Words) -> Vec<Field> {
-    let seconds = Kind::Integer { min: 0, max: MAX_WAIT_SECONDS.into() };
-    let wait = make_type("WaitSeconds", "How long an answer may be held.", seconds);
     let doc = "Holds the answer until the task ends, at most so many seconds; use {wait_seconds}. 0 answers at once. Left out, a poll \
         within {poll_interval_seconds} s of the last is held up to {hold_seconds} s.";
     vec![
-        plain("task_id", "task_id from the answer of a write.", task_id()),
-        Field { optional: true, ..plain("wait_seconds", &words.fill(doc), Type::Named(wait)) },
+        plain("task_id", "task_id from the answer of a write.", Type::Named(task_id())),
+        Field { optional: true, ..plain("wait_seconds", &words.fill(doc), Type::Named(wait_seconds())) },
     ]
-}
-
-/// Returns the types of derived arguments, both of tools that make tasks and of the tool that reads
-/// them.
-pub(crate) fn types_of_derived_arguments<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> Vec<Arc<NamedType>> {
-    let args = tools.filter(|tool| tool.tells_of_tasks()).flat_map(|tool| &tool.args);
-    let derived = args.filter(|field| DERIVED.contains(&field.name.as_str()));
-    let mut types: Vec<_> = derived.filter_map(|field| field.ty.as_named().cloned()).collect();
-    types.sort_by(|a, b| a.name.cmp(&b.name));
-    types.dedup_by(|a, b| a.name == b.name);
-    types
-}
-
-fn task_id() -> Type {
-    let rule = StringSpec { min: 37, max: 37, prefix: "task_".to_owned(), charset: vec![('0', '9'), ('a', 'f')] };
-    Type::Named(make_type("TaskId", "Identifier of a task.", Kind::String(rule)))
-}
-
-fn evidence(probes: &[Arc<ProbeSpec>], noun: &str) -> Type {
-    let probes: String = probes.iter().map(|probe| format!("`{}`, ", probe.name)).collect();
-    let checked = match probes.is_empty() {
-        true => format!("What was read: `upstream_answer`, since nothing on the {noun} can be."),
-        false => format!("What was read: {probes}or `upstream_answer` where nothing on the {noun} could be."),
-    };
-    // Text from outside that may be longer than a name.
-    let rule = StringSpec { min: 0, max: REMARK_MAX_CHARS, prefix: String::new(), charset: Vec::new() };
-    let remark = Type::Named(make_type("Remark", "Text from outside.", Kind::String(rule)));
-    let remark = |name, doc| Field { untrusted: true, ..plain(name, doc, remark.clone()) };
-    let fields = vec![
-        ours("checked", &checked),
-        remark("expected", "What would have shown the effect."),
-        remark("observed", "What was seen."),
-        field_with_doc("reported", "What the platform said, which is not what happened.", upstream_report()),
-        plain("checked_at", "When it was seen.", Type::Timestamp),
-    ];
-    Type::Named(make_type("Evidence", "What the end of a task rests on.", Kind::Object(fields)))
-}
-
-fn upstream_report() -> Type {
-    let members = [
-        ("success", "It is done."),
-        ("failure", "It failed."),
-        ("no_answer", "Nothing that could be understood; it may have been done."),
-        ("not_sent", "Nothing was asked of it: no request ever left."),
-    ];
-    let members = members.map(|(name, doc)| Member { name: name.to_owned(), doc: doc.to_owned() });
-    Type::Named(make_type("UpstreamReport", "What the platform said of a write.", Kind::Enum(members.into())))
-}
-
-fn refund() -> Type {
-    let fields =
-        vec![plain("units", "Units given back.", Type::Integer), plain("refunded_at", "When.", Type::Timestamp)];
-    Type::Named(make_type("Refund", "A refund.", Kind::Object(fields)))
 }

@@ -2,9 +2,9 @@
 //! contract does not write.
 
 use super::lowering::{Arguments, Lowering};
-use crate::lower::derived::{field_with_doc, make_type, ours, plain};
+use crate::lower::derived::{field_with_doc, idempotency_key, make_type, ours, plain, task_status};
 use crate::lower::require::{at, list_missing};
-use crate::model::{EffectSpec, Field, Kind, Member, NamedType, PolicySpec, StringSpec, TargetSpec, TaskSpec, Type};
+use crate::model::{EffectSpec, Field, Kind, NamedType, PolicySpec, TargetSpec, TaskSpec, Type};
 use crate::names;
 use crate::raw::{self, At, EffectName, Named};
 use crate::rules::{Rule, STATES};
@@ -150,12 +150,10 @@ impl Lowering<'_> {
 }
 
 /// Derives the argument `idempotency_key` of every tool that makes tasks.
-pub(super) fn idempotency_key() -> Field {
-    let rule = StringSpec { min: 1, max: 128, prefix: String::new(), charset: vec![('!', '~')] };
-    let ty = make_type("IdempotencyKey", "Names one intended write.", Kind::String(rule));
+pub(super) fn idempotency_argument() -> Field {
     let doc = "Names this write: while its task is in flight, the same key returns that task and sends nothing. Left out, tool and \
         arguments are the key. Once the task has ended, the same call is sent anew.";
-    Field { optional: true, ..plain("idempotency_key", doc, Type::Named(ty)) }
+    Field { optional: true, ..plain("idempotency_key", doc, Type::Named(idempotency_key())) }
 }
 
 /// Derives the result of a tool that makes tasks. The field for the target has the name of the
@@ -165,7 +163,7 @@ pub(super) fn task_result_type(target: &TargetSpec, read_tool: &str) -> Arc<Name
         ours("task_id", &format!("Names the task for {read_tool}.")),
         ours("tool", "The tool that made it."),
         plain(&target.arg, "What it acts on.", Type::Named(Arc::clone(&target.resource.id))),
-        plain("status", "State of the task; a new one is always `dispatched`.", task_status()),
+        plain("status", "State of the task; a new one is always `dispatched`.", Type::Named(task_status())),
         plain("terminal", "Whether the state is final.", Type::Boolean),
         field_with_doc(
             "idempotent_hit",
@@ -181,10 +179,4 @@ pub(super) fn task_result_type(target: &TargetSpec, read_tool: &str) -> Arc<Name
         ours("next_step", "What to do next."),
     ];
     make_type("TaskAccepted", "An accepted write: the task whose outcome is polled.", Kind::Object(fields))
-}
-
-/// Derives the type of a task's status in results. The states of the contract say what each means.
-pub(super) fn task_status() -> Type {
-    let members = STATES.map(|name| Member { name: name.to_owned(), doc: String::new() });
-    Type::Named(make_type("TaskStatus", "State of a task.", Kind::Enum(members.into())))
 }
