@@ -291,6 +291,22 @@ fn a_catalogue_says_where_its_contract_lies() {
     assert_eq!([PHONES.source, SHOP.source], ["../../spec", "spec"]);
 }
 
+/// Generated constants have these names, so the compiler finds a handler that uses an old name.
+#[test]
+fn no_handler_writes_the_name_of_an_argument_as_text() {
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/phones/tools");
+    let contract = spec("../../spec");
+    let arguments = || contract.tools().flat_map(|tool| &tool.args);
+    for file in std::fs::read_dir(tools).expect("a folder").flatten() {
+        let code = std::fs::read_to_string(file.path()).expect("a file of handlers");
+        let code = code.split("#[cfg(test)]").next().unwrap_or_default();
+        for text in code.split('"').skip(1).step_by(2) {
+            let named = arguments().find(|field| text == field.name || text.contains(&format!("`{}`", field.name)));
+            assert!(named.is_none(), "{:?}: \"{text}\"", file.file_name());
+        }
+    }
+}
+
 #[test]
 fn input_schemas_keep_to_what_every_provider_takes() {
     const BANNED: &[&str] = &[

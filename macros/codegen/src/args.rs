@@ -1,6 +1,6 @@
 //! Emits the arguments: one struct for each tool, which reads the client's values by name.
 
-use crate::tokens::{args_name, camel, doc, field_ty, ident, number};
+use crate::tokens::{args_name, camel, doc, field_ty, ident, number, shout};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 use serde_json::Value;
@@ -37,10 +37,20 @@ fn arguments(tool: &ToolSpec) -> TokenStream {
     let former: Vec<_> = former.collect();
     let former =
         (!former.is_empty()).then(|| quote!(const FORMER: &'static [(&'static str, &'static str)] = &[#(#former),*];));
+    let constants = (!tool.args.is_empty()).then(|| {
+        let constants = tool.args.iter().map(|field| {
+            let (wire, constant) = (&field.name, shout(&field.name));
+            let text = doc(&format!("The argument `{wire}` on the wire."));
+            quote!(#text pub const #constant: &'static str = #wire;)
+        });
+        quote!(impl #name { #(#constants)* })
+    });
     quote! {
         #text
         #derives
         pub struct #name { #(#fields,)* }
+
+        #constants
 
         impl rt::args::Arguments for #name {
             #former

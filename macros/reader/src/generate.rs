@@ -2,6 +2,8 @@
 //! [`documents`] returns, and adds new stored forms to the record of the contract.
 
 use crate::{Report, documents, load, stored};
+use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -41,6 +43,12 @@ pub enum GenerateError {
     /// contract's folder.
     #[error("stale: {}; run `gen` and commit the result", names(.0))]
     Stale(Vec<PathBuf>),
+    /// The generated tools have these values of enums, and the contract no longer knows them.
+    #[error(
+        "the contract has lost {}: add retired values to `values` in reserved.toml; restore {FOLDER}/tools if nobody has seen them",
+        .0.join(", ")
+    )]
+    Retired(Vec<String>),
     /// The folder is a link, or it contains these files, which `gen` never writes.
     #[error("{folder} must be a folder, not a link, with only generated files: {files}", folder = .0.display(),
         files = if .1.is_empty() { "remove the link".to_owned() } else { format!("move away {}", names(.1)) })]
@@ -64,6 +72,14 @@ pub enum GenerateError {
 pub fn generate(folder: &Path, mode: Mode) -> Result<Generated, GenerateError> {
     let contract = load(folder).map_err(GenerateError::Contract)?;
     let (wanted, generated) = (documents(&contract), folder.join(FOLDER));
+    let known = wanted.values().flat_map(|text| enum_values(text)).chain(contract.retired_values.iter().cloned());
+    let known: BTreeSet<String> = known.collect();
+    let tools = below(&generated.join("tools"));
+    let before = tools.iter().filter_map(|path| fs::read_to_string(generated.join("tools").join(path)).ok());
+    let lost: BTreeSet<_> = before.flat_map(|text| enum_values(&text)).filter(|value| !known.contains(value)).collect();
+    if !lost.is_empty() {
+        return Err(GenerateError::Retired(lost.into_iter().map(|value| format!("`{value}`")).collect()));
+    }
     let changed =
         wanted.iter().filter(|(path, text)| fs::read_to_string(generated.join(path)).ok().as_ref() != Some(*text));
     let changed: Vec<_> = changed.collect();
@@ -109,6 +125,23 @@ pub fn replace(path: &Path, text: &str) -> Result<(), GenerateError> {
         .map_err(|error| GenerateError::Io { path: path.to_owned(), error })
 }
 
+/// Returns the values of all enums in the schemas of a document. A text that is not JSON has none.
+fn enum_values(document: &str) -> Vec<String> {
+    let (mut found, mut open) = (Vec::new(), vec![serde_json::from_str(document).unwrap_or(Value::Null)]);
+    while let Some(next) = open.pop() {
+        match next {
+            Value::Object(mut members) => {
+                let values = members.remove("enum").and_then(|values| Some(values.as_array()?.clone()));
+                found.extend(values.iter().flatten().filter_map(|value| value.as_str().map(str::to_owned)));
+                open.extend(members.into_iter().map(|(_, member)| member));
+            }
+            Value::Array(items) => open.extend(items),
+            _ => {}
+        }
+    }
+    found
+}
+
 /// Returns true if a file may have been generated from an earlier contract. Its path is relative to
 /// the generated folder.
 fn could_be_ours(path: &Path) -> bool {
@@ -148,6 +181,29 @@ impl fmt::Display for Generated {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_that_leaves_an_enum_is_lost_until_it_is_reserved() {
+        let copy = tempfile::TempDir::new().unwrap();
+        let (from, spec) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec"), copy.path().join("spec"));
+        let edit = |file: &str, old: &str, new: &str| {
+            let text = fs::read_to_string(spec.join(file)).unwrap();
+            assert!(text.contains(old), "{file}");
+            replace(&spec.join(file), &text.replace(old, new)).unwrap();
+        };
+        for path in below(&from).into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "toml")) {
+            replace(&spec.join(&path), &fs::read_to_string(from.join(&path)).unwrap()).unwrap();
+        }
+        generate(&spec, Mode::Write).unwrap();
+        edit("types.toml", "values.https = \"HTTP proxy over TLS.\"\n", "");
+        edit("tools/proxy.toml", " `https` is an HTTP proxy over TLS.", "");
+        for mode in [Mode::Check, Mode::Write] {
+            let lost = generate(&spec, mode).unwrap_err().to_string();
+            assert!(lost.starts_with("the contract has lost `https`: add retired values to `values`"), "{lost}");
+        }
+        edit("reserved.toml", "errors = []", "errors = []\nvalues = [\"https\"]");
+        assert!(generate(&spec, Mode::Write).is_ok());
+    }
 
     #[test]
     fn the_folder_is_generated_and_passes_the_check_until_a_file_in_it_differs() {

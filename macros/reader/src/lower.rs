@@ -71,6 +71,7 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
         types: types.done,
         domains,
         stored,
+        retired_values: files.reserved.values.iter().flatten().map(|value| value.to_string()).collect(),
         files: Vec::new(),
     };
     whole(&contract, files, &words, report);

@@ -42,6 +42,8 @@ pub struct Contract {
     pub domains: Vec<Domain>,
     /// The recorded stored forms of each tool that makes or made tasks.
     pub stored: Vec<RecordedTool>,
+    /// The retired values of enums.
+    pub retired_values: Vec<String>,
     /// Every file that was read.
     pub files: Vec<PathBuf>,
 }

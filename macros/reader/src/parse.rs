@@ -34,7 +34,12 @@ pub(crate) fn common(sources: &[Source], report: &mut Report) -> Files {
         },
         errors: ErrorsFile { error: errors.parse_named("error", report) },
         types: TypesFile { r#type: types.parse_named("type", report) },
-        reserved: ReservedFile { tools: reserved.one("tools", report), errors: reserved.one("errors", report) },
+        reserved: ReservedFile {
+            tools: reserved.one("tools", report),
+            errors: reserved.one("errors", report),
+            values: reserved.one("values", report),
+            allowed: reserved.parse_named("allowed", report),
+        },
         stored: StoredFile {
             stored: stored.parse_named("stored", report),
             unreadable: stored.parse_named("unreadable", report),

@@ -406,6 +406,10 @@ pub(crate) struct TypesFile {
 pub(crate) struct ReservedFile {
     pub(crate) tools: Option<Vec<At<String>>>,
     pub(crate) errors: Option<Vec<At<String>>>,
+    /// Values of enums. No text says one, not even in plain words.
+    pub(crate) values: Option<Vec<At<String>>>,
+    /// Sentences that say one in its ordinary meaning, each with the reason.
+    pub(crate) allowed: Named<At<String>>,
 }
 
 /// `stored.toml`: the stored forms of each tool, the oldest first, and the reasons why the contract

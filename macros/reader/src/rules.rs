@@ -70,6 +70,8 @@ rules! {
     PlainText = "plain-text",
     /// A word in backticks or with `_` is a name of the contract.
     UnknownWord = "unknown-word",
+    /// No text says a retired value of an enum, except in a sentence that reserved.toml allows.
+    RetiredWord = "retired-word",
     /// A placeholder has a meaning where it stands.
     UnknownPlaceholder = "unknown-placeholder",
     /// A tool's texts name only tools that every caller of it may call.

@@ -2,7 +2,7 @@
 //! maintainer then sees.
 
 use super::Edit::{self, Append, Change, Remove, Write};
-use super::{ERRORS, FLOOR, JOBS, PRINTERS, PRINTING, SERVICE, TRAYS, TYPES};
+use super::{ERRORS, FLOOR, JOBS, PRINTERS, PRINTING, RESERVED, SERVICE, TRAYS, TYPES};
 
 /// The list of tools in the print shop's contract.
 const TOOLS: &str = "tools = [\"printers\", \"printing\", \"trays\", \"floor\", \"jobs\"]";
@@ -219,6 +219,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
             ),
         )],
     ),
+    ("a_retired_value_never_returns", &[(RESERVED, Append("values = [\"fine\", \"rollers\", \"matt\"]\n"))]),
     (
         "a_long_tool_name_is_refused",
         &[(PRINTERS, Change("\"get_printer\"", "\"get_printer_and_everything_that_is_on_it\""))],

@@ -1,7 +1,7 @@
 //! Mistakes in texts for agents: too long, wrong, or not meant for their readers.
 
 use super::Edit::{self, Append, Change};
-use super::{ERRORS, JOBS, PRINTERS, SERVICE, TRAYS, TYPES};
+use super::{ERRORS, JOBS, PRINTERS, RESERVED, SERVICE, TRAYS, TYPES};
 
 /// Each case: the expected behaviour, and the edits that provoke it.
 pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
@@ -48,6 +48,24 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
                     "doc = \"What serviced_by wrote on it.\" }\nfields.capabilities = { type = \"P",
                 ),
             ),
+        ],
+    ),
+    (
+        "a_retired_value_in_plain_words_is_shown_in_each_text_that_does_not_allow_it",
+        &[
+            (
+                RESERVED,
+                Append(
+                    "values = [\"gloss\", \"shut_down\", \"pause\", \"print\"]\n[allowed]\n\"Pages with a gloss feel wet.\" = \"a look of the page, no mode\"\n\"No text says gloss.\" = \"it is old\"\n",
+                ),
+            ),
+            (PRINTERS, Change("title = \"Look at a printer\"", "title = \"Look, or Gloss\"")),
+            (
+                PRINTERS,
+                Change("summary = \"Looks at a printer.\"", "summary = \"Looks at a printer. It never pauses.\""),
+            ),
+            (TRAYS, Change("notes = [\"Nothing weighs", "notes = [\"Pages with a gloss feel wet.\", \"Nothing weighs")),
+            (SERVICE, Change("unread = \"The counter", "unread = \"It may be shut down. The counter")),
         ],
     ),
     (

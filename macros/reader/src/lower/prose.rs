@@ -1,6 +1,7 @@
 //! Checks the texts of a contract: they are plain, contain only names that exist, and are short
 //! enough for their readers.
 
+mod retired;
 mod written;
 
 use super::require::{at, tools_of};
@@ -36,6 +37,7 @@ pub(super) fn check(contract: &Contract, files: &Files, words: &Words, report: &
         }
     }
     briefs(contract, files, words, report);
+    retired::check_values(files, report);
     // Another mistake may hide or change a name. Each text with that name would then be a further
     // mistake.
     if report.count() > 0 {
@@ -43,6 +45,7 @@ pub(super) fn check(contract: &Contract, files: &Files, words: &Words, report: &
     }
     let vocabulary = vocabulary(files);
     written.iter().for_each(|text| unknown_words(text, &vocabulary, report));
+    retired::check_texts(&written, &vocabulary, files, report);
     next_steps(contract, files, report);
     for (file, raw) in tools_of(files) {
         let lowered = contract.tools().find(|tool| tool.name == **raw.name);

@@ -48,7 +48,7 @@ impl Phones {
         let ListDevicesArgs { cursor, limit, state, capability } = args;
         let after = match &cursor {
             Some(cursor) => Some(position(cursor).ok_or(ListDevicesError::InvalidArgument {
-                what: "`cursor` is not one that list_devices returned".into(),
+                what: words!["`", ListDevicesArgs::CURSOR, "` is not one that list_devices returned"],
             })?),
             None => None,
         };

@@ -14,7 +14,7 @@ impl PowerTools for Phones {
         device: &Target<Arc<DeviceSnapshot>>,
         args: SetPowerArgs,
     ) -> Result<Command, SetPowerError> {
-        check_offer("action", &args.action, &device.power_actions, |action| action.as_str())
+        check_offer(SetPowerArgs::ACTION, &args.action, &device.power_actions, |action| action.as_str())
             .map_err(|what| SetPowerError::NotOffered { what })?;
         Ok(Command::SetPower(args))
     }

@@ -20,10 +20,11 @@ impl ProxyTools for Phones {
     ) -> Result<Command, SetProxyError> {
         let mut args = args;
         let SetProxyArgs { scheme, host, .. } = &mut args;
-        check_offer("scheme", scheme, &device.proxy_schemes, |scheme| scheme.as_str())
+        check_offer(SetProxyArgs::SCHEME, scheme, &device.proxy_schemes, |scheme| scheme.as_str())
             .map_err(|what| SetProxyError::NotOffered { what })?;
         let judged = self.proxy_hosts.judge(host.as_str());
-        let refused = |why| SetProxyError::InvalidArgument { what: words!["`host` ", &*host, " ", why] };
+        let refused =
+            |why| SetProxyError::InvalidArgument { what: words!["`", SetProxyArgs::HOST, "` ", &*host, " ", why] };
         *host = judged.and_then(|canonical| Host::new(&canonical).map_err(|_| NO_HOST)).map_err(refused)?;
         match self.upstream.inexpressible(&args) {
             Some(what) => Err(SetProxyError::InvalidArgument { what }),

@@ -18,7 +18,7 @@ impl SessionsTools for Phones {
         args: CreateSessionArgs,
     ) -> Result<Reply<ScreenSession>, CreateSessionError> {
         let CreateSessionArgs { device_id: _, mode } = args;
-        check_offer("mode", &mode, &device.session_modes, |mode| mode.as_str())
+        check_offer(CreateSessionArgs::MODE, &mode, &device.session_modes, |mode| mode.as_str())
             .map_err(|what| CreateSessionError::NotOffered { what })?;
         let reader = call.caller.application.permissions;
         issue(&*self.upstream, device, mode, reader).await.map(Reply::from).map_err(|error| {
