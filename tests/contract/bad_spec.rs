@@ -54,6 +54,17 @@ fn every_mistake_is_reported_with_its_place_and_its_remedy() {
     }
 }
 
+/// Permissions protect callers from a maintainer who follows a help without thinking.
+#[test]
+fn no_help_proposes_to_let_a_permission_imply_another() {
+    for report in cases().filter_map(|(_, edits)| spoil(edits).err()) {
+        for problem in &report.problems {
+            let help = problem.rendered.split("help:").nth(1).unwrap_or_default();
+            assert!(!["imply", "implies"].iter().any(|word| help.contains(word)), "{}", problem.rendered);
+        }
+    }
+}
+
 #[test]
 fn every_rule_has_a_case() {
     let broken = cases().filter_map(|(_, edits)| spoil(edits).err()).flat_map(|report| report.problems);

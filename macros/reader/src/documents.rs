@@ -90,6 +90,7 @@ fn tool_json(contract: &Contract, tool: &ToolSpec) -> Value {
         "annotations": annotations(tool),
         "contract": {
             "permission": tool.permission.name,
+            "callers": contract.callers(tool).collect::<Vec<_>>(),
             "target": target,
             "effect": effect(tool),
             "task": task,
@@ -127,13 +128,14 @@ fn tools_md(contract: &Contract) -> String {
     let mut out =
         "# Tools\n\nGenerated from the contract. [errors.md](errors.md) says how to read the failures.\n".to_owned();
     let rows = contract.tools().map(|tool| {
-        let (ToolSpec { name, title, permission, .. }, effect) = (tool, effect(tool));
+        let (ToolSpec { name, title, .. }, effect) = (tool, effect(tool));
+        let callers = contract.callers(tool).map(|held| format!("`{held}`")).collect::<Vec<_>>().join(", ");
         let needs = tool.target.as_ref().and_then(|target| target.requires.as_ref());
         let needs = needs.map(|name| format!("`{name}`")).unwrap_or_default();
         let twin = tool.http.as_ref().map(|http| format!("`{}`", twin(http))).unwrap_or_default();
-        format!("| [`{name}`](#{name}) | {title} | `{}` | {needs} | {effect} | {twin} |", permission.name)
+        format!("| [`{name}`](#{name}) | {title} | {callers} | {needs} | {effect} | {twin} |")
     });
-    table(&mut out, "| tool | what it does | permission | needs | effect | HTTP twin |", rows);
+    table(&mut out, "| tool | what it does | any permission of | needs | effect | HTTP twin |", rows);
     for tool in contract.tools() {
         let _ = write!(out, "\n## {}\n\n{}", tool.name, reference(contract, tool));
     }
@@ -158,4 +160,39 @@ fn errors_md(contract: &Contract) -> String {
     });
     table(&mut out, "| code | retry after | HTTP | JSON-RPC | meaning | what to do | carries |", rows);
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::replace;
+    use std::fs;
+    use std::path::Path;
+
+    /// Returns the documents of the print shop if `[permission.service]` implies these permissions.
+    fn documents_if_service_implies(implied: &str) -> BTreeMap<PathBuf, String> {
+        let copy = tempfile::TempDir::new().unwrap();
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/services/print_shop/spec");
+        let tools = ["printers", "printing", "trays", "floor", "jobs"].map(|name| format!("tools/{name}.toml"));
+        for file in ["service.toml", "types.toml", "errors.toml"].into_iter().chain(tools.iter().map(String::as_str)) {
+            let text = fs::read_to_string(from.join(file)).unwrap();
+            let (before, service) = text.split_once("[permission.service]").unwrap_or((&text, ""));
+            let edited = service.replacen("implies = [\"look\"]", &format!("implies = {implied}"), 1);
+            let header = if service.is_empty() { "" } else { "[permission.service]" };
+            replace(&copy.path().join(file), &[before, header, &edited].concat()).unwrap();
+        }
+        documents(&crate::load(copy.path()).unwrap())
+    }
+
+    #[test]
+    fn a_change_of_what_a_permission_implies_shows_in_the_file_of_each_tool_that_it_opens() {
+        let before = documents_if_service_implies("[\"look\"]");
+        let after = documents_if_service_implies("[\"look\", \"print\"]");
+        let changed = before.iter().filter(|(path, text)| after[*path] != **text);
+        let changed: Vec<_> = changed.map(|(path, _)| path.to_str().unwrap()).collect();
+        assert_eq!(changed, ["tools/open_panel.json", "tools/print_page.json", "tools.md"]);
+        let callers = "\"callers\": [\n      \"print\",\n      \"service\"\n    ]";
+        assert!(after[Path::new("tools/print_page.json")].contains(callers));
+        assert!(after[Path::new("tools.md")].contains("| `print`, `service` | `paper` | task |"));
+    }
 }

@@ -60,6 +60,13 @@ impl Contract {
         self.tools().find(|tool| matches!(tool.effect, EffectSpec::ReadTask))
     }
 
+    /// Returns the permissions with which a key may call the tool: the one that it needs, and those
+    /// that imply it.
+    pub fn callers(&self, tool: &ToolSpec) -> impl Iterator<Item = &str> {
+        let may_call = |held: &&Arc<PermissionSpec>| held.grants.contains(&tool.permission.index);
+        self.permissions.iter().filter(may_call).map(|held| held.name.as_str())
+    }
+
     /// Finds the error that plays a role. Every role of [`crate::ROLES`] is played.
     pub fn role(&self, role: &str) -> Option<&Arc<ErrorCode>> {
         self.errors.iter().find(|error| error.role.as_deref() == Some(role))

@@ -89,11 +89,14 @@ fn tool(contract: &Contract, lowered: Option<&ToolSpec>, file: usize, raw: &raw:
     let hidden = contract.tools().filter(|other| names_tool(&told, &other.name));
     for other in hidden.filter(|other| !tool.permission.grants.contains(&other.permission.index)) {
         let place = own_texts(raw).find(|text| names_tool(text, &other.name)).map_or(place.clone(), At::span);
-        let (own, others) = (&tool.permission.name, &other.permission.name);
+        let own = &tool.permission.name;
         let part = lines(contract, tool).into_iter().flatten().find(|part| names_tool(&part.text, &other.name));
         let part = part.map_or_else(String::new, |part| format!(", which its `{}` names", part.key));
         let message = format!("a key with `{own}` alone may call `{}`, and not `{}`{part}", tool.name, other.name);
-        let help = format!("leave `{}` out, or let `{own}` imply `{others}`", other.name);
+        let help = format!(
+            "leave `{}` out; the `doc` of `[service]` can name it, and each of its sentences goes only to keys that may call all tools in it",
+            other.name
+        );
         report.add(Rule::HiddenTool, at(file, place), message, Some(help));
     }
 }
