@@ -2,7 +2,7 @@
 
 use crate::harness::program::Program;
 use crate::harness::signed::{Signed, SignedAnswer};
-use crate::harness::{Key, Server, Tenant, open_phones, phones};
+use crate::harness::{Key, Tenant, open_phones, phones};
 use cloudphone::phones::contract::CATALOGUE;
 use serde_json::{Value, json};
 use std::time::{Duration, SystemTime};
@@ -191,22 +191,18 @@ async fn a_time_may_differ_by_299_seconds_and_not_by_301_also_after_the_machine_
 #[tokio::test]
 async fn a_request_is_taken_once_whatever_it_was_answered() {
     let (server, key) = open_phones().await;
-    let budget = Tenant { requests_per_minute: 1, ..Tenant::with(PermissionSet(u64::MAX)) };
-    let (poor, keys) = phones(vec![budget]).await;
     let first = server.sign(&key, "PUT", PROXY).body(proxy(3128)).with_key("k1");
     let made = server.v1(&first).await;
-    assert_eq!(poor.v1(&poor.sign(&keys[0][0], "GET", "/v1/devices")).await.status, 200);
-    let cases: [(&str, &Server, Signed, u16); 8] = [
-        ("a read", &server, server.sign(&key, "GET", "/v1/devices"), 200),
-        ("a write", &server, server.sign(&key, "PUT", "/v1/devices/phone-0000010/proxy").body(proxy(1)), 202),
-        ("a hit", &server, server.sign(&key, "PUT", PROXY).body(proxy(3128)).with_key("k1"), 200),
-        ("a busy device", &server, server.sign(&key, "PUT", PROXY).body(proxy(99)), 409),
-        ("a refused write", &server, server.sign(&key, "PUT", PROXY).body(json!({})), 400),
-        ("a session", &server, server.sign(&key, "POST", "/v1/devices/phone-0000001/sessions"), 201),
-        ("a path that is nothing", &server, server.sign(&key, "POST", "/v1/nothing"), 404),
-        ("a spent budget", &poor, poor.sign(&keys[0][0], "PUT", PROXY).body(proxy(1)), 429),
+    let cases: [(&str, Signed, u16); 7] = [
+        ("a read", server.sign(&key, "GET", "/v1/devices"), 200),
+        ("a write", server.sign(&key, "PUT", "/v1/devices/phone-0000010/proxy").body(proxy(1)), 202),
+        ("a hit", server.sign(&key, "PUT", PROXY).body(proxy(3128)).with_key("k1"), 200),
+        ("a busy device", server.sign(&key, "PUT", PROXY).body(proxy(99)), 409),
+        ("a refused write", server.sign(&key, "PUT", PROXY).body(json!({})), 400),
+        ("a session", server.sign(&key, "POST", "/v1/devices/phone-0000001/sessions"), 201),
+        ("a path that is nothing", server.sign(&key, "POST", "/v1/nothing"), 404),
     ];
-    for (case, server, request, expected) in &cases {
+    for (case, request, expected) in &cases {
         let answer = server.v1(request).await;
         assert_eq!(answer.status, *expected, "{case}: {answer:?}");
         assert_eq!(refusal(&server.v1(request).await), (401, "unauthenticated"), "{case}");
@@ -217,13 +213,35 @@ async fn a_request_is_taken_once_whatever_it_was_answered() {
     }
     // A repeat that hits an existing task is not a write of its own, even after the task has ended.
     let ended = server.end(&key, &made.body["task_id"]).await;
-    assert_eq!((&ended["terminal"], server.v1(&cases[2].2).await.status), (&json!(true), 401));
+    assert_eq!((&ended["terminal"], server.v1(&cases[2].1).await.status), (&json!(true), 401));
     // Another key may use the same nonce.
     let (server, keys) = phones(vec![Tenant { keys: 2, ..Tenant::with(PermissionSet(u64::MAX)) }]).await;
     for key in &keys[0] {
         let request = Signed { nonce: "0123456789abcdef".into(), ..server.sign(key, "GET", "/v1/devices") };
         assert_eq!((server.v1(&request).await.status, server.v1(&request).await.status), (200, 401));
     }
+}
+
+#[tokio::test]
+async fn a_request_beyond_the_budget_leaves_nothing_and_is_taken_when_it_is_sent_again() {
+    let budget = |requests_per_minute| Tenant { requests_per_minute, ..Tenant::with(PermissionSet(u64::MAX)) };
+    let (server, keys) = phones(vec![budget(2), budget(2)]).await;
+    let key = &keys[0][0];
+    let first = server.sign(key, "GET", "/v1/devices");
+    let write = server.sign(key, "PUT", PROXY).body(proxy(1)).with_key("k1");
+    assert_eq!(server.v1(&first).await.status, 200);
+    // A request that was taken costs nothing when it is repeated.
+    for _ in 0..3 {
+        assert_eq!(refusal(&server.v1(&first).await), (401, "unauthenticated"));
+    }
+    assert_eq!(server.v1(&server.sign(key, "GET", "/v1/devices")).await.status, 200);
+    for _ in 0..3 {
+        assert_eq!(refusal(&server.v1(&write).await), (429, "rate_limited"));
+    }
+    assert!(server.store.marks("nonce", None, 99).await.unwrap().is_empty());
+    server.clock.advance(Duration::from_secs(61));
+    assert_eq!([server.v1(&write).await.status, server.v1(&write).await.status], [202, 401]);
+    assert_eq!(server.store.marks("nonce", None, 99).await.unwrap().len(), 1);
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ pub use directory::Directory;
 pub(crate) use directory::{LIVE_SECRETS, purpose};
 pub use grants::{Granted, Grants};
 
+use crate::nonces::KeyNonces;
 use arc_swap::ArcSwap;
 use caller::Proof;
 use directory::{Key, VACANT};
@@ -98,11 +99,12 @@ impl Access {
         verifier: Digest,
         clock: &Clock,
     ) -> Result<Caller, Unauthenticated> {
-        let (id, Key { application, live: _, sealed: _, expires_at }) = known.ok_or(Unauthenticated)?;
+        let (id, Key { application, live: _, sealed: _, expires_at, nonces }) = known.ok_or(Unauthenticated)?;
         if expires_at.is_some_and(|end| clock.latest() >= end) {
             return Err(Unauthenticated);
         }
-        let principal = Principal { application: Arc::clone(application), key_id: Arc::clone(id) };
+        let (application, key_id, nonces) = (Arc::clone(application), Arc::clone(id), Arc::clone(nonces));
+        let principal = Principal { application, key_id, nonces };
         let proof = Proof { verifier, expires_at: *expires_at, version: directory.version };
         Ok(Caller { principal, nonce: None, proof })
     }
@@ -145,6 +147,11 @@ impl Access {
             }
         }
         self.caller(&directory, known, matching.ok_or(Unauthenticated)?, clock)
+    }
+
+    /// Returns the nonces that a key has used, if the key is live.
+    pub(crate) fn nonces(&self, key_id: &str) -> Option<Arc<KeyNonces>> {
+        self.directory.load().keys.get(key_id).map(|key| Arc::clone(&key.nonces))
     }
 
     /// Seals a secret for a key of an application. The verifier checks the secret and does not
@@ -195,6 +202,20 @@ mod tests {
             });
         }
         access
+    }
+
+    #[test]
+    fn the_nonces_of_a_key_outlive_its_changes_and_end_when_it_is_revoked() {
+        let access = access(&[("key_1", "one", "a"), ("key_2", "one", "b")]);
+        let nonces = ["key_1", "key_2"].map(|id| Arc::downgrade(&access.nonces(id).expect("a live key")));
+        let shown = Credentials { key_id: "key_1", secret: "a" };
+        let caller = access.authenticate(shown, &Clock::manual(Timestamp(0))).expect("a live key");
+        let row = access.secret("one", "key_1", "c").unwrap();
+        access.change(|directory| directory.put_key("key_1", &application("one"), std::slice::from_ref(&row), None));
+        assert!(Arc::ptr_eq(&access.nonces("key_1").expect("a live key"), &caller.nonces));
+        access.change(|directory| directory.put_key("key_1", &application("one"), &[], None));
+        drop(caller);
+        assert_eq!(nonces.map(|nonces| nonces.upgrade().is_some()), [false, true]);
     }
 
     #[test]

@@ -1,13 +1,17 @@
 //! The nonces of signed requests, so that a repeated request is refused.
 //!
-//! All nonces that can still be repeated are in memory, so a check needs no disk. Nonces of
-//! requests that may have changed something are also on the disk before the answer, and are loaded
-//! at a start. Nonces of reads are stored only if the request was signed ahead of the server's
-//! clock: after a start, all reads that were signed before it are refused. This module knows no
-//! signatures. Start at [`Nonces::take`].
+//! Each key has its own nonces, and they end with the key. A nonce is used only if the budget of
+//! the application admits its request, so the budget bounds them, and a refused request leaves
+//! nothing behind. All nonces that can still be repeated are in memory, so a check needs no disk.
+//! Nonces of requests that may have changed something are also on the disk before the answer, and
+//! are loaded at a start. Nonces of reads are stored only if the request was signed ahead of the
+//! server's clock: after a start, all reads that were signed before it are refused. This module
+//! knows no signatures. Start at [`Nonces::take`].
 
+use crate::access::{Access, Principal};
+use crate::limit::RetryAfter;
 use std::collections::{HashSet, VecDeque};
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hasher};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -15,22 +19,21 @@ use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::ignore_poison;
 use toolwarrant_signing::SKEW_SECONDS;
 
-/// Time for which a nonce is stored: longer than a signature can be valid, from the earliest time
-/// of signing to the latest.
+/// Time for which a nonce is kept: longer than a signature can be valid, from the earliest time of
+/// signing to the latest.
 pub const NONCE_KEPT: Duration = Duration::from_secs(2 * SKEW_SECONDS + 60);
 
-/// Number of parts, each with its own lock, so that requests seldom wait for each other.
-const SHARDS: usize = 16;
+/// The minutes whose budgets a key's nonces may take at most: those that [`NONCE_KEPT`] touches.
+const MINUTES: usize = 12;
 
-/// Most nonces in memory in one part. This limits them to 200 MB in total; further requests are
-/// refused.
-const SHARD_MAX: usize = 256 * 1024;
+/// Most nonces of one key in memory. This limits them to 200 MB, whatever the budget is.
+const KEY_MAX: usize = 4 * 1024 * 1024;
 
 /// Most expired nonces that are dropped when a new one comes, so that after a busy minute no
 /// request waits until all are dropped. If a nonce seems to be used, all expired ones are dropped.
 const DROPPED_AT_ONCE: usize = 16;
 
-/// The nonces that were used.
+/// Decides which signed requests are taken.
 #[derive(Debug)]
 pub struct Nonces {
     clock: Clock,
@@ -38,16 +41,21 @@ pub struct Nonces {
     started: Timestamp,
     /// Requests that were signed until then are refused.
     floor: Option<Timestamp>,
-    hasher: RandomState,
-    shards: [Mutex<Shard>; SHARDS],
 }
 
+/// The nonces that a key has used.
 #[derive(Debug, Default)]
-struct Shard {
-    /// Keyed hashes of entries.
+pub struct KeyNonces(Mutex<Memory>);
+
+#[derive(Debug, Default)]
+struct Memory {
+    /// Hashes of nonces. A key that makes equal ones harms only itself, so they need no secret.
     used: HashSet<u64, BuildHasherDefault<Hashed>>,
     /// The same hashes, in the order of use.
     order: VecDeque<Used>,
+    /// The latest time of signing among nonces that were dropped. It is not known if a read that
+    /// was signed until then was answered before.
+    dropped: Timestamp,
 }
 
 /// A hasher that returns hashes unchanged.
@@ -73,8 +81,8 @@ struct Used {
     hash: u64,
     /// The time of use, by the clock of the process.
     at: Timestamp,
-    /// The end of its signature's validity, by the wall clock.
-    valid_until: Timestamp,
+    /// The time of signing.
+    signed: Timestamp,
 }
 
 /// A nonce that a verified request has used.
@@ -119,23 +127,19 @@ pub enum BadTime {
 pub enum BadNonce {
     /// It was used.
     Used,
-    /// There are too many nonces.
-    Full,
+    /// It is the nonce of a read, and it is not known if it was used. One that is signed this many
+    /// seconds later can be taken.
+    Unknown(u64),
+    /// The budget of the application is spent. The nonce can still be used.
+    Spent(RetryAfter),
 }
 
 impl Nonces {
-    /// Starts with the entries from storage.
+    /// Starts without restrictions by a restore.
     #[must_use]
-    pub fn with_entries(clock: Clock, kept: impl IntoIterator<Item = Box<[u8]>>) -> Self {
+    pub fn new(clock: Clock) -> Self {
         let started = clock.wall();
-        let nonces = Self { clock, started, floor: None, hasher: RandomState::new(), shards: Default::default() };
-        let latest = started.plus(Duration::from_secs(SKEW_SECONDS));
-        let now = (nonces.clock.now(), started);
-        for entry in kept {
-            // A failure here would mean that the last process accepted too many nonces.
-            let _ = nonces.insert(&entry, latest, now);
-        }
-        nonces
+        Self { clock, started, floor: None }
     }
 
     /// Refuses all requests that were signed until then, reads and others. The data was restored
@@ -143,6 +147,21 @@ impl Nonces {
     #[must_use]
     pub fn since(self, restored_at: Option<Timestamp>) -> Self {
         Self { floor: restored_at, ..self }
+    }
+
+    /// Gives the keys their entries from storage. Those of keys that have ended are dropped.
+    pub fn load(&self, access: &Access, entries: impl IntoIterator<Item = Box<[u8]>>) {
+        let now = (self.clock.now(), self.started);
+        let signed = self.started.plus(Duration::from_secs(SKEW_SECONDS));
+        for entry in entries {
+            let Some((key_id, nonce)) = std::str::from_utf8(&entry).ok().and_then(|entry| entry.split_once('\n'))
+            else {
+                continue;
+            };
+            if let Some(nonces) = access.nonces(key_id) {
+                ignore_poison(nonces.0.lock()).insert(hash(nonce), signed, now, KEY_MAX);
+            }
+        }
     }
 
     /// Checks the time of signing, in Unix seconds, against the wall clock.
@@ -160,145 +179,72 @@ impl Nonces {
         }
     }
 
-    /// Uses a nonce of a key. If equal ones come at once, only one passes. `timestamp` is the time
-    /// of signing.
+    /// Uses a nonce of a key and charges the request to the budget of its application, or does
+    /// neither. If equal nonces come at once, only one passes. `timestamp` is the time of signing,
+    /// and `reads` is true for a request that cannot change anything.
     ///
     /// # Errors
     /// [`BadNonce`].
-    pub fn take(&self, key_id: &str, nonce: &str, timestamp: u64) -> Result<UsedNonce, BadNonce> {
-        let entry: Box<[u8]> = [key_id, nonce].join("\n").into_bytes().into();
+    pub fn take(&self, key: &Principal, nonce: &str, timestamp: u64, reads: bool) -> Result<UsedNonce, BadNonce> {
         let signed = Timestamp(timestamp.saturating_mul(1000));
         let (now, wall) = (self.clock.now(), self.clock.wall());
-        self.insert(&entry, signed.plus(Duration::from_secs(SKEW_SECONDS + 1)), (now, wall))?;
-        let until = now.max(signed).plus(NONCE_KEPT);
-        Ok(UsedNonce { entry, until, ahead: timestamp > wall.0 / 1000, stored: AtomicBool::new(false) })
-    }
-
-    /// Inserts an entry. `now` is the time by the clock of the process and by the wall clock.
-    fn insert(&self, entry: &[u8], valid_until: Timestamp, now: (Timestamp, Timestamp)) -> Result<(), BadNonce> {
-        let hash = self.hasher.hash_one(entry);
-        // Any bits can choose a part, except those at either end, which the hash set uses.
-        let Some(shard) = self.shards.get((hash >> 40) as usize % SHARDS) else { return Err(BadNonce::Full) };
-        let mut shard = ignore_poison(shard.lock());
-        shard.drop_over(now, DROPPED_AT_ONCE);
-        if shard.used.contains(&hash) {
+        let (hash, window) = (hash(nonce), &key.application.window);
+        let mut memory = ignore_poison(key.nonces.0.lock());
+        memory.drop_over((now, wall), DROPPED_AT_ONCE);
+        if memory.used.contains(&hash) {
             // It may be expired, behind others that are not dropped yet.
-            shard.drop_over(now, usize::MAX);
+            memory.drop_over((now, wall), usize::MAX);
         }
-        if shard.used.contains(&hash) {
+        if memory.used.contains(&hash) {
             return Err(BadNonce::Used);
         }
-        if shard.order.len() == SHARD_MAX {
-            return Err(BadNonce::Full);
+        if reads && signed <= memory.dropped {
+            return Err(BadNonce::Unknown(memory.dropped.seconds_from(signed) + 1));
         }
-        shard.used.insert(hash);
-        shard.order.push_back(Used { hash, at: now.0, valid_until });
-        Ok(())
+        window.admit(None, now, 1).map_err(BadNonce::Spent)?;
+        let most = usize::try_from(window.limit()).unwrap_or(KEY_MAX).saturating_mul(MINUTES).min(KEY_MAX);
+        memory.insert(hash, signed, (now, wall), most);
+        drop(memory);
+        let entry = [&*key.key_id, nonce].join("\n").into_bytes().into();
+        let (until, ahead) = (now.max(signed).plus(NONCE_KEPT), timestamp > wall.0 / 1000);
+        Ok(UsedNonce { entry, until, ahead, stored: AtomicBool::new(false) })
     }
 }
 
-impl Shard {
+fn hash(nonce: &str) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(nonce)
+}
+
+impl Memory {
+    fn insert(&mut self, hash: u64, signed: Timestamp, now: (Timestamp, Timestamp), most: usize) {
+        // The budget admits more only if the wall clock is far from that of the process.
+        while self.order.len() >= most.max(1) {
+            self.drop_first(|_| true);
+        }
+        if self.used.insert(hash) {
+            self.order.push_back(Used { hash, at: now.0, signed });
+        }
+    }
+
     /// Drops expired nonces, at most this many.
     fn drop_over(&mut self, (now, wall): (Timestamp, Timestamp), most: usize) {
-        let over = |used: &mut Used| used.at.plus(NONCE_KEPT) < now && used.valid_until < wall;
-        for Used { hash, .. } in std::iter::from_fn(|| self.order.pop_front_if(over)).take(most) {
-            self.used.remove(&hash);
+        let valid = Duration::from_secs(SKEW_SECONDS + 1);
+        let over = |used: &mut Used| used.at.plus(NONCE_KEPT) < now && used.signed.plus(valid) < wall;
+        for _ in 0..most {
+            if !self.drop_first(over) {
+                break;
+            }
         }
+    }
+
+    /// Drops the nonce that was used first, if it is `over`. Returns true if it did.
+    fn drop_first(&mut self, over: impl FnOnce(&mut Used) -> bool) -> bool {
+        let Some(Used { hash, at: _, signed }) = self.order.pop_front_if(over) else { return false };
+        self.used.remove(&hash);
+        self.dropped = self.dropped.max(signed);
+        true
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const START: Timestamp = Timestamp(1_800_000_000_000);
-    const SECOND: u64 = START.0 / 1000;
-
-    fn nonces() -> (Nonces, Clock) {
-        let clock = Clock::manual(START);
-        (Nonces::with_entries(clock.clone(), []), clock)
-    }
-
-    #[test]
-    fn a_time_may_differ_by_300_seconds_and_that_of_a_read_is_after_the_start() {
-        let (nonces, clock) = nonces();
-        for (timestamp, expected) in [
-            (SECOND - 300, Ok(())),
-            (SECOND - 301, Err(BadTime::Behind(301))),
-            (SECOND + 300, Ok(())),
-            (SECOND + 301, Err(BadTime::Ahead(301))),
-            (0, Err(BadTime::Behind(SECOND))),
-        ] {
-            assert_eq!(nonces.judge(timestamp, false), expected, "{timestamp}");
-        }
-        assert_eq!(nonces.judge(SECOND, true), Err(BadTime::BeforeStart));
-        assert_eq!(nonces.judge(SECOND + 1, true), Ok(()));
-        // The machine was suspended for an hour; only the wall clock counts.
-        clock.shift_wall(3_600_000);
-        assert_eq!(nonces.judge(SECOND, false), Err(BadTime::Behind(3600)));
-        assert_eq!(nonces.judge(SECOND + 3600, true), Ok(()));
-    }
-
-    #[test]
-    fn nothing_is_taken_that_was_signed_before_the_data_was_restored() {
-        let (nonces, _) = nonces();
-        let nonces = nonces.since(Some(Timestamp(START.0 - 60_000)));
-        for (timestamp, expected) in [(SECOND - 60, Err(BadTime::BeforeStart)), (SECOND - 59, Ok(()))] {
-            assert_eq!(nonces.judge(timestamp, false), expected);
-        }
-    }
-
-    #[test]
-    fn a_nonce_is_used_once_for_each_key_for_as_long_as_its_signature_is_valid_by_either_clock() {
-        let (nonces, clock) = nonces();
-        let take = |key, timestamp| nonces.take(key, "n", timestamp).map(|used| used.until);
-        assert_eq!(take("key_1", SECOND), Ok(START.plus(NONCE_KEPT)));
-        assert_eq!(take("key_1", SECOND + 9), Err(BadNonce::Used));
-        assert_eq!(take("key_2", SECOND + 300), Ok(START.plus(NONCE_KEPT + Duration::from_secs(300))));
-        clock.advance(NONCE_KEPT);
-        assert_eq!(take("key_1", SECOND), Err(BadNonce::Used));
-        // The wall clock was set back meanwhile, so that the signature is valid again.
-        clock.shift_wall(-600_000);
-        clock.advance(Duration::from_secs(1));
-        assert_eq!(take("key_1", SECOND), Err(BadNonce::Used));
-        clock.shift_wall(600_000);
-        assert!(take("key_1", SECOND + 700).is_ok());
-    }
-
-    #[test]
-    fn many_nonces_that_are_over_are_dropped_a_few_at_a_time_and_refuse_nobody() {
-        let (nonces, clock) = nonces();
-        let take = |n: u64, timestamp| nonces.take("key", &n.to_string(), timestamp).map(drop);
-        (0..2_000).for_each(|n| take(n, SECOND).unwrap());
-        clock.advance(2 * NONCE_KEPT);
-        let later = clock.wall().0 / 1000;
-        take(2_000, later).unwrap();
-        let kept = || nonces.shards.iter().map(|shard| shard.lock().expect("not poisoned").order.len()).sum::<usize>();
-        assert_eq!(kept(), 2_001 - DROPPED_AT_ONCE);
-        (0..2_000).rev().for_each(|n| take(n, later).unwrap());
-        assert_eq!(kept(), 2_001);
-        assert_eq!(take(7, later), Err(BadNonce::Used));
-    }
-
-    #[test]
-    fn the_nonce_of_a_read_is_stored_only_if_it_was_signed_ahead_of_the_clock() {
-        let (nonces, _) = nonces();
-        for (nonce, timestamp, reads, expected) in
-            [("a", SECOND, true, false), ("b", SECOND + 1, true, true), ("c", SECOND, false, true)]
-        {
-            let used = nonces.take("key", nonce, timestamp).unwrap();
-            assert_eq!(used.is_due(reads), expected, "{nonce}");
-            used.set_stored();
-            assert!(!used.is_due(reads), "{nonce}");
-        }
-    }
-
-    #[test]
-    fn what_was_kept_is_used_after_a_start() {
-        let (before, clock) = nonces();
-        let kept = before.take("key_1", "n", SECOND).unwrap().entry;
-        let after = Nonces::with_entries(clock, [kept]);
-        assert_eq!(after.take("key_1", "n", SECOND).unwrap_err(), BadNonce::Used);
-        assert!(after.take("key_1", "m", SECOND).is_ok());
-    }
-}
+mod tests;

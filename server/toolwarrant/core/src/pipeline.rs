@@ -40,7 +40,7 @@ use super::catalogue::{Catalogue, PermissionSet, ToolDef};
 use super::counts::Requests;
 use super::failure::Failure;
 use super::handler::{Around, Call, Flag, Grant, Proof, Resource, Target, ToolCall, Unresolved};
-use super::limit::HeadCharge;
+use super::limit::{HeadCharge, RetryAfter};
 use super::nonces::Nonces;
 use super::reply::{Answer, Reply, TargetIds, ToolLists};
 use super::revision::Revision;
@@ -140,6 +140,10 @@ impl Outcome {
     }
 }
 
+/// The answer of the budget to a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Charge(Result<(), RetryAfter>);
+
 /// Proof that the calls of a request fit the budget of its application.
 #[derive(Debug)]
 pub struct Admitted<'a>(&'a Caller);
@@ -219,14 +223,26 @@ impl<H: Handlers> Pipeline<H> {
         head: Option<HeadCharge>,
         requests: u32,
     ) -> Result<Admitted<'c>, Failure> {
-        let window = &caller.application.window;
-        let charged = match head {
+        let charge = match head {
             Some(_) if requests == 1 => Ok(()),
-            head => window.admit(head, self.now(), requests).map(drop),
+            head => caller.application.window.admit(head, self.now(), requests).map(drop),
         };
-        charged.map(|()| Admitted(caller)).map_err(|retry| {
+        self.admit(caller, Charge(charge), requests)
+    }
+
+    /// Turns the answer of the budget to `requests` into the proof that allows their calls.
+    ///
+    /// # Errors
+    /// `rate_limited`, with the seconds after which the same requests would fit.
+    pub fn admit<'c>(
+        &self,
+        caller: &'c Caller,
+        Charge(charge): Charge,
+        requests: u32,
+    ) -> Result<Admitted<'c>, Failure> {
+        charge.map(|()| Admitted(caller)).map_err(|retry| {
             self.counts.rate_limited.add(requests.into());
-            let (role, limit) = (H::CATALOGUE.roles.rate_limited, window.limit());
+            let (role, limit) = (H::CATALOGUE.roles.rate_limited, caller.application.window.limit());
             let failure = if requests > limit {
                 let fewer = " requests a minute: send fewer at once.";
                 Failure::exactly(role, words!["a batch of ", requests, " never fits the application's ", limit, fewer])

@@ -146,8 +146,8 @@ async fn a_task_is_accepted_under_the_terms_of_its_target() {
         let parts = AuditParts { folder: &folder, key, clock: Clock::manual(Timestamp(0)), anchor: None };
         let audit = Audit::start(parts).unwrap();
         let clock = Clock::manual(Timestamp(0));
-        let nonces = Nonces::with_entries(clock.clone(), []);
-        caller.nonce = nonces.take("key", "nonce", 0).ok().map(Arc::new);
+        let nonces = Nonces::new(clock.clone());
+        caller.nonce = nonces.take(&caller, &n.to_string(), 0, false).ok().map(Arc::new);
         let pipeline = Pipeline::new(Shop(says), Arc::clone(&access), audit, tasks.clone(), nonces, clock);
         let arguments: &RawValue = serde_json::from_str("{}").unwrap();
         let asked =

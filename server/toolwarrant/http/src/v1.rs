@@ -22,7 +22,7 @@ use toolwarrant_base::words;
 use toolwarrant_core::access::Caller;
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::handler::ToolCall;
-use toolwarrant_core::pipeline::{Handlers, SignedRequest};
+use toolwarrant_core::pipeline::{Charge, Handlers, SignedRequest};
 use toolwarrant_core::reply::{Answer, Frame};
 use toolwarrant_signing::{self as signing, IDEMPOTENCY_KEY, KEY, NONCE, SCHEME, SIGNATURE, Signature, TIMESTAMP};
 
@@ -133,6 +133,7 @@ struct SignedBody<'a> {
     idempotency_key: &'a str,
     body: Bytes,
     canonical: String,
+    charge: Charge,
 }
 
 async fn authenticate<'a, H: Handlers>(
@@ -173,7 +174,7 @@ async fn authenticate<'a, H: Handlers>(
     let canonical = canonical.canonical();
     let shown = SignedRequest { key_id, timestamp: timestamp.0, nonce, canonical: &canonical, signature: &signature };
     match context.pipeline.verify(&shown, reads) {
-        Ok(caller) => Ok((caller, SignedBody { idempotency_key, body, canonical })),
+        Ok((caller, charge)) => Ok((caller, SignedBody { idempotency_key, body, canonical, charge })),
         Err(failure) if *failure.def() == *roles.unauthenticated => {
             context.strike(peer).await;
             Err(failure.with("canonical_request", canonical))
@@ -186,12 +187,12 @@ async fn carry_out<H: Handlers>(
     context: &Context<H>,
     routes: &Routes,
     Received { head, peer, request_id }: Received<'_>,
-    SignedBody { idempotency_key, body, canonical: _ }: &SignedBody<'_>,
+    SignedBody { idempotency_key, body, canonical: _, charge }: &SignedBody<'_>,
     caller: &Caller,
     matched: Matched<'_>,
 ) -> Result<Success, SignedRefusal> {
     let (pipeline, roles) = (&context.pipeline, &H::CATALOGUE.roles);
-    let admitted = pipeline.charge_budget(caller, None, 1).inspect_err(|failure| {
+    let admitted = pipeline.admit(caller, *charge, 1).inspect_err(|failure| {
         if let Matched::Route(route, _) = &matched {
             pipeline.record_refusal(caller, route.tool.name, request_id, failure);
         }

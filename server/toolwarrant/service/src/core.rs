@@ -62,7 +62,8 @@ impl<H: Handlers> Core<H> {
             );
         }
         let kept = engine.load_nonces().await.context("cannot read the nonces of signed requests")?;
-        let nonces = Nonces::with_entries(clock.clone(), kept).since(database.restored_at());
+        let nonces = Nonces::new(clock.clone()).since(database.restored_at());
+        nonces.load(&registry.access(), kept);
         let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), nonces, clock.clone());
         Ok(Self { pipeline, engine, keeper })
     }

@@ -342,8 +342,9 @@ async fn an_operator_reads_in_the_timeline_why_a_success_was_not_verified() {
 async fn the_nonce_of_a_write_is_stored_with_its_task_or_refusal_and_known_after_a_start() {
     let clock = Clock::manual(START);
     let engine = engine(Obedient, &clock).await;
-    let nonces = Nonces::with_entries(clock.clone(), []);
-    let used = ["fresh", "hit", "busy"].map(|nonce| nonces.take("key", nonce, 0).expect("new"));
+    let nonces = Nonces::new(clock.clone());
+    let caller = caller("app", Grants::everything());
+    let used = ["fresh", "hit", "busy"].map(|nonce| nonces.take(&caller, nonce, 0, false).expect("new"));
     let mut race = Vec::new();
     for (nonce, arguments) in used.iter().zip(["{\"n\":1}", "{\"n\":1}", "{}"]) {
         let arguments = Secret::new(arguments.to_owned());
@@ -352,7 +353,7 @@ async fn the_nonce_of_a_write_is_stored_with_its_task_or_refusal_and_known_after
     for write in race {
         let _ = engine.accept(write, Secret::new("{}".to_owned())).await;
     }
-    engine.keep_nonce(&nonces.take("key", "refused", 0).expect("new")).await.expect("kept");
+    engine.keep_nonce(&nonces.take(&caller, "refused", 0, false).expect("new")).await.expect("kept");
     let kept = engine.load_nonces().await.expect("read");
     let kept: Vec<_> = kept.iter().map(|entry| String::from_utf8_lossy(entry)).collect();
     assert_eq!(kept, ["key\nbusy", "key\nfresh", "key\nhit", "key\nrefused"]);

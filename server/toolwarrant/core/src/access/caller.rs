@@ -1,7 +1,7 @@
 //! A caller: the proof that a request came with a live secret of a key.
 
 use super::application::Application;
-use crate::nonces::UsedNonce;
+use crate::nonces::{KeyNonces, UsedNonce};
 use std::ops::Deref;
 use std::sync::Arc;
 use toolwarrant_base::Timestamp;
@@ -23,6 +23,8 @@ pub struct Principal {
     pub application: Arc<Application>,
     /// The id of the key.
     pub key_id: Arc<str>,
+    /// The nonces that the key has used.
+    pub(crate) nonces: Arc<KeyNonces>,
 }
 
 /// Proof that a request came with a live secret of a key. Dereferences to the key and its

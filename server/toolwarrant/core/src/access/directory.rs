@@ -2,6 +2,7 @@
 //! only verifiers and seals.
 
 use super::application::Application;
+use crate::nonces::KeyNonces;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use toolwarrant_base::Timestamp;
@@ -32,6 +33,8 @@ pub(super) struct Key {
     /// The same secrets, sealed, because a signature is verified with the secret itself.
     pub(super) sealed: [Option<Arc<Sealed>>; LIVE_SECRETS],
     pub(super) expires_at: Option<Timestamp>,
+    /// The nonces that it has used.
+    pub(super) nonces: Arc<KeyNonces>,
 }
 
 /// A sealed secret that is opened once, for the first signature.
@@ -72,7 +75,8 @@ impl Directory {
             })
         };
         let sealed = std::array::from_fn(|n| secrets.get(n).map(seal));
-        self.keys.insert(id.into(), Key { application: Arc::clone(application), live, sealed, expires_at });
+        let nonces = self.keys.get(id).map(|key| Arc::clone(&key.nonces)).unwrap_or_default();
+        self.keys.insert(id.into(), Key { application: Arc::clone(application), live, sealed, expires_at, nonces });
     }
 
     /// Replaces an application for all its keys.

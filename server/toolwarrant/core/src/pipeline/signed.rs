@@ -1,7 +1,7 @@
 //! Authentication of signed requests, and storage of their nonces.
 
 use super::refusals::overload;
-use super::{Handlers, Pipeline};
+use super::{Charge, Handlers, Pipeline};
 use crate::access::Caller;
 use crate::failure::Failure;
 use crate::nonces::{BadNonce, BadTime};
@@ -31,13 +31,16 @@ const WRONG: &str = "no live secret of that key makes this signature: compare `c
                      what was signed, and check key and secret.";
 const USED: &str = "this X-Nonce was used before: sign each request, a retry too, with a nonce of its own.";
 
+const UNKNOWN: &str = "the server does not know if it has answered this read before; sign it again later";
+
 impl<H: Handlers> Pipeline<H> {
-    /// Verifies a signed request and uses its nonce. `reads` is true if it cannot change anything.
+    /// Verifies a signed request, charges it to the budget of its application, and uses its nonce.
+    /// `reads` is true if it cannot change anything. If the budget is spent, the nonce is not used.
     ///
     /// # Errors
-    /// `unauthenticated`, with the same message for every key; `overloaded` if there are too many
-    /// nonces.
-    pub fn verify(&self, signed: &SignedRequest<'_>, reads: bool) -> Result<Caller, Failure> {
+    /// `unauthenticated`, with the same message for every key; `overloaded` if it is not known
+    /// if a read was answered before.
+    pub fn verify(&self, signed: &SignedRequest<'_>, reads: bool) -> Result<(Caller, Charge), Failure> {
         let SignedRequest { key_id, timestamp, nonce, canonical, signature } = *signed;
         self.nonces.judge(timestamp, reads).map_err(|bad| match bad {
             BadTime::Behind(seconds) => self.refuse_signature(off_by(seconds, " s behind")),
@@ -46,12 +49,17 @@ impl<H: Handlers> Pipeline<H> {
         })?;
         let verified = self.access.verify(key_id, canonical, signature, &self.clock);
         let mut caller = verified.map_err(|_| self.refuse_signature(WRONG.into()))?;
-        let used = self.nonces.take(key_id, nonce, timestamp).map_err(|bad| match bad {
-            BadNonce::Used => self.refuse_signature(USED.into()),
-            BadNonce::Full => overload(H::CATALOGUE, "too many signed requests came in the last minutes"),
-        })?;
-        caller.nonce = Some(Arc::new(used));
-        Ok(caller)
+        match self.nonces.take(&caller, nonce, timestamp, reads) {
+            Ok(used) => {
+                caller.nonce = Some(Arc::new(used));
+                Ok((caller, Charge(Ok(()))))
+            }
+            Err(BadNonce::Spent(retry)) => Ok((caller, Charge(Err(retry)))),
+            Err(BadNonce::Used) => Err(self.refuse_signature(USED.into())),
+            Err(BadNonce::Unknown(seconds)) => {
+                Err(overload(H::CATALOGUE, UNKNOWN).with("retry_after_seconds", seconds))
+            }
+        }
     }
 
     /// Refuses a request whose signature is wrong or cannot be verified.
