@@ -7,6 +7,7 @@ use crate::harness::signed::Signed;
 use crate::harness::writes::{database, restart, wait_for_phases};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -227,6 +228,74 @@ async fn a_restore_is_refused_where_it_could_go_wrong_and_leaves_the_folder_as_i
     // A copy that was put in place by hand still has its keys, so the restore refuses it.
     fs::copy(data.join("cloudphone.db"), empty.join("cloudphone.db")).expect("copied");
     refused(&empty, &restore, "contains cloudphone.db").await;
+}
+
+/// Returns a backup with one entry changed or added, and a digest that fits.
+fn forge(backup: &[u8], entry: &str, content: &[u8]) -> Vec<u8> {
+    let octal =
+        |field: &[u8]| usize::from_str_radix(std::str::from_utf8(&field[..11]).expect("digits"), 8).expect("a size");
+    let padded = |content: &[u8]| [content, &vec![0; content.len().next_multiple_of(512) - content.len()]].concat();
+    let (mut entries, mut at) = (Vec::new(), 0);
+    while backup[at] != 0 {
+        let (header, size) = (&backup[at..at + 512], octal(&backup[at + 124..]));
+        let name: Vec<u8> = header[..100].iter().copied().take_while(|byte| *byte != 0).collect();
+        entries.push((
+            String::from_utf8(name).expect("a name"),
+            header.to_vec(),
+            backup[at + 512..at + 512 + size].to_vec(),
+        ));
+        at += 512 + size.next_multiple_of(512);
+    }
+    let (digest, mut header) = (entries.pop().expect("the digest"), entries[0].1.clone());
+    entries.retain(|(name, ..)| name != entry);
+    header[..100].fill(0);
+    header[..entry.len()].copy_from_slice(entry.as_bytes());
+    header[124..135].copy_from_slice(format!("{:011o}", content.len()).as_bytes());
+    header[148..156].fill(b' ');
+    let sum: u32 = header.iter().copied().map(u32::from).sum();
+    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    entries.push((entry.to_owned(), header, content.to_vec()));
+    let mut forged: Vec<u8> =
+        entries.iter().flat_map(|(_, header, content)| [header.clone(), padded(content)].concat()).collect();
+    let sum = toolwarrant::base::hex::encode(&Sha256::digest(&forged)) + "\n";
+    forged.extend([digest.1, padded(sum.as_bytes()), vec![0; 1024]].concat());
+    forged
+}
+
+#[tokio::test]
+async fn a_restore_refuses_a_database_and_files_that_no_backup_contains() {
+    let mut program = Program::start(&[]).await;
+    let data = program.data.clone();
+    let place = TempDir::new().expect("a temporary folder");
+    let file = place.path().join("backup.tar");
+    json_of(&data, &format!("backup {}", file.display())).await;
+    program.stop().await;
+    let backup = fs::read(&file).expect("a file");
+    let database = "is empty, or not the one that the backup describes";
+    let cases: [(&str, &[u8], &str); 10] = [
+        ("cloudphone.db", b"", database),
+        ("cloudphone.db", &[0; 4096], database),
+        ("cloudphone.db", b"SQLite format 3\0", database),
+        ("cloudphone.db-wal", b"x", "it contains cloudphone.db-wal, which no backup of cloudphone contains"),
+        ("cloudphone.watermark", b"{}", "it contains cloudphone.watermark"),
+        ("master.key", b"ab", "it contains master.key"),
+        ("admin.sock", b"", "it contains admin.sock"),
+        ("restoring/x", b"", "it contains restoring/x"),
+        ("other.db", b"", "it contains other.db"),
+        ("audit/x.sqlite3", b"", "it contains audit/x.sqlite3"),
+    ];
+    for (entry, content, expected) in cases {
+        fs::write(&file, forge(&backup, entry, content)).expect("written");
+        let (_home, empty) = empty_beside(&data);
+        let (code, said) = operate(&empty, &format!("restore {}", file.display())).await;
+        assert!(code == 1 && said.contains(expected), "{entry}: {said}");
+        assert_eq!(names(&empty), ["lock", "master.key"], "{entry}");
+    }
+    // A file of the service is one that a backup can contain.
+    fs::write(&file, forge(&backup, "mine.jsonl", b"{}\n")).expect("written");
+    let (_home, empty) = empty_beside(&data);
+    let (code, said) = operate(&empty, &format!("restore {}", file.display())).await;
+    assert!(code == 0 && names(&empty).contains(&"mine.jsonl".to_owned()), "{said}");
 }
 
 #[tokio::test]

@@ -31,6 +31,14 @@ fn sql(data: &Path, sql: &str) {
     db.execute_batch(&format!("PRAGMA ignore_check_constraints = ON; {sql}")).expect("SQL");
 }
 
+/// Stores a text as the time. The schema does not allow that, so it is changed meanwhile.
+fn set_clock_to_text(data: &Path) {
+    let schema =
+        |to: &str| format!("PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = {to} WHERE name = 'clock';");
+    sql(data, &schema("replace(sql, 'STRICT', '')"));
+    sql(data, &format!("INSERT OR REPLACE INTO clock VALUES (1, 'noon'); {}", schema("sql || 'STRICT'")));
+}
+
 /// Overwrites a page in the middle of the database.
 fn damage(data: &Path) {
     let mut file = OpenOptions::new().write(true).open(data.join("cloudphone.db")).expect("a database");
@@ -145,6 +153,26 @@ const FAULTS: &[Fault] = &[
         "file is not a database",
     ),
     (
+        |data| sql(data, "UPDATE task SET sealed = zeroblob(64) WHERE terminal = 0"),
+        "master key",
+        "it does not open the arguments of task_",
+    ),
+    (
+        |data| sql(data, "UPDATE application SET permissions = '[\"device\",\"fly\"]' WHERE name = 'demo'"),
+        "content",
+        "has the permission `fly`, which does not exist",
+    ),
+    (
+        |data| sql(data, "UPDATE application SET requests_per_minute = -1"),
+        "content",
+        "the column requests_per_minute is wrong: -1 is out of range",
+    ),
+    (
+        set_clock_to_text,
+        "content",
+        "the table clock cannot be read: in the row 1, the column seen is wrong: its type is Text",
+    ),
+    (
         |data| fs::write(data.join("master.key"), "ab".repeat(32)).expect("written"),
         "master key",
         "it does not open the secrets of cpk_",
@@ -231,6 +259,32 @@ async fn each_fault_is_found_and_comes_with_a_remedy() {
         assert!(of("faults").iter().any(found), "{check}: {expected}: {said}");
         assert_eq!((of("remedies").len(), &of("checks")[0]["state"]), (1, &json!("fault")), "{said}");
     }
+}
+
+#[tokio::test]
+async fn a_start_that_a_wrong_value_prevents_names_table_row_and_column_and_a_wrong_permission_is_in_the_log() {
+    let home = make_used_folder().await;
+    let data = home.path().join("data");
+    let app = json_of(&data, "app show demo").await["id"].as_str().expect("an id").to_owned();
+    sql(&data, "UPDATE application SET permissions = '[\"device\",\"fly\"]' WHERE name = 'demo'");
+    let mut program = Program::start_at(home.clone(), &[]).await;
+    program.stop().await;
+    let expected = format!("{app} has the permission `fly`, which does not exist; `app revoke` removes it");
+    assert!(program.log().contains(&expected), "{}", program.log());
+    let (code, said) = operate(&data, "app revoke demo fly").await;
+    assert_eq!(code, 0, "{said}");
+    sql(&data, "UPDATE application SET requests_per_minute = -1 WHERE name = 'demo'");
+    let (code, said) = operate(&data, "--listen 127.0.0.1:0").await;
+    let expected =
+        format!("the table application cannot be read: in the row {app}, the column requests_per_minute is wrong");
+    assert!(code == 1 && said.contains(&expected), "{said}");
+    sql(&data, "UPDATE application SET requests_per_minute = 300 WHERE name = 'demo'");
+    set_clock_to_text(&data);
+    let (code, said) = operate(&data, "--listen 127.0.0.1:0").await;
+    assert!(
+        code == 1 && said.contains("the table clock cannot be read: in the row 1, the column seen is wrong"),
+        "{said}"
+    );
 }
 
 #[tokio::test]

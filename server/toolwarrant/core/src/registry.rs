@@ -21,7 +21,7 @@ use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::hex;
 use toolwarrant_base::keyring::{BrokenSeal, KeyRing};
 use toolwarrant_base::random::Random;
-use toolwarrant_base::text::Secret;
+use toolwarrant_base::text::{Remark, Secret};
 use zeroize::Zeroizing;
 
 /// Applications and keys. When a method returns, its change is in force and also stored, unless the
@@ -407,6 +407,18 @@ fn application(row: &ApplicationRow, catalogue: &'static Catalogue, window: Arc<
     let granted = catalogue.permissions.iter().filter(|known| permissions.iter().any(|name| name == known.name));
     let granted = granted.fold(PermissionSet::default(), |set, permission| set.and(permission.grants));
     Arc::new(Application::new(id, name, granted, grants.clone(), window))
+}
+
+/// Returns the stored permissions that the contract does not have, as texts for the operator. They
+/// grant nothing.
+#[must_use]
+pub fn unknown_permissions(applications: &[ApplicationRow], catalogue: &Catalogue) -> Vec<String> {
+    let known = |name: &String| catalogue.permissions.iter().any(|known| known.name == name);
+    let rows = applications.iter().flat_map(|row| row.permissions.iter().map(move |name| (&row.id, name)));
+    let unknown = rows.filter(|(_, name)| !known(name));
+    unknown
+        .map(|(id, name)| format!("{id} has the permission `{}`, which does not exist", Remark::clean(name).as_str()))
+        .collect()
 }
 
 /// Checks that every secret of a key can be opened. It does not return them.

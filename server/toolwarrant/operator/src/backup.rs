@@ -112,9 +112,7 @@ fn write(place: Place, names: &Names, folder: &Path, made_at: Timestamp) -> Resu
         if about.is_dir() || is_own(name, names) {
             continue;
         }
-        // Opening and closing a database here would release the locks of the code in this process
-        // that has it open.
-        if about.is_file() && is_plain(name) && !is_database(name) {
+        if about.is_file() && holds(name, names) {
             files.push(name.to_owned());
         } else {
             left_out.push(name.display().to_string());
@@ -147,6 +145,12 @@ fn write(place: Place, names: &Names, folder: &Path, made_at: Timestamp) -> Resu
     publish(&draft.0, &file).map_err(failed)?;
     let bytes = file.metadata().map_err(failed)?.len();
     Ok(BackupAnswer { backup: file, bytes, made_at, files: shown, left_out, note: NOTE })
+}
+
+/// Returns true if a backup contains a file of this name, apart from the database. Opening and
+/// closing another database would release the locks of the code in this process that has it open.
+pub(crate) fn holds(name: &Path, names: &Names) -> bool {
+    is_plain(name) && !is_own(name, names) && !is_database(name)
 }
 
 /// Returns true if a file belongs to the folder itself, or to the database, which is copied

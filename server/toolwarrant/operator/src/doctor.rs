@@ -31,6 +31,7 @@ use toolwarrant_core::registry;
 use toolwarrant_limits::TASKS_KEPT_DAYS;
 use toolwarrant_store::sqlite::Sqlite;
 use toolwarrant_store::{Figure, IntegrityRule, Store};
+use toolwarrant_tasks::store::OpenTask;
 
 /// Maximum number of faults shown for a check. Further faults are only counted.
 const FAULTS_SHOWN: usize = 10;
@@ -45,6 +46,9 @@ const LAST_LINE_MAX: u64 = 1 << 20;
 /// Number of bytes of the audit trail that are verified: the newest file, and earlier files that
 /// fit into the limit with it.
 const VERIFIED: u64 = 64 << 20;
+
+/// Number of tasks in flight that are read at once.
+const TASKS_PER_READ: u32 = 1_000;
 
 /// The texts of a check: its name, the condition that holds in a healthy folder, and the
 /// instruction if it does not hold.
@@ -82,10 +86,17 @@ const NAMES: Description = Description(
     "every application has a name without invisible characters that is not the id of another application",
     "rename it with `app rename ID NAME`; its id, its keys and its permissions stay the same",
 );
+const CONTENT: Description = Description(
+    "content",
+    "applications, keys and the clock can be read, and each permission of an application exists",
+    "revoke a permission that does not exist with `app revoke`; for a row that cannot be read, stop the server, keep a copy of the \
+     folder, and restore it from a backup",
+);
 const KEY: Description = Description(
     "master key",
-    "it opens the secrets of every key",
-    "restore the master.key that this data was created with; without it, every application needs a new key",
+    "it opens the secrets of every key, and the arguments of every task in flight",
+    "restore the master.key that this data was created with; without it, every application needs a new key. If it is the right one, \
+     what it does not open is damaged: give that application a new key; a task ends without being sent, or as timeout",
 );
 
 /// Returns the rules of the store, in the order of the checks, with the texts of a [`Description`].
@@ -162,15 +173,15 @@ pub(crate) async fn examine_offline(
         opened.map_err(|error| OpenError::from(error).to_string())
     });
     let store = store.as_ref().map(|store| store as &dyn Store).map_err(Clone::clone);
-    answer(examine(path, (names, catalogue), checks, store, Clock::system().now()).await)
+    answer(examine(path, names, (catalogue, checks), store, Clock::system().now()).await)
 }
 
 /// Examines a folder. `store` is its store, or the reason why it cannot be opened. Files are read
 /// on a thread that may block.
 pub(crate) async fn examine(
     folder: &Path,
-    (names, catalogue): (&Names, &Catalogue),
-    checks: &[Check],
+    names: &Names,
+    (catalogue, checks): (&Catalogue, &[Check]),
     store: Result<&dyn Store, Explanation>,
     now: Timestamp,
 ) -> Diagnosis {
@@ -192,6 +203,7 @@ pub(crate) async fn examine(
                 diagnosis.add(&check, store.violations(rule).await.map_err(|error| error.to_string()));
             }
             diagnosis.add(&WRITES, store.touch().await.map(|()| Vec::new()).map_err(|error| error.to_string()));
+            diagnosis.add(&CONTENT, content(catalogue, store).await);
             diagnosis.add(&NAMES, application_names(store).await);
             diagnosis.add(&KEY, master_key(folder, names, store).await);
             diagnosis.add(&commands::COMMANDS, commands::find_unreadable(folder, names, catalogue, store).await);
@@ -255,6 +267,12 @@ fn files(folder: &Path) -> Result<Vec<String>, Explanation> {
     Ok(faults.collect())
 }
 
+async fn content(catalogue: &Catalogue, store: &dyn Store) -> Result<Vec<String>, Explanation> {
+    let clock = store.latest_time().await.map_err(|error| error.to_string()).err();
+    let (applications, _) = store.directory().await.map_err(|error| error.to_string())?;
+    Ok(clock.into_iter().chain(registry::unknown_permissions(&applications, catalogue)).collect())
+}
+
 async fn application_names(store: &dyn Store) -> Result<Vec<String>, Explanation> {
     let (applications, _) = store.directory().await.map_err(|error| error.to_string())?;
     let wrong = applications.iter().filter(|row| !registry::may_name_application(&row.name));
@@ -266,7 +284,20 @@ async fn master_key(folder: &Path, names: &Names, store: &dyn Store) -> Result<V
     let keyring = KeyRing::new(&names.salt, &key, Random::System);
     let (_, keys) = store.directory().await.map_err(|error| error.to_string())?;
     let closed = keys.iter().filter(|key| registry::open_secrets(&keyring, key).is_err());
-    Ok(closed.map(|key| format!("it does not open the secrets of {}", key.id)).collect())
+    let mut found: Vec<_> = closed.map(|key| format!("it does not open the secrets of {}", key.id)).collect();
+    let mut after = None;
+    loop {
+        let page = store.in_flight(after, TASKS_PER_READ).await.map_err(|error| error.to_string())?;
+        let Some(last) = page.last() else { return Ok(found) };
+        after = Some(last.id);
+        for OpenTask { id, .. } in page {
+            // A task that cannot be read violates another rule.
+            let sealed = store.task(id).await.ok().flatten().and_then(|record| record.sealed);
+            if sealed.is_some_and(|sealed| keyring.open(&id.to_string(), &sealed).is_err()) {
+                found.push(format!("it does not open the arguments of {id}"));
+            }
+        }
+    }
 }
 
 async fn chain(folder: &Path, names: &Names, store: &dyn Store) -> Result<Vec<String>, Explanation> {

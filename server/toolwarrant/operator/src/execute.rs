@@ -46,8 +46,8 @@ pub async fn execute(context: &OperatorContext, command: OperatorCommand) -> Ans
             audit::flush(context).await;
             let found = doctor::examine(
                 &context.folder,
-                (&context.names, context.catalogue),
-                &context.checks,
+                &context.names,
+                (context.catalogue, &context.checks),
                 Ok(&*context.store),
                 context.clock.now(),
             );

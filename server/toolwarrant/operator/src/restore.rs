@@ -6,6 +6,7 @@
 //! restore begins again.
 
 use crate::archive::{ArchiveReader, FORMAT, Manifest};
+use crate::backup::holds;
 use crate::context::{self, OpenError, OperatorError, open_options};
 use crate::data::{
     AUDIT, DataFolder, LOCK, LOST_AND_FOUND, MASTER_KEY, RESTORING, SERVICE, create, private, read_key_file,
@@ -17,8 +18,8 @@ use crate::names::Names;
 use crate::owner::{make_folder_for, remedy};
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::fs;
-use std::io::{self, ErrorKind};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::durable;
@@ -147,9 +148,19 @@ fn prepare(
     catalogue: &Catalogue,
     key: &[u8; 32],
 ) -> Result<(RestoredData, Timestamp), OperatorError> {
-    let failed = |error: io::Error| OperatorError::Refused(format!("cannot write to {}: {error}", staging.display()));
+    let failed = |error: io::Error| {
+        OperatorError::Refused(match error.kind() {
+            ErrorKind::InvalidData => format!("the backup cannot be used: {error}"),
+            _ => format!("cannot write to {}: {error}", staging.display()),
+        })
+    };
+    let layout = archive.manifest.layout;
     let unpacked = archive.files(|name, _, bytes| {
         let path = staging.join(name);
+        if name.as_os_str() != &*names.database && !holds(name, names) {
+            let why = format!("it contains {}, which no backup of {} contains", name.display(), names.program);
+            return Err(io::Error::new(ErrorKind::InvalidData, why));
+        }
         if let Some(parent) = path.parent().filter(|parent| !parent.exists()) {
             create(parent)?;
         }
@@ -164,6 +175,10 @@ fn prepare(
     if !database.exists() {
         return Err(OperatorError::Refused(format!("there is no {} in the backup", names.database)));
     }
+    if layout_of(&database).map_err(failed)? != Some(layout) {
+        let why = format!("the {} in the backup is empty, or not the one that the backup describes", names.database);
+        return Err(OperatorError::Refused(why));
+    }
     let now = Clock::system().wall();
     let data = restore(open_options(&database, folder, catalogue), now).map_err(OpenError::from)?;
     let keyring = KeyRing::new(&names.salt, key, Random::System);
@@ -172,6 +187,14 @@ fn prepare(
         return Err(OperatorError::Refused(why));
     }
     Ok((data, now))
+}
+
+/// Returns the layout in the header of a database; `None` if the file is not a database.
+fn layout_of(database: &Path) -> io::Result<Option<u32>> {
+    let mut header = Vec::new();
+    File::open(database)?.take(64).read_to_end(&mut header)?;
+    let layout = header.last_chunk().copied().map(u32::from_be_bytes);
+    Ok(layout.filter(|_| header.len() == 64 && header.starts_with(b"SQLite format 3\0")))
 }
 
 /// Moves the prepared files to their places, the database last, and removes the sign of an

@@ -19,7 +19,7 @@ use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::pipeline::Handlers;
-use toolwarrant_core::registry::Durability;
+use toolwarrant_core::registry::{Durability, unknown_permissions};
 use toolwarrant_http::Endpoint;
 use toolwarrant_http::edge::{self, ConnectionLimiter, Responder, Tls};
 use toolwarrant_http::monitor::Monitor;
@@ -96,6 +96,9 @@ impl Server {
         let parts = CoreParts { handlers, executor, folder: &folder, data, random, audit: keeping, max_in_flight };
         let Core { pipeline, engine, keeper } = Core::compose(parts).await?;
         let OpenedData { registry, keyring: _, database, clock } = opened;
+        for unknown in unknown_permissions(&registry.applications().await, H::CATALOGUE) {
+            tracing::warn!("{unknown}; `app revoke` removes it");
+        }
         // Output in a file or a pipe may be collected and stored, so it must not have secrets.
         let prints_keys = wanted || io::stdout().is_terminal();
         let keys = if prints_keys { demo.keys(&registry, H::CATALOGUE).await? } else { Vec::new() };

@@ -1,8 +1,8 @@
 //! The SQL of applications, grants and keys.
 
-use super::column::{millis, moment};
+use super::column::{millis, moment, read};
 use super::fault::Fault;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, Row};
 use std::collections::BTreeMap;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::access::{Granted, Grants};
@@ -16,8 +16,9 @@ pub(super) fn directory(db: &Connection) -> Result<(Vec<ApplicationRow>, Vec<Key
 
 /// Reads the latest time that was recorded.
 pub(super) fn latest_time(db: &Connection) -> Result<Option<Timestamp>, Fault> {
-    let seen = db.prepare_cached("SELECT seen FROM clock")?.query_row([], |row| row.get(0)).optional()?;
-    Ok(seen.map(moment))
+    let mut select = db.prepare_cached("SELECT number, seen FROM clock")?;
+    let seen = select.query_and_then([], |row| read("clock", row, |row| row.get(1)))?.next();
+    Ok(seen.transpose()?.map(moment))
 }
 
 /// Records the time.
@@ -101,13 +102,13 @@ fn columns(secret: &SecretRow) -> (&[u8; 32], &[u8]) {
 fn applications(db: &Connection) -> Result<Vec<ApplicationRow>, Fault> {
     let mut granted = BTreeMap::<String, BTreeMap<Box<str>, Granted>>::new();
     let mut resources = db.prepare_cached("SELECT application, resource, every_target FROM application_resource")?;
-    for row in resources.query_map([], |row| row.try_into())? {
+    for row in resources.query_and_then([], |row| read("application_resource", row, |row| row.try_into()))? {
         let (application, resource, every): (_, Box<str>, bool) = row?;
         let all = if every { Granted::All } else { Granted::some([]) };
         granted.entry(application).or_default().insert(resource, all);
     }
     let mut targets = db.prepare_cached("SELECT application, resource, target FROM resource_target")?;
-    for row in targets.query_map([], |row| row.try_into())? {
+    for row in targets.query_and_then([], |row| read("resource_target", row, |row| row.try_into()))? {
         let (application, resource, target): (String, String, String) = row?;
         let granted = granted.get_mut(&application).and_then(|resources| resources.get_mut(&*resource));
         if let Some(Granted::Some(targets)) = granted {
@@ -117,7 +118,8 @@ fn applications(db: &Connection) -> Result<Vec<ApplicationRow>, Fault> {
     let sql = "SELECT id, name, permissions, requests_per_minute, every_target, created_at
                FROM application ORDER BY number";
     let mut select = db.prepare_cached(sql)?;
-    let rows = select.query_map([], |row| <(String, _, String, _, bool, i64)>::try_from(row))?;
+    let columns = |row: &Row<'_>| <(String, _, String, _, bool, i64)>::try_from(row);
+    let rows = select.query_and_then([], |row| read("application", row, columns))?;
     rows.map(|row| {
         let (id, name, permissions, requests_per_minute, every_target, created_at) = row?;
         let broken = |error| Fault::corrupt(format!("the permissions of the application {id} cannot be read: {error}"));
@@ -134,7 +136,7 @@ fn keys(db: &Connection) -> Result<Vec<KeyRow>, Fault> {
     let sql = "SELECT id, application, created_at, expires_at, latest_verifier, latest_sealed, previous_verifier, previous_sealed
                FROM api_key ORDER BY id";
     let mut select = db.prepare_cached(sql)?;
-    let rows = select.query_map([], |row| {
+    let key = |row: &Row<'_>| {
         let (id, application, created_at, expires_at, verifier, sealed, old_verifier, old_sealed) = row.try_into()?;
         let expires_at: Option<i64> = expires_at;
         let secret = |(verifier, sealed)| SecretRow { verifier, sealed };
@@ -142,6 +144,6 @@ fn keys(db: &Connection) -> Result<Vec<KeyRow>, Fault> {
         let secrets = latest.into_iter().chain(Option::zip(old_verifier, old_sealed).map(secret)).collect();
         let (created_at, expires_at) = (moment(created_at), expires_at.map(moment));
         Ok(KeyRow { id, application, secrets, created_at, expires_at })
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    };
+    select.query_and_then([], |row| read("api_key", row, key))?.collect()
 }

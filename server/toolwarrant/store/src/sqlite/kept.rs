@@ -1,10 +1,10 @@
 //! The SQL of data with a limited lifetime: the anchor of the audit trail, expired cool-downs,
 //! surplus tasks, and figures.
 
-use super::column::{millis, moment};
+use super::column::{millis, moment, read};
 use super::fault::Fault;
 use crate::Figure;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, Row};
 use toolwarrant_audit::{Anchor, Birth, Head};
 use toolwarrant_base::clock::Timestamp;
 
@@ -16,17 +16,16 @@ pub(super) type CoolDownKey = (String, String);
 
 /// Reads the anchor of the audit trail.
 pub(super) fn anchor(db: &Connection) -> Result<Option<Anchor>, Fault> {
-    let sql =
-        "SELECT newest_number, newest_hash, pruned_number, pruned_hash, birth_file, birth_length FROM audit_anchor";
+    let sql = "SELECT one, newest_number, newest_hash, pruned_number, pruned_hash, birth_file, birth_length FROM audit_anchor";
     let number = |row: &Row<'_>, column| Ok::<_, rusqlite::Error>(row.get::<_, i64>(column)?.cast_unsigned());
     let found = |row: &Row<'_>| {
         Ok(Anchor {
-            newest: Head { number: number(row, 0)?, hash: row.get(1)? },
-            pruned: Head { number: number(row, 2)?, hash: row.get(3)? },
-            birth: Birth { file: row.get(4)?, length: number(row, 5)? },
+            newest: Head { number: number(row, 1)?, hash: row.get(2)? },
+            pruned: Head { number: number(row, 3)?, hash: row.get(4)? },
+            birth: Birth { file: row.get(5)?, length: number(row, 6)? },
         })
     };
-    Ok(db.prepare_cached(sql)?.query_row([], found).optional()?)
+    db.prepare_cached(sql)?.query_and_then([], |row| read("audit_anchor", row, found))?.next().transpose()
 }
 
 /// Writes the anchor of the audit trail.

@@ -4,7 +4,7 @@
 //! Only one connection writes, so the result of a read still holds when the same transaction
 //! writes. Unique indexes are a second guard.
 
-use super::column::{millis, moment};
+use super::column::{millis, moment, read};
 use super::fault::Fault;
 use crate::CoolDown;
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -134,12 +134,12 @@ pub(super) fn in_flight(db: &Connection, after: Option<TaskId>, limit: u32) -> R
     let sql = "SELECT id, application, idem_key, fingerprint, resource, target, wake_at, tool, sealed FROM task
                WHERE terminal = 0 AND id > ifnull(?1, x'') ORDER BY id LIMIT ?2";
     let mut select = db.prepare_cached(sql)?;
-    let rows = select.query_map((after.map(TaskId::to_bytes), limit), |row| {
+    let open = |row: &Row<'_>| {
         let (id, application, key, fingerprint, resource, target, wake_at, tool, sealed) = row.try_into()?;
         let identity = Identity { application, key, fingerprint, resource, target };
         Ok(OpenTask { id: TaskId::from_bytes(id), identity, tool, sealed, wake_at: Option::map(wake_at, moment) })
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    };
+    select.query_and_then((after.map(TaskId::to_bytes), limit), |row| read("task", row, open))?.collect()
 }
 
 /// All columns of a [`Record`].
@@ -152,12 +152,9 @@ type Columns = ([u8; 16], String, String, String, String, i64, u32, String, Opti
 
 /// Reads a task.
 pub(super) fn task(db: &Connection, id: TaskId) -> Result<Option<Record>, Fault> {
-    let row = db
-        .prepare_cached(&format!("{RECORD} WHERE id = ?1"))?
-        .query_row([id.to_bytes()], |row| row.try_into())
-        .optional()
-        .map_err(|error| Fault::corrupt(format!("{id} cannot be read: {error}")))?;
-    row.map(record).transpose()
+    let mut select = db.prepare_cached(&format!("{RECORD} WHERE id = ?1"))?;
+    let row = select.query_and_then([id.to_bytes()], |row| read("task", row, |row| row.try_into()))?.next();
+    row.transpose()?.map(record).transpose()
 }
 
 /// Reads tasks, newest first.
@@ -168,7 +165,8 @@ pub(super) fn tasks(db: &Connection, filter: &TaskFilter) -> Result<Vec<Record>,
          ORDER BY id DESC LIMIT ?4"
     );
     let mut select = db.prepare_cached(&sql)?;
-    let rows = select.query_map((application, target, before.map(TaskId::to_bytes), limit), |row| row.try_into())?;
+    let values = (application, target, before.map(TaskId::to_bytes), limit);
+    let rows = select.query_and_then(values, |row| read("task", row, |row| row.try_into()))?;
     rows.map(|row| record(row?)).collect()
 }
 
