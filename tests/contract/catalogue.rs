@@ -115,6 +115,7 @@ async fn a_tool_is_listed_exactly_if_it_can_be_called_and_else_is_forbidden_by_n
                 let failure = server.call(&keys[0], tool.name, json!({"no_such_argument": 1})).await.unwrap_err();
                 let expected = if is_listed { "invalid_argument" } else { "forbidden" };
                 assert_eq!(failure["code"], expected, "{names} {}", tool.name);
+                assert!(tool.errors.iter().any(|error| failure["code"] == error.code), "{}", tool.name);
                 assert_eq!(set.covers(tool.permission.bit), is_listed, "{names} {}", tool.name);
             }
         }

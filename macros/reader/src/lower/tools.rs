@@ -139,7 +139,7 @@ impl Lowering<'_> {
             name: name.to_string(),
             title,
             source: self.place_text(name),
-            errors: self.derive_errors(target.as_ref(), &effect, &arguments.lowered, &own_errors),
+            errors: self.derive_errors(target.as_ref(), &effect, &own_errors),
             permission,
             target,
             effect,
@@ -296,13 +296,12 @@ impl Lowering<'_> {
         &self,
         target: Option<&TargetSpec>,
         effect: &EffectSpec,
-        args: &[Field],
         own: &[Arc<ErrorCode>],
     ) -> Vec<Arc<ErrorCode>> {
         let requires = target.is_some_and(|target| target.requires.is_some());
         let roles = [
             ("forbidden", true),
-            ("invalid_argument", !args.is_empty()),
+            ("invalid_argument", true),
             ("not_found", target.is_some()),
             ("not_supported", requires),
             ("target_busy", matches!(effect, EffectSpec::Task(_))),
