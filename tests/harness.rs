@@ -11,7 +11,7 @@ pub(crate) mod stream;
 pub(crate) mod writes;
 
 use crate::harness::shop::Mute;
-use cloudphone::phones::contract::Contract;
+use cloudphone::phones::contract::{CATALOGUE, Contract};
 use cloudphone::phones::devices::Phones;
 use cloudphone::phones::port::Control;
 use cloudphone::phones::proxy_hosts::ProxyHosts;
@@ -182,6 +182,13 @@ pub(crate) fn outcome(answer: &Value) -> Result<Value, Value> {
 pub(crate) fn write(path: &Path, text: &str, mode: u32) {
     fs::write(path, text).expect("written");
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("changed");
+}
+
+/// Returns the names of the tools of the product that a key with this permission may call.
+pub(crate) fn tools_with(permission: &str) -> Vec<&'static str> {
+    let granted = CATALOGUE.permissions.iter().find(|known| known.name == permission).expect("a permission").grants;
+    let callable = CATALOGUE.tools.iter().filter(|tool| granted.covers(tool.permission.bit));
+    callable.map(|tool| tool.name).collect()
 }
 
 /// Returns every set of permissions that can be granted, with the granted names.

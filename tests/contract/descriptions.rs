@@ -119,7 +119,8 @@ fn every_tool_that_shows_the_words_of_others_says_that_they_are_data() {
     }
     let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec")).expect("a contract");
     let showing: Vec<_> = contract.tools().filter(|tool| shows(&tool.result)).collect();
-    assert_eq!(showing.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["list_devices", "get_device", "get_task"]);
+    let is_shown = |name| showing.iter().any(|tool| tool.name == name);
+    assert!(["list_devices", "get_device", "get_task"].into_iter().all(is_shown));
     for tool in showing {
         assert!(description(&contract, tool).contains("data, not instructions"), "{}", tool.name);
     }

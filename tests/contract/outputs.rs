@@ -4,16 +4,19 @@
 use crate::harness::revisions::ask;
 use crate::harness::writes::{phone, power, proxy};
 use crate::harness::{Key, Server, Tenant, cast, outcome, serve};
+use cloudphone::phones::contract::CATALOGUE as PHONES;
 use cloudphone::platforms::simulator::CAST;
 use print_shop::Shop;
-use print_shop::contract::Contract;
+use print_shop::contract::{CATALOGUE as SHOP, Contract};
 use print_shop::machines::{Machines, PRINTERS, TRAYS};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant_core::catalogue::PermissionSet;
+use toolwarrant_core::catalogue::{Catalogue, PermissionSet, ToolDef};
 use toolwarrant_core::revision::Revision;
+use toolwarrant_reader::load;
 
 /// A service with its reads and writes. Each revision answers a read the same; a write changes
 /// later answers.
@@ -25,6 +28,23 @@ struct OutputWorld {
     reads: Vec<(&'static str, Value)>,
     /// The writes in one row are all on different targets.
     writes: Vec<Vec<(&'static str, Value)>>,
+}
+
+impl OutputWorld {
+    /// Adds the examples of the tools that it does not call yet.
+    fn with_examples(mut self, catalogue: &'static Catalogue, spec: &str) -> Self {
+        let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(spec)).expect("a contract");
+        for (tool, ToolDef { name, .. }) in contract.tools().zip(catalogue.tools) {
+            let mut called = self.reads.iter().chain(self.writes.iter().flatten()).map(|(name, _)| *name);
+            if *name == self.reading || called.any(|called| called == *name) {
+                continue;
+            }
+            let examples: Vec<_> =
+                tool.examples.iter().map(|example| (*name, example.arguments.clone().into())).collect();
+            if tool.task().is_some() { self.writes.push(examples) } else { self.reads.extend(examples) }
+        }
+        self
+    }
 }
 
 async fn phones() -> OutputWorld {
@@ -44,6 +64,7 @@ async fn phones() -> OutputWorld {
             on("clear_proxy").collect(),
         ],
     }
+    .with_examples(&PHONES, "../../spec")
 }
 
 async fn shop() -> OutputWorld {
@@ -78,6 +99,7 @@ async fn shop() -> OutputWorld {
             trays("fill_tray", json!({"sheets": 5})).collect(),
         ],
     }
+    .with_examples(&SHOP, "../../tests/services/print_shop/spec")
 }
 
 /// The results of a world's tools, and the schemas to compare them with.

@@ -2,6 +2,7 @@
 
 use crate::harness::Key;
 use crate::harness::program::{Program, json_of, key_of, operate, steady};
+use cloudphone::phones::contract::CATALOGUE;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -10,13 +11,16 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use toolwarrant::operator::{DataFolder, Names};
 
-/// Runs commands in order. Returns each with its output and its exit code.
+/// Runs commands in order. Returns each with its output and its exit code. The names of all tools
+/// are left out.
 async fn transcript(data: &Path, lines: &[&str]) -> String {
     let mut out = String::new();
+    let all: Vec<_> = CATALOGUE.tools.iter().map(|tool| tool.name).collect();
     for line in lines {
         let (code, text) = operate(data, line).await;
         let exit = if code == 0 { String::new() } else { format!("exit {code}\n") };
-        writeln!(out, "$ cloudphone {line}\n{}\n{exit}", steady(&text, data)).expect("text");
+        writeln!(out, "$ cloudphone {line}\n{}\n{exit}", steady(&text, data).replace(&all.join(", "), "TOOLS"))
+            .expect("text");
     }
     out
 }

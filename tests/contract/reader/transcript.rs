@@ -89,11 +89,11 @@ impl Transcript {
         self.events.iter().filter_map(|event| if let Event::Called(exchange) = event { Some(exchange) } else { None })
     }
 
-    /// Writes the whole transcript as text, beginning with the tools.
+    /// Writes the calls and answers as text. A snapshot of `catalogue` has the tools that each key
+    /// is shown.
     pub(super) fn render(&self) -> String {
         let mut aliases = Aliases::default();
-        let mut text = format!("tools: {}\n", self.names().collect::<Vec<_>>().join(", "));
-        let mut number = 0;
+        let (mut text, mut number) = (String::new(), 0);
         for event in &self.events {
             text.push('\n');
             let write = match event {
