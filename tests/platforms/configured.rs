@@ -6,6 +6,7 @@ mod outage;
 mod refused;
 mod removed;
 mod served;
+mod unserved;
 
 use crate::harness::Key;
 use crate::harness::double::{Double, table};

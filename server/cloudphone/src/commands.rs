@@ -111,8 +111,13 @@ impl Upstreams for Operated {
 }
 
 fn describe_upstream(state: &UpstreamState) -> Value {
-    let UpstreamState { name, kind, reachable, age_seconds, targets, .. } = state;
-    json!({"name": name, "kind": kind, "reachable": reachable, "phones": targets, "age_seconds": age_seconds})
+    let UpstreamState { name, kind, reachable, age_seconds, targets, unserved, .. } = state;
+    let unserved: Vec<String> =
+        unserved.iter().map(|(call, seconds)| format!("{call} (404, tried again in {seconds} s)")).collect();
+    json!({
+        "name": name, "kind": kind, "reachable": reachable, "phones": targets, "unserved": unserved,
+        "age_seconds": age_seconds,
+    })
 }
 
 /// Parses the proxy argument of `platform check`.

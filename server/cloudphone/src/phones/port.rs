@@ -156,9 +156,19 @@ pub trait Control: Upstream {
     /// Returns the state that a monitor shows for the platform with this name. Reads memory only.
     /// Default: always reachable.
     fn state(&self, name: &PlatformName) -> UpstreamState {
-        let (name, calls) = (name.to_string(), Vec::new());
+        let (name, calls, unserved) = (name.to_string(), Vec::new(), Vec::new());
         let (age_seconds, targets, waiting, refused) = (Some(0), 0, 0, 0);
-        UpstreamState { name, kind: "built-in", reachable: true, age_seconds, targets, calls, waiting, refused }
+        UpstreamState {
+            name,
+            kind: "built-in",
+            reachable: true,
+            age_seconds,
+            targets,
+            calls,
+            waiting,
+            refused,
+            unserved,
+        }
     }
 }
 

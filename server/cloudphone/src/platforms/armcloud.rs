@@ -28,7 +28,7 @@ use crate::phones::port::{
 use anyhow::Context;
 use api::{Api, ApiCall, ApiError, ApiSettings, READ_WITHIN, WRITE_WITHIN};
 use listing::{InfosQuery, Listing, Lists, NoList, SeatsQuery};
-use rows::{Abilities, CodeChanges, Pad, PadRows, Reach};
+use rows::{Abilities, CodeChanges, Pad, PadRows, Reach, UnservedOperations};
 use serde::Deserialize;
 use serde_json::json;
 use sign::AccountKeys;
@@ -149,20 +149,43 @@ impl Armcloud {
 
     /// Shows pads, each according to the age of its row.
     fn show(&self, pads: KnownPhones<'_, Pad>, see: See<'_>) {
-        let (reach, now) = (self.reach(), self.clock.now());
+        let (reach, unserved, now) = (self.reach(), self.find_unserved(), self.clock.now());
         let mut seen = Vec::with_capacity(pads.size_hint().1.unwrap_or_default());
-        seen.extend(pads.map(|(id, row, read_at)| self.abilities.snapshot(id, row, reach.of_row(read_at, now))));
+        seen.extend(
+            pads.map(|(id, row, read_at)| self.abilities.snapshot(id, row, reach.of_row(read_at, now), unserved)),
+        );
         see(&seen);
     }
 
     fn snapshot(&self, listed: &Listed<Pad>, reach: Reach) -> Arc<DeviceSnapshot> {
         let reach = reach.of_row(listed.read_at, self.clock.now());
-        Arc::clone(self.abilities.snapshot(&listed.id, &listed.row, reach))
+        Arc::clone(self.abilities.snapshot(&listed.id, &listed.row, reach, self.find_unserved()))
     }
 
     /// Checks whether calls could go out now.
     fn reach(&self) -> Reach {
         if self.api.guard().would_refuse().is_some() { Reach::Unreachable } else { Reach::Reachable }
+    }
+
+    /// Returns true if a call was answered with 404, and its pause is not over.
+    fn withholds(&self, calls: &[ApiCall]) -> bool {
+        let now = self.clock.now();
+        self.api.list_unserved().iter().any(|(call, until)| calls.contains(call) && now < *until)
+    }
+
+    /// Returns the operations that the platform does not serve at present.
+    fn find_unserved(&self) -> UnservedOperations {
+        let now = self.clock.now();
+        let withheld = self.api.list_unserved().into_iter().filter(|(_, until)| now < *until);
+        let operation = |call| match call {
+            ApiCall::SetProxy => UnservedOperations::PROXY,
+            ApiCall::ScreenToken => UnservedOperations::SESSION,
+            ApiCall::TimingPadOn | ApiCall::NetStorageOn => UnservedOperations::BOOT,
+            ApiCall::TimingPadOff | ApiCall::NetStorageOff => UnservedOperations::SHUTDOWN,
+            ApiCall::Restart => UnservedOperations::RESTART,
+            _ => 0,
+        };
+        UnservedOperations(withheld.fold(0, |set, (call, _)| set | operation(call)))
     }
 
     async fn reread(&self, id: &DeviceId) -> Option<Arc<DeviceSnapshot>> {

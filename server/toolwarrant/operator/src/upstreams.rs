@@ -37,10 +37,12 @@ pub struct UpstreamState {
     pub waiting: u64,
     /// Number of calls that its breaker has refused since the start.
     pub refused: u64,
+    /// The kinds of calls that it was seen not to serve, each with the seconds until the next try.
+    pub unserved: Vec<(&'static str, u64)>,
 }
 
-/// Returns the remark about unreachable upstreams for the text of a ready service, if there are
-/// any.
+/// Returns the remark about upstreams that cannot be reached, or do not serve each call, for the
+/// text of a ready service. Returns `None` if there is nothing to say.
 pub(crate) fn remark(states: &[UpstreamState]) -> Option<String> {
     let state = |UpstreamState { name, kind, reachable, age_seconds, .. }: &UpstreamState| {
         let known = match age_seconds {
@@ -49,8 +51,16 @@ pub(crate) fn remark(states: &[UpstreamState]) -> Option<String> {
         };
         (!reachable).then(|| format!("the upstream {name} ({kind}) cannot be reached: {known}"))
     };
-    let down: Vec<_> = states.iter().filter_map(state).collect();
-    (!down.is_empty()).then(|| down.join("\n"))
+    let unserved = states.iter().flat_map(|UpstreamState { name, kind, unserved, .. }| {
+        unserved.iter().map(move |(call, seconds)| {
+            format!(
+                "the upstream {name} ({kind}) does not serve {call}, which is tried again in {seconds} s: check its \
+                     address and the rights of the account"
+            )
+        })
+    });
+    let remarks: Vec<_> = states.iter().filter_map(state).chain(unserved).collect();
+    (!remarks.is_empty()).then(|| remarks.join("\n"))
 }
 
 /// Adds the metrics of all upstreams.
@@ -68,6 +78,8 @@ pub(crate) fn metrics(page: &mut Page<'_>, states: &[UpstreamState]) {
     each("upstream_age_seconds", "gauge", help, &|state| state.age_seconds);
     each("upstream_targets", "gauge", "Number of its known targets.", &|state| Some(state.targets));
     each("upstream_waiting", "gauge", "Calls to it that wait for their turn.", &|state| Some(state.waiting));
+    let help = "Kinds of calls that it was seen not to serve.";
+    each("upstream_unserved_calls", "gauge", help, &|state| Some(state.unserved.len() as u64));
     let help = "Calls to it that its breaker has refused.";
     each("upstream_refused_total", "counter", help, &|state| Some(state.refused));
     let name = "upstream_calls_total";

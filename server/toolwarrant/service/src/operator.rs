@@ -116,6 +116,7 @@
 //!             calls: vec![("ok", 17), ("failed", 0)],
 //!             waiting: 0,
 //!             refused: 0,
+//!             unserved: Vec::new(),
 //!         }]
 //!     }
 //! }

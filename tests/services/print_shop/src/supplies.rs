@@ -121,6 +121,7 @@ impl Upstreams for Supplies {
             calls: vec![("ok", orders.load(Relaxed))],
             waiting: 0,
             refused: 0,
+            unserved: Vec::new(),
         };
         self.suppliers.iter().map(state).collect()
     }

@@ -14,6 +14,7 @@ mod codes;
 mod error;
 #[cfg(test)]
 mod tests;
+mod unserved;
 
 pub use answer::{Accepted, Form, Int, Rows};
 pub use calls::{ApiCall, Family};
@@ -26,7 +27,6 @@ use answer::{Judged, Started};
 use anyhow::bail;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -34,6 +34,7 @@ use toolwarrant::base::ignore_poison;
 use toolwarrant::http::{HttpClient, HttpFailure, HttpLimits};
 use toolwarrant::text::{Remark, Untrusted};
 use toolwarrant::{Clock, Timestamp};
+use unserved::UnservedCalls;
 use url::Url;
 
 /// One account of a platform, and the connection to it.
@@ -46,8 +47,7 @@ pub struct Api {
     http: HttpClient,
     guard: Guard,
     clock: Clock,
-    /// Calls that the platform does not have, with the time until which they are not tried again.
-    missing: Mutex<BTreeMap<ApiCall, Timestamp>>,
+    unserved: UnservedCalls,
     /// True if the account's V2 signatures cover the bodies of commands.
     signs_commands: AtomicBool,
     /// The milliseconds by which the platform's clock was ahead of this machine's at the latest
@@ -119,9 +119,6 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 const PAUSE_GROWTH: u32 = 4;
 
-/// The time for which a call that was answered with 404 is not tried again.
-const MISSING_FOR: Duration = Duration::from_hours(1);
-
 impl Api {
     /// Sets up an account. Does not send anything.
     ///
@@ -141,7 +138,7 @@ impl Api {
             settings,
             keys,
             clock,
-            missing: Mutex::default(),
+            unserved: UnservedCalls::default(),
             signs_commands: AtomicBool::new(false),
             skew: Mutex::default(),
         })
@@ -151,6 +148,18 @@ impl Api {
     #[must_use]
     pub fn guard(&self) -> &Guard {
         &self.guard
+    }
+
+    /// Returns the calls that were answered with 404 since they last worked, each with the time
+    /// from which it is tried again.
+    #[must_use]
+    pub fn list_unserved(&self) -> Vec<(ApiCall, Timestamp)> {
+        self.unserved.list()
+    }
+
+    /// Lets the next call of each kind try again, whatever was answered with 404.
+    pub fn retry_unserved(&self) {
+        self.unserved.end_pauses();
     }
 
     /// Returns the milliseconds by which the platform's clock was ahead of this machine's at the
@@ -229,7 +238,7 @@ impl Api {
         let Some(path) = call.path(self.settings.family) else {
             return Err(last(ApiError::NotServed("this platform has no such call".into())));
         };
-        if lock(&self.missing).get(&call).is_some_and(|until| self.clock.now() < *until) {
+        if self.unserved.withholds(call, self.clock.now()) {
             return Err(last(ApiError::NotServed("the platform answered 404 to such a call a while ago".into())));
         }
         let path = format!("{}{path}", self.settings.prefix);
@@ -253,12 +262,25 @@ impl Api {
             tracing::warn!(host = self.host, code, "the platform refused the credentials, and calls to it are paused");
         }
         pass.end(end);
-        data.map_err(|error| {
-            if error.is_unsupported() {
-                lock(&self.missing).insert(call, self.clock.now().plus(MISSING_FOR));
-            }
-            Trouble { error, may_pass }
-        })
+        match &data {
+            Err(error) if error.is_unsupported() => self.note_unserved(call, &path),
+            Err(ApiError::Unknown(_)) => {}
+            Ok(_) | Err(_) => self.unserved.remove(call),
+        }
+        data.map_err(|error| Trouble { error, may_pass })
+    }
+
+    fn note_unserved(&self, call: ApiCall, path: &str) {
+        if let Some(pause) = self.unserved.add(call, self.clock.now()) {
+            let (host, minutes) = (&self.host, pause.as_secs() / 60);
+            tracing::warn!(
+                host,
+                path,
+                minutes,
+                "the platform answered 404, and this call is tried again after the pause; check base-url, prefix and \
+                 the rights of the account, then run `platform check`"
+            );
+        }
     }
 
     /// Makes one exchange under the guard. The caller must report its end to the returned pass.

@@ -118,6 +118,10 @@ impl Control for Armcloud {
             }
             Command::ClearProxy(_) => Provability::Both,
         };
+        let provability = match self.withholds(&[ApiCall::AsyncCmd, ApiCall::TaskDetail]) {
+            true => Provability::Nothing("the platform does not serve commands on phones at present"),
+            false => provability,
+        };
         Facts { provability, ..Facts::default() }
     }
 
@@ -183,6 +187,7 @@ impl Control for Armcloud {
 
     fn account(&self) -> BoxFuture<'_, Vec<Finding>> {
         Box::pin(async move {
+            self.api.retry_unserved();
             let listed = self.refresh.at_least(self.clock.now()).await;
             let credentials = match listed {
                 Ok(()) => Finding::sound("credentials", "the platform accepts them"),
@@ -202,7 +207,10 @@ impl Control for Armcloud {
                     }
                 }
             });
-            [credentials].into_iter().chain(clock).collect()
+            let unserved = self.api.list_unserved().iter().map(|(call, _)| call.name()).collect::<Vec<_>>().join(", ");
+            let found = format!("the platform has answered 404 to {unserved}; the next such call tries again");
+            let unserved = (!unserved.is_empty()).then(|| Finding::sound("calls", found));
+            [credentials].into_iter().chain(clock).chain(unserved).collect()
         })
     }
 
@@ -216,6 +224,7 @@ impl Control for Armcloud {
     fn state(&self, name: &PlatformName) -> UpstreamState {
         let GuardState { open, waiting, calls } = self.api.guard().observe();
         let CallCounts { answered, failed, denied, limited, abandoned, withheld, retried } = calls;
+        let (unserved, now) = (self.api.list_unserved(), self.clock.now());
         let calls = [
             ("answered", answered),
             ("failed", failed),
@@ -233,6 +242,7 @@ impl Control for Armcloud {
             calls: calls.to_vec(),
             waiting: waiting as u64,
             refused: withheld,
+            unserved: unserved.into_iter().map(|(call, until)| (call.name(), until.since(now).as_secs())).collect(),
         }
     }
 }

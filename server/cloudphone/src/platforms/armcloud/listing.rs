@@ -76,7 +76,7 @@ pub struct SeatsQuery {
 /// The reason that a call returned no rows.
 #[derive(Clone, Debug)]
 pub enum NoList {
-    /// The platform does not have this call (HTTP 404).
+    /// The platform does not serve this call (HTTP 404), at least for now.
     Unsupported,
     /// There is no such pad.
     NoSuchPad,
@@ -91,16 +91,13 @@ pub struct Listing<L> {
     lists: L,
     /// True if pages of 1,000 rows were refused or cut.
     has_small_pages: AtomicBool,
-    no_seats: AtomicBool,
-    no_records: AtomicBool,
 }
 
 impl<L: Lists> Listing<L> {
     /// Creates a listing that has not read yet.
     #[must_use]
     pub fn new(lists: L) -> Self {
-        let [has_small_pages, no_seats, no_records] = [false; 3].map(AtomicBool::new);
-        Self { lists, has_small_pages, no_seats, no_records }
+        Self { lists, has_small_pages: AtomicBool::new(false) }
     }
 
     /// Reads the phone of an id again, and updates the device registry. Returns `None` if there is
@@ -178,15 +175,8 @@ impl<L: Lists> Listing<L> {
 
     /// Returns one answer of `userPadList`, which is empty if the platform has no seats.
     async fn seats(&self, ask: &SeatsQuery) -> Result<PadRows, Unreachable> {
-        if self.no_seats.load(Relaxed) {
-            return Ok(PadRows::default());
-        }
         match self.lists.user_pad_list(ask).await {
-            Err(NoList::NoSuchPad) => Ok(PadRows::default()),
-            Err(NoList::Unsupported) => {
-                self.no_seats.store(true, Relaxed);
-                Ok(PadRows::default())
-            }
+            Err(NoList::NoSuchPad | NoList::Unsupported) => Ok(PadRows::default()),
             rows => rows.map_err(to_unreachable),
         }
     }
@@ -242,15 +232,9 @@ impl<L: Lists> Listing<L> {
     }
 
     async fn records(&self) -> Result<Vec<Recoded>, Unreachable> {
-        if self.no_records.load(Relaxed) {
-            return Ok(Vec::new());
-        }
         match self.lists.change_records().await {
             Ok(CodeChanges(changes)) => Ok(changes),
-            Err(NoList::Unsupported) => {
-                self.no_records.store(true, Relaxed);
-                Ok(Vec::new())
-            }
+            Err(NoList::Unsupported) => Ok(Vec::new()),
             Err(error) => Err(to_unreachable(error)),
         }
     }

@@ -12,7 +12,7 @@ mod pad;
 mod views;
 
 pub use pad::{Pad, PadViews};
-pub use views::{Abilities, Reach};
+pub use views::{Abilities, Reach, UnservedOperations};
 
 use super::api::{Form, Rows};
 use crate::adapter_kit::device_registry::Recoded;

@@ -63,6 +63,7 @@ impl Control for Sim {
             calls: Vec::new(),
             waiting: 0,
             refused: 0,
+            unserved: Vec::new(),
         }
     }
 

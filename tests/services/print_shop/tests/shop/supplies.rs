@@ -162,6 +162,8 @@ async fn the_monitor_shows_each_upstream_and_stays_ready_while_one_is_down() {
     print_shop_upstream_targets{upstream="north"} 1
     print_shop_upstream_waiting{upstream="empty"} 0
     print_shop_upstream_waiting{upstream="north"} 0
+    print_shop_upstream_unserved_calls{upstream="empty"} 0
+    print_shop_upstream_unserved_calls{upstream="north"} 0
     print_shop_upstream_refused_total{upstream="empty"} 0
     print_shop_upstream_refused_total{upstream="north"} 0
     print_shop_upstream_calls_total{upstream="empty",outcome="ok"} 0

@@ -63,6 +63,13 @@ impl ApiCall {
         }
     }
 
+    /// Returns the name of the call, for operators.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let path = self.path(Family::PadApi).or_else(|| self.path(Family::Armcloud)).unwrap_or_default();
+        path.trim_start_matches("/openapi/open/pad/v2/").trim_start_matches('/')
+    }
+
     /// Returns true if V2 signatures leave out the body of this call, according to the vendor's
     /// table.
     pub(super) fn is_command(self) -> bool {

@@ -6,6 +6,7 @@ mod platform;
 use super::*;
 use platform::{Platform, PlatformAct};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 use std::task::Poll;
@@ -258,7 +259,7 @@ async fn a_refused_call_is_not_repeated() {
         );
     }
     assert_eq!(platform.requests().len(), 1);
-    // A missing path: that call is not sent for an hour.
+    // A missing path: that call is not sent for a minute.
     let platform = Platform::start(vec![PlatformAct::html(404), accept(json!([{"taskId": 7, "padCode": PAD}]))]).await;
     let (api, clock) = self::api(&platform, Scheme::V4);
     for _ in 0..2 {
@@ -266,7 +267,7 @@ async fn a_refused_call_is_not_repeated() {
     }
     assert_eq!(restart(&api, &clock).await, Ok(Accepted { task_id: 7 }));
     assert_eq!(platform.requests().len(), 2);
-    clock.advance(MISSING_FOR);
+    clock.advance(Duration::from_mins(1));
     assert!(infos(&api, &clock).await.is_ok());
     // A pause: no call is sent until its end by the platform's clock.
     let reset = format!("X-RateLimit-Reset: {}\r\n", 1_767_323_045 + 60);
@@ -275,6 +276,37 @@ async fn a_refused_call_is_not_repeated() {
     assert!(restart(&api, &clock).await.is_err());
     let until = Timestamp(1_767_323_105_000);
     assert_eq!(api.guard().would_refuse(), Some(crate::adapter_kit::guard::Withheld::Paused(until)));
+}
+
+#[tokio::test]
+async fn a_call_that_was_answered_with_404_is_tried_again_after_1_5_15_and_60_minutes_and_on_demand() {
+    let missing = || PlatformAct::html(404);
+    let found = || accept(json!([{"taskId": 7, "padCode": PAD}]));
+    let acts = [missing(), missing(), missing(), missing(), missing(), missing(), found(), missing(), found()];
+    let platform = Platform::start(acts.into()).await;
+    let (api, clock) = api(&platform, Scheme::V4);
+    let mut sent = 0;
+    let mut set_proxy = async |expected: usize| {
+        let told = api.start(ApiCall::SetProxy, &json!({}), PAD, clock.now().plus(LONG)).await;
+        sent += expected;
+        assert_eq!(platform.requests().len(), sent, "{told:?}");
+        told.is_err_and(|error| error.is_unsupported())
+    };
+    for minutes in [1, 5, 15, 60, 60] {
+        assert!(set_proxy(1).await, "it answers 404 again");
+        let until = clock.now().plus(Duration::from_mins(minutes));
+        assert_eq!(api.list_unserved(), [(ApiCall::SetProxy, until)]);
+        clock.advance(Duration::from_mins(minutes) - Duration::from_millis(1));
+        assert!(set_proxy(0).await, "it is not tried before {minutes} minutes");
+        clock.advance(Duration::from_millis(1));
+    }
+    assert!(set_proxy(1).await && set_proxy(0).await);
+    api.retry_unserved();
+    assert!(!set_proxy(1).await && api.list_unserved().is_empty());
+    // A call that works starts again with the first pause.
+    assert!(set_proxy(1).await);
+    clock.advance(Duration::from_mins(1));
+    assert!(!set_proxy(1).await);
 }
 
 #[tokio::test]

@@ -95,4 +95,8 @@ impl Row for Pad {
 /// The views of a pad, each made once per row: one for a current row, and one for an old row or a
 /// platform that does not answer.
 #[derive(Debug, Default)]
-pub struct PadViews(pub(super) [OnceLock<Arc<DeviceSnapshot>>; 2]);
+pub struct PadViews {
+    pub(super) usual: [OnceLock<Arc<DeviceSnapshot>>; 2],
+    /// A view for each set of operations that the platform does not serve.
+    pub(super) limited: OnceLock<Box<[OnceLock<Arc<DeviceSnapshot>>; 32]>>,
+}

@@ -173,7 +173,12 @@ fn an_old_or_unreachable_row_has_no_state_and_its_true_flags_are_unreachable() {
             (late, Reach::Reachable, &unshown, None),
             (NOW, Reach::Unreachable, &unshown, None),
         ] {
-            let snapshot = Abilities::of_network_storage().snapshot(&id, &row, reach.of_row(NOW, now));
+            let snapshot = Abilities::of_network_storage().snapshot(
+                &id,
+                &row,
+                reach.of_row(NOW, now),
+                UnservedOperations::default(),
+            );
             assert_eq!(snapshot.state, state);
             for capability in DeviceCapability::ALL {
                 assert_eq!(snapshot.flag(*capability), flag);
@@ -214,8 +219,38 @@ fn a_version_of_android_is_its_number() {
 fn the_view_of_a_row_is_the_same_while_the_row_is_equally_current() {
     let (abilities, id) = (Abilities::default(), DeviceId::new("n-1").ok().unwrap());
     let row = KeptRow::from(pad(r#"{"padCode":"AC1","padStatus":10}"#));
-    let [shown, unshown] = [Reach::Reachable, Reach::Unreachable].map(|reach| abilities.snapshot(&id, &row, reach));
-    assert!(std::ptr::eq(shown, abilities.snapshot(&id, &row, Reach::Reachable)));
-    assert!(std::ptr::eq(unshown, abilities.snapshot(&id, &row, Reach::Unreachable)));
+    let all = UnservedOperations::default();
+    let [shown, unshown] =
+        [Reach::Reachable, Reach::Unreachable].map(|reach| abilities.snapshot(&id, &row, reach, all));
+    assert!(std::ptr::eq(shown, abilities.snapshot(&id, &row, Reach::Reachable, all)));
+    assert!(std::ptr::eq(unshown, abilities.snapshot(&id, &row, Reach::Unreachable, all)));
     assert_ne!(shown, unshown);
+}
+
+#[test]
+fn an_operation_that_the_platform_does_not_serve_makes_its_capability_false_and_back() {
+    use UnservedOperations as Set;
+    let (abilities, id) = (Abilities::of_network_storage(), DeviceId::new("n-1").ok().unwrap());
+    let rows = ["AC1", "ACN1"].map(|code| KeptRow::from(pad(&format!(r#"{{"padCode":"{code}","padStatus":10}}"#))));
+    let of = |row: usize, set| {
+        let shown = abilities.snapshot(&id, &rows[row], Reach::Reachable, Set(set));
+        (flags(shown), shown.power_actions.to_vec())
+    };
+    use crate::phones::contract::PowerAction::{Boot, Restart, Shutdown};
+    for (row, set, expected, actions) in [
+        (0, 0, "pr po se", vec![Restart]),
+        (0, Set::PROXY, "-- po se", vec![Restart]),
+        (0, Set::RESTART, "pr -- se", vec![]),
+        (0, Set::SESSION, "pr po --", vec![Restart]),
+        (1, Set::RESTART, "pr po se", vec![Boot, Shutdown]),
+        (1, Set::BOOT | Set::SHUTDOWN, "pr po se", vec![Restart]),
+        (0, 0, "pr po se", vec![Restart]),
+    ] {
+        let (flags, shown) = of(row, set);
+        assert!(flags.starts_with(expected), "{row} {set}: {flags}");
+        assert_eq!(shown.len(), actions.len(), "{row} {set}: {shown:?}");
+        assert!(actions.iter().all(|action| shown.contains(action)), "{row} {set}: {shown:?}");
+    }
+    let unread = abilities.snapshot(&id, &rows[0], Reach::Unreachable, Set(Set::PROXY));
+    assert!(std::ptr::eq(unread, abilities.snapshot(&id, &rows[0], Reach::Unreachable, Set(0))));
 }

@@ -32,6 +32,38 @@ pub enum Reach {
     Unreachable,
 }
 
+/// The operations that the platform does not serve at present: a set of one bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UnservedOperations(pub u8);
+
+impl UnservedOperations {
+    /// Setting and clearing the proxy.
+    pub const PROXY: u8 = 1;
+    /// Screen sessions.
+    pub const SESSION: u8 = 2;
+    /// Booting.
+    pub const BOOT: u8 = 4;
+    /// Shutting down.
+    pub const SHUTDOWN: u8 = 8;
+    /// Restarting.
+    pub const RESTART: u8 = 16;
+
+    fn has(self, operation: u8) -> bool {
+        self.0 & operation != 0
+    }
+
+    fn has_power(self, action: PowerAction) -> bool {
+        self.has(match action {
+            PowerAction::Boot => Self::BOOT,
+            PowerAction::Shutdown => Self::SHUTDOWN,
+            PowerAction::Restart => Self::RESTART,
+        })
+    }
+}
+
+/// The reason of a flag that is false because the platform answers 404.
+const NOT_SERVED: &str = "the platform does not serve this operation at present, and is asked again within an hour";
+
 impl Reach {
     /// Returns the reach for a row whose reading began at `read_at`: an old row does not show that
     /// its phone can be reached.
@@ -55,9 +87,25 @@ impl Abilities {
     }
 
     /// Returns a pad as clients see it: the same value until it looks different.
-    pub fn snapshot<'a>(&self, id: &DeviceId, row: &'a KeptRow<Pad>, reach: Reach) -> &'a Arc<DeviceSnapshot> {
-        let PadViews(views) = &row.made;
-        views[reach as usize].get_or_init(|| Arc::new(self.reading(id, row, reach).into()))
+    pub fn snapshot<'a>(
+        &self,
+        id: &DeviceId,
+        row: &'a KeptRow<Pad>,
+        reach: Reach,
+        unserved: UnservedOperations,
+    ) -> &'a Arc<DeviceSnapshot> {
+        let PadViews { usual, limited } = &row.made;
+        let view = match (reach, unserved.0) {
+            (Reach::Reachable, set @ 1..32) => &limited.get_or_init(Box::default)[usize::from(set)],
+            _ => &usual[reach as usize],
+        };
+        view.get_or_init(|| {
+            let mut reading = self.reading(id, row, reach);
+            if reach == Reach::Reachable && unserved != UnservedOperations::default() {
+                limit(&mut reading, unserved);
+            }
+            Arc::new(reading.into())
+        })
     }
 
     /// Makes the snapshot of a pad.
@@ -116,6 +164,22 @@ impl Pad {
             storage_gb: None,
             screen: None,
             region: self.idc_code.clone(),
+        }
+    }
+}
+
+/// Makes the capabilities false that the platform does not serve.
+fn limit(reading: &mut DeviceReading, unserved: UnservedOperations) {
+    reading.power_actions.to_mut().retain(|action| !unserved.has_power(*action));
+    let Offers { proxy, power, session } = &mut reading.offers;
+    let is_unserved = [
+        (proxy, unserved.has(UnservedOperations::PROXY)),
+        (power, reading.power_actions.is_empty()),
+        (session, unserved.has(UnservedOperations::SESSION)),
+    ];
+    for (flag, is_unserved) in is_unserved {
+        if is_unserved && *flag == Flag::Offered {
+            *flag = Flag::Refused(NOT_SERVED);
         }
     }
 }
