@@ -129,6 +129,33 @@ async fn waiting_prints_the_end_of_the_task_and_tells_by_the_exit_code_whether_i
 }
 
 #[tokio::test]
+async fn a_refused_call_shows_every_field_of_the_error_and_json_prints_one_document() {
+    let program = Program::start(&[]).await;
+    signatures_are_taken(&program).await;
+    let url = program.url.clone();
+    let write = ["call", "set_power", "device_id=phone-0000018", "action=restart", "--json"];
+    let first = client(&url, &program.keys[0], &write).await;
+    let task = serde_json::from_str::<Value>(&first.out).expect("JSON")["task_id"].clone();
+    for way in [&[][..], &["--v1"]] {
+        let other = [&["call", "clear_proxy", "device_id=phone-0000018"], way].concat();
+        let Said { code, out, err } = client(&url, &program.keys[0], &other).await;
+        assert!(code == 75 && out.is_empty() && err.contains(&format!("\n  task_id: {task}\n")), "{err}");
+        let Said { code, out, err } = client(&url, &program.keys[0], &[&other[..], &["--json"]].concat()).await;
+        let error: Value = serde_json::from_str(&out).expect("one document");
+        assert_eq!((code, &*err, &error["code"], &error["task_id"]), (75, "", &json!("device_busy"), &task), "{error}");
+        assert!(error["message"].is_string() && error["retryable"] == true && error["retry_after_seconds"].is_u64());
+    }
+    // An error of the client itself is a document as well.
+    for (url, arguments, expected) in
+        [(&*url, ["reboot_everything", "--json"], "invalid_argument"), ("ftp://x", ["list_devices", "--json"], "setup")]
+    {
+        let Said { code, out, err } = client(url, &program.keys[0], &[&["call"], &arguments[..]].concat()).await;
+        let error: Value = serde_json::from_str(&out).expect("one document");
+        assert_eq!((code, &*err, &error["code"]), (1, "", &json!(expected)), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn an_argument_can_come_from_a_file_so_that_no_command_line_shows_it() {
     let program = Program::start(&[]).await;
     let home = TempDir::new().expect("a temporary folder");

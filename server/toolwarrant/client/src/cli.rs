@@ -129,7 +129,8 @@ impl ClientCommand {
         let command = command.mut_subcommand("call", |call| {
             let environment = names.key_help();
             let ends = "Exits with 0 if the call succeeded and, with --wait, its task did too; with 75 if it was refused and a repeat can \
-                        help; with 1 otherwise. It prints a failure on standard error, as `code: message`.";
+                        help; with 1 otherwise. It prints a failure on standard error, as `code: message` with its other fields below. With --json it \
+                        prints one JSON document on standard output: the result, or the failure.";
             names.with_environment(call.long_about(None)).after_long_help(format!("{ends}\n\n{environment}"))
         });
         command.mut_subcommand("sign", |sign| {

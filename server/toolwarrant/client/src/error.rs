@@ -5,7 +5,7 @@
 //! way.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::fmt::{self, Display};
 use std::io::{self, Write};
 
@@ -27,12 +27,21 @@ pub struct ClientError {
     /// Delay before a repeat, in seconds.
     #[serde(default)]
     pub retry_after_seconds: Option<u32>,
+    /// All other fields of the server's failure.
+    #[serde(flatten)]
+    pub fields: Map<String, Value>,
 }
 
 impl ClientError {
     /// Makes an error that a repeat does not solve.
     pub(crate) fn final_one(code: &str, message: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), message: message.into(), retryable: false, retry_after_seconds: None }
+        Self {
+            code: code.to_owned(),
+            message: message.into(),
+            retryable: false,
+            retry_after_seconds: None,
+            fields: Map::new(),
+        }
     }
 
     /// Makes an error that may be gone after this delay.
@@ -40,16 +49,23 @@ impl ClientError {
         Self { retryable: true, retry_after_seconds: Some(seconds), ..Self::final_one(code, message) }
     }
 
-    /// Returns the `error` of a JSON-RPC response. Its number is -32000, or -32600 for a message
-    /// that no server accepts.
-    pub(crate) fn rpc(&self) -> Value {
-        let Self { code, message, retryable, retry_after_seconds } = self;
-        let number = if code == TOO_LARGE { -32600 } else { -32000 };
+    /// Returns the failure with all its fields, as a server writes it.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let Self { code, message, retryable, retry_after_seconds, fields } = self;
         let mut data = json!({"code": code, "message": message, "retryable": retryable});
         if let Some(seconds) = retry_after_seconds {
             data["retry_after_seconds"] = json!(seconds);
         }
-        json!({"code": number, "message": message, "data": data})
+        fields.iter().for_each(|(name, value)| data[name] = value.clone());
+        data
+    }
+
+    /// Returns the `error` of a JSON-RPC response. Its number is -32000, or -32600 for a message
+    /// that no server accepts.
+    pub(crate) fn rpc(&self) -> Value {
+        let number = if self.code == TOO_LARGE { -32600 } else { -32000 };
+        json!({"code": number, "message": self.message, "data": self.json()})
     }
 }
 

@@ -75,7 +75,12 @@ pub enum Invocation<F> {
         json: bool,
     },
     /// Carry out one command of a client.
-    Connect(ClientCommand),
+    Connect {
+        /// The command.
+        command: ClientCommand,
+        /// True to print a failure as JSON as well.
+        json: bool,
+    },
     /// Carry out one command of a maintainer.
     Maintain(MaintainerCommand),
 }
@@ -385,7 +390,7 @@ impl CommandLine<'_> {
                 OperatorCommand::Target { resource: name.to_owned(), command: TargetCommand::from_arg_matches(inner)? }
             }
             Some((name, _)) if ClientCommand::has_subcommand(name) => {
-                return Ok(Invocation::Connect(ClientCommand::from_arg_matches(matches)?));
+                return Ok(Invocation::Connect { command: ClientCommand::from_arg_matches(matches)?, json });
             }
             Some((name, _)) if MaintainerCommand::has_subcommand(name) => {
                 return Ok(Invocation::Maintain(MaintainerCommand::from_arg_matches(matches)?));

@@ -2,34 +2,52 @@
 //! results.
 
 use anyhow::{Context, Result};
+use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
-use toolwarrant_client::{Called, ClientCommand, ClientError, ClientNames, ToolShape, call, sign};
+use toolwarrant_client::{Called, ClientCommand, ClientNames, ToolShape, call, sign};
 use toolwarrant_core::catalogue::{Catalogue, HttpDef, ToolDef};
 use toolwarrant_operator::render;
 
 /// The exit code of a refused call that may succeed later: `EX_TEMPFAIL` of sysexits.h.
 const TRY_AGAIN: u8 = 75;
 
-/// Carries out one command.
-pub(crate) fn run(command: &ClientCommand, names: &ClientNames, catalogue: &'static Catalogue) -> Result<ExitCode> {
+/// Carries out one command. With `json`, a failed call is printed as JSON, like a result.
+pub(crate) fn run(
+    command: &ClientCommand,
+    json: bool,
+    names: &ClientNames,
+    catalogue: &'static Catalogue,
+) -> Result<ExitCode> {
     match command {
         ClientCommand::Bridge(options) => Ok(options.bridge(names)),
         ClientCommand::Call(options) => {
-            let connection = options.connect.connection(names)?;
+            let connection = match options.connect.connection(names) {
+                Err(error) if json => {
+                    print_json(&json!({"code": "setup", "message": error.to_string(), "retryable": false}));
+                    return Ok(ExitCode::FAILURE);
+                }
+                connection => connection?,
+            };
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.context("cannot start the async runtime")?;
             let tools: Vec<_> = catalogue.tools.iter().map(shape).collect();
             match runtime.block_on(call(&connection, &tools, options)) {
                 Ok(Called { result, succeeded }) => {
-                    let is_terminal = std::io::stdout().is_terminal();
-                    print(&if is_terminal { render::json(&result) } else { format!("{result}\n") });
+                    print_json(&result);
                     Ok(if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
                 }
                 Err(error) => {
-                    tell(&error.to_string());
-                    let ClientError { retryable, .. } = error;
-                    Ok(if retryable { TRY_AGAIN.into() } else { ExitCode::FAILURE })
+                    let fields = error.json();
+                    if json {
+                        print_json(&fields);
+                    } else {
+                        let fields = fields.as_object().into_iter().flatten();
+                        let other = fields.filter(|(name, _)| !["code", "message"].contains(&name.as_str()));
+                        let other = other.map(|(name, value)| format!("\n  {name}: {value}"));
+                        tell(&format!("{error}{}", other.collect::<String>()));
+                    }
+                    Ok(if error.retryable { TRY_AGAIN.into() } else { ExitCode::FAILURE })
                 }
             }
         }
@@ -47,6 +65,12 @@ pub(crate) fn run(command: &ClientCommand, names: &ClientNames, catalogue: &'sta
 fn shape(tool: &ToolDef) -> ToolShape {
     let route = tool.http.as_ref().map(|HttpDef { method, path }| (*method, *path));
     ToolShape { name: tool.name, input_schema: tool.input_schema, route, reads: tool.hints.read_only }
+}
+
+/// Prints one JSON document, for a terminal over several lines.
+fn print_json(value: &Value) {
+    let is_terminal = std::io::stdout().is_terminal();
+    print(&if is_terminal { render::json(value) } else { format!("{value}\n") });
 }
 
 /// Prints `text`. A closed standard output is no error.

@@ -147,9 +147,9 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
                 print(&render_answer(&answer, true)).map(|()| ExitCode::FAILURE)
             }
             Invocation::Explain { outcome: Err(error), json: _ } => Err(error.into()),
-            Invocation::Connect(command) => {
+            Invocation::Connect { command, json } => {
                 forbid_dumps();
-                client::run(&command, &line.client_names(), H::CATALOGUE)
+                client::run(&command, json, &line.client_names(), H::CATALOGUE)
             }
             Invocation::Maintain(command) => {
                 let done = maintain(H::CATALOGUE, &command, || line.reference::<F, C>());
