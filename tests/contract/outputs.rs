@@ -87,7 +87,7 @@ async fn shop() -> OutputWorld {
             (tool, arguments)
         })
     };
-    let rest = [("list_machines", json!({})), ("open_panel", json!({"copies": 3}))];
+    let rest = [("list_machines", json!({})), ("list_jobs", json!({})), ("open_panel", json!({"copies": 3}))];
     let reads = printers("get_printer", json!({})).chain(printers("clean_rollers", json!({})));
     OutputWorld {
         server,
@@ -137,6 +137,10 @@ impl Results {
             }
             // Lets the cool-down of the targets pass.
             server.clock.advance(Duration::from_secs(120));
+        }
+        // Writes change later answers.
+        for (tool, arguments) in reads {
+            all.read(server, key, tool, arguments).await;
         }
         all
     }

@@ -8,9 +8,9 @@ use crate::harness::{Key, Server, Tenant, serve};
 use print_shop::Shop;
 use print_shop::contract::{
     CleanRollersArgs, CleanRollersError, Command, FillTrayArgs, FillTrayError, Floor, FloorTools, GetPrinterArgs,
-    GetPrinterError, GetTrayArgs, GetTrayError, ListMachinesArgs, ListMachinesError, OpenPanelArgs, OpenPanelError,
-    Panel, PrintPageArgs, PrintPageError, Printer, PrinterCapability, PrinterId, PrintersTools, PrintingTools, Tray,
-    TrayCapability, TrayId, TraysTools,
+    GetPrinterError, GetTrayArgs, GetTrayError, JobPage, JobsTools, ListJobsArgs, ListJobsError, ListMachinesArgs,
+    ListMachinesError, OpenPanelArgs, OpenPanelError, Panel, PrintPageArgs, PrintPageError, Printer, PrinterCapability,
+    PrinterId, PrintersTools, PrintingTools, Tray, TrayCapability, TrayId, TraysTools,
 };
 use print_shop::machines::Machines;
 use std::sync::Arc;
@@ -120,6 +120,12 @@ impl TraysTools for Unruly {
 impl FloorTools for Unruly {
     async fn list_machines(&self, call: &Call<'_>, args: ListMachinesArgs) -> Result<Reply<Floor>, ListMachinesError> {
         self.0.list_machines(call, args).await
+    }
+}
+
+impl JobsTools for Unruly {
+    async fn list_jobs(&self, call: &Call<'_>, args: ListJobsArgs) -> Result<Reply<JobPage>, ListJobsError> {
+        self.0.list_jobs(call, args).await
     }
 }
 

@@ -36,8 +36,11 @@ impl BooksTools for Library {
         Ok(Books { books: vec![book("b-1"), book("b-2")] }.into())
     }
 
-    /// Confuses two books.
-    async fn get_book(&self, _: &Call<'_>, _: &Target<Book>, _: GetBookArgs) -> Result<Reply<Book>, GetBookError> {
+    /// Confuses two books, and cannot find the book `lost`.
+    async fn get_book(&self, _: &Call<'_>, _: &Target<Book>, args: GetBookArgs) -> Result<Reply<Book>, GetBookError> {
+        if args.book_id.as_str() == "lost" {
+            return Err(GetBookError::Internal("the card of\u{1b}[31m b-2 is torn".into()));
+        }
         Ok(Book { book_id: book("b-2") }.into())
     }
 
@@ -90,13 +93,30 @@ fn assert_internal(failure: &Value) {
     assert!(!failure.to_string().contains("b-2"), "{failure}");
 }
 
-#[tokio::test]
-async fn a_list_that_forgets_the_grants_is_internal_and_shows_nothing() {
+/// Collects the log of this thread until the guard is dropped.
+fn collect_log() -> (Log, tracing::subscriber::DefaultGuard) {
     let log = Log::default();
     let writer = log.clone();
-    let logged = tracing::subscriber::set_default(
-        tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish(),
-    );
+    let lines = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
+    (log, tracing::subscriber::set_default(lines))
+}
+
+#[tokio::test]
+async fn a_handlers_fault_has_its_text_in_the_log_and_fixed_words_for_the_client() {
+    let (log, logged) = collect_log();
+    let (server, [_, all]) = library().await;
+    let failure = server.call(&all, "get_book", json!({"book_id": "lost"})).await.expect_err("a fault");
+    assert_internal(&failure);
+    drop(logged);
+    let request = failure["request_id"].as_str().expect("an id");
+    let told = |line: &&str| line.contains("the card of b-2 is torn") && line.contains(request);
+    assert_eq!(log.text().lines().filter(told).count(), 1, "{}", log.text());
+    assert!(server.audit().await.contains("\"outcome\":\"internal\""));
+}
+
+#[tokio::test]
+async fn a_list_that_forgets_the_grants_is_internal_and_shows_nothing() {
+    let (log, logged) = collect_log();
     let (server, [few, all]) = library().await;
     let both = json!({"books": ["b-1", "b-2"]});
     for path in ["list_books", "get_book"] {

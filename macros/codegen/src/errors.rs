@@ -49,21 +49,26 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
 
 /// Emits the enum of each tool's own errors.
 pub(crate) fn enums(contract: &Contract) -> TokenStream {
-    contract.tools().filter(|tool| is_handled(tool)).map(own).collect()
+    let internal = contract.role(INTERNAL).map(|error| name(error));
+    contract.tools().filter(|tool| is_handled(tool)).map(|tool| own(tool, internal.as_ref())).collect()
 }
+
+/// The role of the failure that every handler may return.
+const INTERNAL: &str = "internal";
 
 /// Returns the name of an error in the module `errors`.
 pub(crate) fn name(error: &ErrorCode) -> Ident {
     shout(&error.code)
 }
 
-fn own(tool: &ToolSpec) -> TokenStream {
+fn own(tool: &ToolSpec, internal: Option<&Ident>) -> TokenStream {
     let name = format_ident!("{}Error", camel(&tool.name));
     let text = doc(&format!(
         "The errors that the handler of `{}` itself may return, without those of the checks before it.",
         tool.name
     ));
-    let variants = tool.own_errors.iter().map(|error| {
+    let own = || tool.own_errors.iter().filter(|error| error.role.as_deref() != Some(INTERNAL));
+    let variants = own().map(|error| {
         let (variant, text) = (camel(&error.code), doc(&error.meaning));
         let fields = error.fields.iter().map(|field| {
             let (name, text, ty) = (ident(&field.name), doc(&field.doc), field_ty(field));
@@ -78,7 +83,7 @@ fn own(tool: &ToolSpec) -> TokenStream {
             }
         }
     });
-    let arms = tool.own_errors.iter().map(|error| {
+    let arms = own().map(|error| {
         let (variant, row) = (camel(&error.code), self::name(error));
         let names: Vec<_> = error.fields.iter().map(|field| ident(&field.name)).collect();
         let keys = error.fields.iter().map(|field| &field.name);
@@ -89,11 +94,18 @@ fn own(tool: &ToolSpec) -> TokenStream {
     quote! {
         #text
         #[derive(Clone, Debug, PartialEq)]
-        pub enum #name { #(#variants,)* }
+        pub enum #name {
+            #(#variants,)*
+            /// The handler cannot do its work. The text is for the log alone.
+            Internal(rt::text::Remark),
+        }
 
         impl From<#name> for rt::failure::Failure {
             fn from(error: #name) -> Self {
-                match error { #(#arms)* }
+                match error {
+                    #(#arms)*
+                    #name::Internal(cause) => Self::fault(&errors::#internal, cause),
+                }
             }
         }
     }

@@ -9,6 +9,7 @@ mod catalogue;
 mod dispatch;
 mod errors;
 mod handlers;
+mod ids;
 mod openapi;
 mod permissions;
 mod tokens;
@@ -40,9 +41,10 @@ pub fn code(contract: &Contract, runtime: &syn::Path) -> TokenStream {
 }
 
 /// Emits each concern, with its name, in reading order.
-fn concerns(contract: &Contract) -> [(&'static str, TokenStream); 11] {
+fn concerns(contract: &Contract) -> [(&'static str, TokenStream); 12] {
     [
         ("types", types::emit(contract)),
+        ("ids", ids::emit(contract)),
         ("permissions", permissions::emit(contract)),
         ("words", words::emit(contract)),
         ("errors", errors::emit(contract)),

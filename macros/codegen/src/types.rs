@@ -8,18 +8,18 @@ use toolwarrant_reader::model::{Contract, Field, Kind, Member, NamedType, String
 use toolwarrant_reader::{RUNTIME_TYPES, describe_values};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
-    let types = contract.types.iter().map(|ty| define_type(contract, ty));
+    let types = contract.types.iter().map(define_type);
     quote!(#(#types)*)
 }
 
-fn define_type(contract: &Contract, ty: &Arc<NamedType>) -> TokenStream {
+fn define_type(ty: &Arc<NamedType>) -> TokenStream {
     let NamedType { name, doc: text, kind } = &**ty;
     if RUNTIME_TYPES.contains(&name.as_str()) {
         let name = ident(name);
         return quote!(pub use rt::tasks::#name;);
     }
     match kind {
-        Kind::String(rule) => string(contract, ty, rule),
+        Kind::String(rule) => string(ty, rule),
         Kind::Integer { min, max } => {
             let (name, text, allowed) = (ident(name), doc(text), describe_values(&Type::Named(Arc::clone(ty))));
             let (min, max) = (number(*min), number(*max));
@@ -31,24 +31,17 @@ fn define_type(contract: &Contract, ty: &Arc<NamedType>) -> TokenStream {
             }
         }
         Kind::Enum(members) => enumeration(name, text, members),
-        Kind::Object(fields) => object(contract, name, text, fields),
+        Kind::Object(fields) => object(name, text, fields),
     }
 }
 
-fn string(
-    contract: &Contract,
-    ty: &Arc<NamedType>,
-    StringSpec { min, max, prefix, charset }: &StringSpec,
-) -> TokenStream {
+fn string(ty: &Arc<NamedType>, StringSpec { min, max, prefix, charset }: &StringSpec) -> TokenStream {
     let (name, text, allowed) = (ident(&ty.name), doc(&ty.doc), describe_values(&Type::Named(Arc::clone(ty))));
     let [min, max] = [min, max].map(|length| Literal::usize_unsuffixed(*length));
     let charset = charset.iter().map(|(from, to)| {
         let [from, to] = [from, to].map(|c| Literal::byte_character(*c as u8));
         quote!((#from, #to))
     });
-    let owners = contract.resources.iter().filter(|resource| resource.id.name == ty.name).map(|owner| &owner.name);
-    let visits: Vec<_> = owners.map(|owner| quote!(visit(#owner, &self.0);)).collect();
-    let ids = target_ids(&name, &visits);
     quote! {
         #text
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,7 +53,6 @@ fn string(
                 rt::args::StringRule { min: #min, max: #max, prefix: #prefix, charset: &[#(#charset),*] };
             const ALLOWED: &'static str = #allowed;
         }
-        #ids
     }
 }
 
@@ -78,17 +70,9 @@ fn enumeration(name: &str, text: &str, members: &[Member]) -> TokenStream {
     }
 }
 
-fn object(contract: &Contract, name: &str, text: &str, fields: &[Field]) -> TokenStream {
+fn object(name: &str, text: &str, fields: &[Field]) -> TokenStream {
     let (name, text) = (ident(name), doc(text));
     let list = fields.first().and_then(|first| list(&name, first));
-    let holding = fields.iter().filter(|field| !field.untrusted && !field.ours && holds_ids(contract, &field.ty));
-    let visits: Vec<_> = holding
-        .map(|field| {
-            let name = ident(&field.name);
-            quote!(rt::reply::TargetIds::visit_ids(&self.#name, visit);)
-        })
-        .collect();
-    let ids = target_ids(&name, &visits);
     let fields = fields.iter().map(|field| {
         let (name, text, ty) = (ident(&field.name), doc(&field.doc), field_ty(field));
         quote!(#text pub #name: #ty)
@@ -98,30 +82,8 @@ fn object(contract: &Contract, name: &str, text: &str, fields: &[Field]) -> Toke
         #[derive(Clone, Debug, PartialEq, rt::generated::serde::Serialize)]
         #[serde(crate = "rt::generated::serde")]
         pub struct #name { #(#fields,)* }
-        #ids
         #list
     }
-}
-
-/// Returns true if a value of this type can hold the id of a target.
-fn holds_ids(contract: &Contract, ty: &Type) -> bool {
-    match ty.element().as_named().map(|named| (&named.name, &named.kind)) {
-        Some((_, Kind::Object(fields))) => fields.iter().any(|field| holds_ids(contract, &field.ty)),
-        Some((name, _)) => contract.resources.iter().any(|resource| resource.id.name == *name),
-        None => false,
-    }
-}
-
-/// Emits the code that passes the ids in a value of a type to `visit`.
-fn target_ids(name: &Ident, visits: &[TokenStream]) -> TokenStream {
-    let method = (!visits.is_empty()).then(|| {
-        quote! {
-            fn visit_ids(&self, visit: rt::reply::VisitId<'_>) {
-                #(#visits)*
-            }
-        }
-    });
-    quote!(impl rt::reply::TargetIds for #name { #method })
 }
 
 /// Emits the code that assembles a result that begins with a list from its items.

@@ -8,6 +8,7 @@ use super::advice::Advice;
 use super::catalogue::{ErrorDef, PermissionSet};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::Value;
+use toolwarrant_base::text::Remark;
 use toolwarrant_base::wording::Words;
 use toolwarrant_base::words;
 
@@ -26,6 +27,8 @@ struct Inner {
     also: Advice,
     fields: Vec<(&'static str, Value)>,
     reader: PermissionSet,
+    /// The cause of a handler's fault, for the log.
+    fault: Option<Remark>,
 }
 
 impl Failure {
@@ -42,6 +45,14 @@ impl Failure {
         Self::from_sentences(def, def.meaning)
     }
 
+    /// Creates the failure of a handler that cannot do its work. The cause is for the log alone.
+    #[must_use]
+    pub fn fault(def: &'static ErrorDef, cause: Remark) -> Self {
+        let mut failure = Self::plain(def);
+        failure.0.fault = Some(cause);
+        failure
+    }
+
     /// Creates a failure whose message is these sentences and the remedy of its code.
     #[must_use]
     pub(crate) fn from_sentences(def: &'static ErrorDef, what: impl Into<Words>) -> Self {
@@ -55,7 +66,8 @@ impl Failure {
     pub fn exactly(def: &'static ErrorDef, message: impl Into<Words>) -> Self {
         let retry = def.retry_after_seconds.map(|seconds| (RETRY_AFTER, seconds.into()));
         let (what, fields, none) = (message.into(), retry.into_iter().collect(), Advice::NONE);
-        Self(Box::new(Inner { def, what, remedy: none, also: none, fields, reader: PermissionSet::NONE }))
+        let reader = PermissionSet::NONE;
+        Self(Box::new(Inner { def, what, remedy: none, also: none, fields, reader, fault: None }))
     }
 
     /// Sets a field that the contract declares for this code. A value that cannot be written as
@@ -96,6 +108,11 @@ impl Failure {
         self.0.def
     }
 
+    /// Returns the cause of a handler's fault.
+    pub(crate) fn cause(&self) -> Option<&str> {
+        self.0.fault.as_ref().map(Remark::as_str)
+    }
+
     /// Returns the delay before a repeat in seconds; `None` if the failure is not retryable.
     #[must_use]
     pub fn retry_after_seconds(&self) -> Option<u64> {
@@ -106,7 +123,7 @@ impl Failure {
     /// Returns the message for its reader.
     #[must_use]
     pub fn message(&self) -> String {
-        let Inner { def: _, what, remedy, also, fields, reader } = &*self.0;
+        let Inner { def: _, what, remedy, also, fields, reader, fault: _ } = &*self.0;
         let mut message = what.as_str().to_owned();
         for advice in [remedy, also].map(|advice| advice.for_reader(*reader)) {
             if !advice.as_str().is_empty() {

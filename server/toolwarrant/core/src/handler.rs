@@ -7,7 +7,7 @@ use super::access::{Access, Caller};
 use super::advice::Advice;
 use super::catalogue::{Catalogue, PolicyDef, ToolDef};
 use super::reply::{Frame, TargetIds, find_refused};
-use super::tasks::{LongPoll, Poll, TaskReadError, TaskView, Tasks};
+use super::tasks::{LongPoll, Poll, TaskPage, TaskQuery, TaskReadError, TaskView, Tasks};
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 use std::ops::Deref;
@@ -120,6 +120,16 @@ impl<'a> Call<'a> {
         let task = self.around.tasks.poll(poll).await?;
         self.note_targets(slice::from_ref(&task));
         Ok(task)
+    }
+
+    /// Returns a page of the tasks of the caller's application, newest first.
+    ///
+    /// # Errors
+    /// `NotFound` if `query.before` is not the id of a task; `Broken` if the tasks cannot be read.
+    pub async fn tasks(&self, query: TaskQuery<'_>) -> Result<TaskPage, TaskReadError> {
+        let page = self.around.tasks.list(&self.caller.application.id, query).await?;
+        self.note_targets(&page.tasks);
+        Ok(page)
     }
 
     /// Notes the targets of tasks that the caller may read. A result may show them.

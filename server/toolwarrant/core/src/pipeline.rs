@@ -345,6 +345,9 @@ impl<H: Handlers> Pipeline<H> {
         let mut witness = AuditGuard { slot: Some(slot), call: &call, outcome: "cancelled" };
         let result = survive(self.handlers.dispatch(&call, raw.get())).await;
         let mut result = result.unwrap_or_else(|| Err(internal_failure(&call, "a handler panicked")));
+        if let Some(cause) = result.as_ref().err().and_then(Failure::cause) {
+            result = Err(internal_failure(&call, cause));
+        }
         // A caller that made a task gets its id, even if it has lost its rights meanwhile.
         if result.is_ok() && tool.task.is_none() {
             result = call.still().and(result);

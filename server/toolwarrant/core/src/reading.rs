@@ -30,8 +30,8 @@ pub async fn outcome(call: &Call<'_>, id: &str, wait: Option<i64>) -> Result<Out
     };
     match read {
         Ok(told) => {
-            let shown = TaskResult::of(call, id, &told)
-                .ok_or_else(|| internal_failure(call, "it does not fit the contract"))?;
+            let shown =
+                TaskResult::of(call, &told).ok_or_else(|| internal_failure(call, "it does not fit the contract"))?;
             // The engine shows only tasks that the caller made or on targets that it sees.
             let answer = Answer::of(&shown, call).map_err(|error| internal_failure(call, &error.to_string()))?;
             Ok(Outcome::Answer(answer))
@@ -53,7 +53,6 @@ fn internal_failure(call: &Call<'_>, why: &str) -> Failure {
 
 /// A task as clients see it. The schema of the result is derived from the same contract.
 struct TaskResult<'a> {
-    id: &'a str,
     told: &'a TaskView,
     /// The resources that tasks act on, each with the field for the id of the target.
     targets: Vec<(&'static str, &'static str)>,
@@ -63,13 +62,13 @@ struct TaskResult<'a> {
 impl<'a> TaskResult<'a> {
     /// Makes the view of a task. Returns `None` if the contract no longer has the resource or the
     /// target that the task acts on.
-    fn of(call: &Call<'_>, id: &'a str, told: &'a TaskView) -> Option<Self> {
+    fn of(call: &Call<'_>, told: &'a TaskView) -> Option<Self> {
         let catalogue = call.catalogue;
         let targets = targets(catalogue);
         let known = targets.iter().any(|(resource, _)| *resource == told.resource);
         let admitted = known && (catalogue.resource(&told.resource)?.admits)(&told.target);
         let next_step = next_step(catalogue, told, call.caller.application.permissions)?;
-        admitted.then_some(Self { id, told, targets, next_step })
+        admitted.then_some(Self { told, targets, next_step })
     }
 }
 
@@ -105,8 +104,9 @@ fn targets(catalogue: &Catalogue) -> Vec<(&'static str, &'static str)> {
 
 impl Serialize for TaskResult<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { id, told, targets, next_step } = self;
+        let Self { told, targets, next_step } = self;
         let TaskView {
+            id,
             tool,
             resource,
             target,

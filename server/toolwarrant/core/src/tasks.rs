@@ -76,6 +76,9 @@ pub trait Tasks: Debug + Send + Sync + 'static {
     /// limits of `poll`.
     fn poll<'a>(&'a self, poll: Poll<'a>) -> BoxFuture<'a, Result<TaskView, TaskReadError>>;
 
+    /// Reads a page of the tasks of the application `owner`.
+    fn list<'a>(&'a self, owner: &'a str, query: TaskQuery<'a>) -> BoxFuture<'a, Result<TaskPage, TaskReadError>>;
+
     /// Stores the nonce of a request that is not a read and has not reached [`Self::accept`].
     fn keep_nonce<'a>(&'a self, nonce: &'a UsedNonce) -> Stored<'a, ()>;
 }
@@ -110,9 +113,39 @@ pub enum LongPoll<'a> {
     Never,
 }
 
+/// The most tasks on a page.
+pub const TASK_PAGE_MAX: u16 = 100;
+
+/// Selects tasks of the caller's application. A field that is `None` admits all.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TaskQuery<'a> {
+    /// Only those with this status.
+    pub status: Option<TaskStatus>,
+    /// Only those on targets of this resource.
+    pub resource: Option<&'a str>,
+    /// Only those on targets with this id.
+    pub target: Option<&'a str>,
+    /// Only those that were accepted before this task: [`TaskPage::next`] of the page before.
+    pub before: Option<&'a str>,
+    /// The most tasks to return: from 1 to [`TASK_PAGE_MAX`].
+    pub limit: u16,
+}
+
+/// A page of tasks, newest first. It examines a limited number of tasks, so it can be short, or
+/// even empty, although more tasks follow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskPage {
+    /// The tasks.
+    pub tasks: Vec<TaskView>,
+    /// The id of the last task that was examined; `None` if this page is the last.
+    pub next: Option<String>,
+}
+
 /// A task as its caller sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskView {
+    /// Its id.
+    pub id: String,
     /// The tool that made it.
     pub tool: String,
     /// The resource of its target.
@@ -128,7 +161,7 @@ pub struct TaskView {
     pub deadline_at: Timestamp,
     /// The time when it ended.
     pub finished_at: Option<Timestamp>,
-    /// Seconds until the next poll; `None` if it has ended.
+    /// Seconds until the next poll; `None` if it has ended, or on a page of tasks.
     pub poll_after_seconds: Option<u64>,
     /// The evidence for its outcome; `None` if it has not ended.
     pub evidence: Option<Evidence>,
@@ -162,12 +195,14 @@ pub struct Refund {
 }
 
 /// The reason why a task could not be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TaskReadError {
     /// The task does not exist, or the caller may not see it. A client must not learn the
     /// difference.
+    #[error("there is no such task")]
     NotFound,
     /// The task could not be read. The text is for the log.
+    #[error("{0}")]
     Broken(String),
 }
 

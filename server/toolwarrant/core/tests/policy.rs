@@ -20,7 +20,8 @@ use toolwarrant_core::pipeline::{Handlers, Outcome, Pipeline, ToolSteps, require
 use toolwarrant_core::reply::{Answer, Frame};
 use toolwarrant_core::store::Stored;
 use toolwarrant_core::tasks::{
-    AcceptedTask, FreshWrite, LongPoll, Plan, Poll, Repeat, TaskReadError, TaskView, Tasks, WriteRefusal, WriteRequest,
+    AcceptedTask, FreshWrite, LongPoll, Plan, Poll, Repeat, TaskPage, TaskQuery, TaskReadError, TaskView, Tasks,
+    WriteRefusal, WriteRequest,
 };
 
 mod contract {
@@ -117,6 +118,10 @@ impl Tasks for Ledger {
     }
 
     fn poll<'a>(&'a self, _: Poll<'a>) -> BoxFuture<'a, Result<TaskView, TaskReadError>> {
+        Box::pin(async { Err(TaskReadError::NotFound) })
+    }
+
+    fn list<'a>(&'a self, _: &'a str, _: TaskQuery<'a>) -> BoxFuture<'a, Result<TaskPage, TaskReadError>> {
         Box::pin(async { Err(TaskReadError::NotFound) })
     }
 

@@ -13,7 +13,7 @@ use super::polls::Polls;
 use super::task::TaskId;
 use crate::command;
 use crate::counts::EngineCounts;
-use crate::store::{self, DeduplicationKey, DuplicateOf, NewTask, OpenTask, Record, TaskStore};
+use crate::store::{self, DeduplicationKey, DuplicateOf, NewTask, OpenTask, Record, TaskFilter, TaskStore};
 use due::{DueList, Progress, RETRY, Wake};
 use in_flight::InFlightIndex;
 use std::collections::BTreeSet;
@@ -31,7 +31,8 @@ use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::nonces::UsedNonce;
 use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_core::tasks::{
-    AcceptedTask, FreshWrite, Poll, Repeat, TaskReadError, TaskStatus, TaskView, Tasks, WriteRefusal, WriteRequest,
+    AcceptedTask, FreshWrite, Poll, Repeat, TASK_PAGE_MAX, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView,
+    Tasks, WriteRefusal, WriteRequest,
 };
 
 /// The parts of an engine.
@@ -74,6 +75,10 @@ const BUSY_RETRY_SECONDS: u64 = 15;
 /// Longest time after the start until the engine looks at each task in flight. An early look does
 /// no harm. Without this limit, some tasks would wait too long after the clock was set back.
 const FOUND_WITHIN: Duration = Duration::from_secs(60);
+
+/// The most tasks that a page examines. The rest is for the next page, so that a filter that admits
+/// few tasks does not make one call read all of them.
+const EXAMINED_MAX: usize = 1_000;
 
 /// Number of tasks per read at the start.
 const PAGE: u32 = 10_000;
@@ -253,8 +258,39 @@ impl Engine {
         Ok(tell(record, after))
     }
 
+    async fn select(&self, owner: &str, query: TaskQuery<'_>) -> Result<TaskPage, TaskReadError> {
+        let TaskQuery { status, resource, target, before, limit } = query;
+        let mut before = match before {
+            Some(id) => Some(TaskId::parse(id).ok_or(TaskReadError::NotFound)?),
+            None => None,
+        };
+        let limit = limit.clamp(1, TASK_PAGE_MAX);
+        let admits = |view: &TaskView| {
+            status.is_none_or(|status| view.status == status)
+                && resource.is_none_or(|resource| view.resource == resource)
+                && target.is_none_or(|target| view.target == target)
+        };
+        let (mut tasks, mut examined) = (Vec::new(), 0);
+        loop {
+            let application = Some(owner.to_owned());
+            let filter = TaskFilter { application, target: None, before, limit: u32::from(limit) + 1 };
+            let records = self.parts.store.tasks(filter).await.map_err(unreadable)?;
+            let last = records.len() <= limit.into();
+            for record in records {
+                if tasks.len() == usize::from(limit) || examined == EXAMINED_MAX {
+                    return Ok(TaskPage { tasks, next: before.map(|id| id.to_string()) });
+                }
+                (before, examined) = (Some(record.id), examined + 1);
+                tasks.extend(Some(tell(record, None)).filter(admits));
+            }
+            if last {
+                return Ok(TaskPage { tasks, next: None });
+            }
+        }
+    }
+
     async fn visible(&self, id: TaskId, poll: Poll<'_>) -> Result<Record, TaskReadError> {
-        let record = self.parts.store.task(id).await.map_err(|error| TaskReadError::Broken(error.to_string()))?;
+        let record = self.parts.store.task(id).await.map_err(unreadable)?;
         let application = &poll.caller.application;
         let visible = |Record { application: owner, resource, target, .. }: &Record| {
             *owner == *application.id || application.grants.covers(resource, target)
@@ -280,6 +316,10 @@ impl Tasks for Engine {
         Box::pin(self.answer_poll(poll))
     }
 
+    fn list<'a>(&'a self, owner: &'a str, query: TaskQuery<'a>) -> BoxFuture<'a, Result<TaskPage, TaskReadError>> {
+        Box::pin(self.select(owner, query))
+    }
+
     fn keep_nonce<'a>(&'a self, nonce: &'a UsedNonce) -> Stored<'a, ()> {
         self.parts.store.mark(vec![mark(nonce)])
     }
@@ -300,10 +340,11 @@ fn answer_repeat(hit: DuplicateOf, asked: &Digest) -> AcceptedTask {
 
 fn tell(record: Record, poll_after_seconds: Option<u64>) -> TaskView {
     let evidence = record.task.evidence();
-    let Record { id: _, application: _, tool, resource, target, created_at, version: _, task, sealed: _, refunded_at } =
+    let Record { id, application: _, tool, resource, target, created_at, version: _, task, sealed: _, refunded_at } =
         record;
     let (status, deadline_at, finished_at) = (task.outward_status(), task.deadline_at, task.finished_at);
     TaskView {
+        id: id.to_string(),
         tool,
         resource,
         target,
@@ -315,6 +356,10 @@ fn tell(record: Record, poll_after_seconds: Option<u64>) -> TaskView {
         evidence,
         refunded_at,
     }
+}
+
+fn unreadable(error: StoreError) -> TaskReadError {
+    TaskReadError::Broken(error.to_string())
 }
 
 fn not_stored(error: StoreError) -> WriteRefusal {

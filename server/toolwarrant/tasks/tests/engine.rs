@@ -13,8 +13,8 @@ use toolwarrant_core::catalogue::{PermissionSet, PolicyDef};
 use toolwarrant_core::limit::Window;
 use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::tasks::{
-    Evidence, FreshWrite, LongPoll, Poll, Repeat, TaskReadError, TaskStatus, TaskView, Tasks, UpstreamReport,
-    WriteRequest,
+    Evidence, FreshWrite, LongPoll, Poll, Repeat, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView, Tasks,
+    UpstreamReport, WriteRequest,
 };
 use toolwarrant_store::testing::memory::Memory;
 use toolwarrant_tasks::engine::{Engine, Parts};
@@ -87,7 +87,7 @@ async fn engine_on(store: &Arc<Memory>, executor: Arc<dyn Executor>, clock: &Clo
         keyring: keyring(),
         clock: clock.clone(),
         random: Random::from_seed(1),
-        max_in_flight: 10,
+        max_in_flight: 2_000,
     };
     Engine::start(parts).await.expect("a store that can be read")
 }
@@ -170,6 +170,29 @@ async fn a_task_is_visible_to_its_application_and_to_applications_that_see_its_t
         assert_eq!(told.is_ok(), expected, "{application} {grants:?}: {told:?}");
         assert!(expected || told == Err(TaskReadError::NotFound), "{told:?}");
     }
+}
+
+#[tokio::test]
+async fn a_page_of_tasks_examines_a_thousand_of_them_and_says_where_the_next_one_begins() {
+    let engine = engine(Obedient, &Clock::manual(START)).await;
+    let mut ids = Vec::new();
+    for n in 0..1_050 {
+        let resource = if n < 50 { "tray" } else { "printer" };
+        let at = START.plus(Duration::from_millis(n));
+        ids.push(accept(&engine, WriteRequest { now: at, ..write(resource, &format!("p-{n}")) }).await);
+    }
+    let page = async |query| engine.list("owner", query).await.expect("a store that can be read");
+    let trays = TaskQuery { resource: Some("tray"), limit: 100, ..TaskQuery::default() };
+    let TaskPage { tasks, next } = page(trays).await;
+    assert_eq!((tasks.len(), next.as_ref()), (0, Some(&ids[50])));
+    let TaskPage { tasks, next } = page(TaskQuery { before: next.as_deref(), ..trays }).await;
+    assert!(tasks.iter().map(|task| &task.id).eq(ids[..50].iter().rev()) && next.is_none());
+    assert_eq!(page(TaskQuery { limit: u16::MAX, ..TaskQuery::default() }).await.tasks.len(), 100);
+    assert_eq!(page(TaskQuery { target: Some("p-7"), resource: Some("printer"), ..trays }).await.tasks, []);
+    let others = engine.list("other", trays).await.expect("a store that can be read");
+    assert_eq!(others, TaskPage { tasks: Vec::new(), next: None });
+    let unknown = engine.list("owner", TaskQuery { before: Some("task_1"), ..trays }).await;
+    assert_eq!(unknown, Err(TaskReadError::NotFound));
 }
 
 /// Runs an engine until the task has ended, and returns its state.

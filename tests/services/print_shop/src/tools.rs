@@ -5,6 +5,7 @@
 //! before the call.
 
 mod floor;
+mod jobs;
 mod printers;
 mod printing;
 mod trays;

@@ -13,7 +13,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Migrations from each layout to the next. `user_version` is the layout of a database.
-pub(super) const MIGRATIONS: [&str; 9] = [
+pub(super) const MIGRATIONS: [&str; 10] = [
     include_str!("../migrations/0001_start.sql"),
     include_str!("../migrations/0002_refunds.sql"),
     include_str!("../migrations/0003_claims.sql"),
@@ -23,6 +23,7 @@ pub(super) const MIGRATIONS: [&str; 9] = [
     include_str!("../migrations/0007_identity.sql"),
     include_str!("../migrations/0008_audit.sql"),
     include_str!("../migrations/0009_clock.sql"),
+    include_str!("../migrations/0010_task_pages.sql"),
 ];
 
 /// The layout that this program reads and writes.

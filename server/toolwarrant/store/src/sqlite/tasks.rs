@@ -157,14 +157,20 @@ pub(super) fn task(db: &Connection, id: TaskId) -> Result<Option<Record>, Fault>
     row.transpose()?.map(record).transpose()
 }
 
+/// Returns the SQL of [`tasks`]. A page begins in an index: that of the application, or that of all
+/// ids. Every id is below a blob of 17 bytes.
+pub(super) fn list(filter: &TaskFilter) -> String {
+    let application = if filter.application.is_some() { "application = ?1" } else { "?1 IS NULL" };
+    format!(
+        "{RECORD} WHERE {application} AND (?2 IS NULL OR target = ?2)
+                  AND id < ifnull(?3, x'ffffffffffffffffffffffffffffffffff') ORDER BY id DESC LIMIT ?4"
+    )
+}
+
 /// Reads tasks, newest first.
 pub(super) fn tasks(db: &Connection, filter: &TaskFilter) -> Result<Vec<Record>, Fault> {
     let TaskFilter { application, target, before, limit } = filter;
-    let sql = format!(
-        "{RECORD} WHERE (?1 IS NULL OR application = ?1) AND (?2 IS NULL OR target = ?2) AND (?3 IS NULL OR id < ?3)
-         ORDER BY id DESC LIMIT ?4"
-    );
-    let mut select = db.prepare_cached(&sql)?;
+    let mut select = db.prepare_cached(&list(filter))?;
     let values = (application, target, before.map(TaskId::to_bytes), limit);
     let rows = select.query_and_then(values, |row| read("task", row, |row| row.try_into()))?;
     rows.map(|row| record(row?)).collect()

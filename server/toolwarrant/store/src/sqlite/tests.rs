@@ -325,3 +325,19 @@ async fn if_there_are_too_many_tasks_the_earliest_ended_are_deleted_first() {
     }
     assert_eq!(left, [2, 4, 5, 6]);
 }
+
+#[test]
+fn a_page_of_an_applications_tasks_begins_in_an_index() {
+    let folder = folder();
+    let _store = open(folder.path());
+    let db = Connection::open(database(folder.path())).unwrap();
+    for (application, index) in [(Some("app"), "ix_task_application (application=? AND id<?)"), (None, "(id<?)")] {
+        let filter = TaskFilter { application: application.map(str::to_owned), target: None, before: None, limit: 9 };
+        let sql = format!("EXPLAIN QUERY PLAN {}", super::tasks::list(&filter));
+        let mut select = db.prepare(&sql).unwrap();
+        let values = (application, None::<&str>, None::<[u8; 16]>, 9);
+        let plan = select.query_map(values, |row| row.get::<_, String>(3)).unwrap();
+        let plan: Vec<_> = plan.map(Result::unwrap).collect();
+        assert!(plan[0].contains(index) && !plan.concat().contains("SORT"), "{plan:?}");
+    }
+}

@@ -7,6 +7,7 @@ mod client;
 mod folders;
 mod grants;
 mod help;
+mod jobs;
 mod operator;
 mod outcomes;
 mod stopped_clock;

@@ -1,6 +1,6 @@
 //! Migrations from every earlier layout to the latest, and the refusal of newer ones.
 
-use super::super::open::MIGRATIONS;
+use super::super::open::{LAYOUT, MIGRATIONS};
 use super::*;
 
 /// Creates a database as a program of that layout left it.
@@ -133,8 +133,8 @@ fn the_database_of_a_newer_program_is_refused_and_not_changed() {
     let before = fs::read(&path).unwrap();
     let refused = Sqlite::open(open_options(&path)).unwrap_err();
     let text = refused.to_string();
-    assert!(matches!(refused, DatabaseError::Newer { found: 99, known: 9, .. }), "{text}");
-    assert!(text.contains("layout 99") && text.contains("supports at most 9"), "{text}");
+    assert!(matches!(refused, DatabaseError::Newer { found: 99, known: LAYOUT, .. }), "{text}");
+    assert!(text.contains("layout 99") && text.contains(&format!("supports at most {LAYOUT}")), "{text}");
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
