@@ -2,12 +2,21 @@
 //! ended.
 
 use crate::harness::program::{Program, json_of, operate};
-use crate::harness::{Key, Tenant, mute_phones, outcome};
+use crate::harness::signed::Signed;
+use crate::harness::{Key, Tenant, both_sides, mute_phones, outcome};
+use cloudphone::phones::contract::Contract;
+use cloudphone::phones::devices::Phones;
+use cloudphone::platforms::simulator::Sim;
 use serde_json::json;
 use std::fmt::Write;
+use std::sync::Arc;
 use std::time::Duration;
+use tempfile::TempDir;
 use toolwarrant::contract::PermissionSet;
+use toolwarrant::testing::{START, TestServer, serve_by, start_on};
+use toolwarrant::{Clock, Service, Setup};
 use toolwarrant_core::registry::NewKey;
+use toolwarrant_tasks::store::TaskStore;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
@@ -68,4 +77,75 @@ async fn a_start_does_not_go_back_behind_the_time_of_the_last_run_until_the_oper
     let mut program = program.again(&[]).await;
     assert_eq!(program.status(&id, &secret).await, 200);
     program.stop().await;
+}
+
+fn twelve_phones(setup: Setup<'_, ()>) -> Service<Contract<Phones>> {
+    let (handlers, executor) = both_sides(Arc::new(Sim::new(1, 12, setup.clock.clone(), &[1; 32])), &setup.clock);
+    Service::new(handlers).executor(executor)
+}
+
+/// Returns a clock of a process at that many milliseconds after the start of the test. The clock of
+/// the machine is `wall_ahead` milliseconds ahead of it.
+fn clock(at: i64, wall_ahead: i64) -> Clock {
+    let clock = Clock::manual(START.plus(Duration::from_millis(at.unsigned_abs())));
+    clock.shift_wall(wall_ahead);
+    clock
+}
+
+/// Sends signed requests. Returns the status of each answer.
+async fn statuses(server: &TestServer, requests: &[Signed]) -> Vec<u16> {
+    let mut statuses = Vec::new();
+    for request in requests {
+        statuses.push(request.send(server.address).await.status);
+    }
+    statuses
+}
+
+/// A server takes signed requests, ends, and continues on another clock. At the end, the clock of
+/// the machine shows the time of signing.
+#[tokio::test]
+async fn no_signed_request_is_taken_again_after_the_clock_ran_ahead_and_was_put_right() {
+    for jump in [600_000, DAY / 12, DAY - 2 * DAY / 24, DAY + DAY / 24] {
+        // A start trusts a clock that is ahead by up to a day.
+        let ahead = if jump < DAY { (jump, 0) } else { (0, jump) };
+        let put_right = if jump < DAY { (jump, -jump) } else { (0, 0) };
+        // The clocks of the run that takes the requests, of a run between, and of the last run; the
+        // time from the begin of the last run to the time of signing.
+        let cases = [
+            ("ahead at a start", ahead, None, put_right, jump),
+            ("ahead while it runs", (0, jump), None, (0, 0), jump),
+            ("ahead at a later start", (0, 0), Some(ahead), put_right, 0),
+        ];
+        for (case, first, between, last, later) in cases {
+            for killed in [false, true] {
+                let (case, folder) =
+                    (format!("{case} by {jump} ms, killed: {killed}"), TempDir::new().expect("a folder"));
+                let tenants = vec![Tenant::with(PermissionSet(u64::MAX))];
+                let path = || folder.path().to_owned();
+                let (server, keys) = serve_by(clock(first.0, first.1), twelve_phones, tenants, path()).await;
+                let key = Key { id: keys[0][0].id.clone(), secret: keys[0][0].secret.clone() };
+                let signed = |method, target| Signed::at(server.clock.wall().0 / 1000, &key, method, target);
+                let requests = [
+                    signed("GET", "/v1/devices"),
+                    signed("POST", "/v1/devices/phone-0000001/sessions"),
+                    signed("POST", "/v1/devices/phone-0000001/power").body(json!({"action": "restart"})),
+                ];
+                assert_eq!(statuses(&server, &requests).await, [200, 201, 202], "{case}");
+                let end = async |server: TestServer| if killed { server.store.clone() } else { server.stop().await };
+                let mut store = end(server).await;
+                if let Some((at, wall_ahead)) = between {
+                    let server = start_on(store, clock(at, wall_ahead), twelve_phones, path()).await;
+                    server.clock.advance(Duration::from_mins(20));
+                    server.store.purge_marks(server.clock.earliest(), 1_000).await.expect("purged");
+                    store = end(server).await;
+                }
+                let server = start_on(store, clock(last.0, last.1), twelve_phones, path()).await;
+                server.clock.advance(Duration::from_millis(later.unsigned_abs()));
+                server.store.purge_marks(server.clock.earliest(), 1_000).await.expect("purged");
+                let repeated = statuses(&server, &requests).await;
+                assert!(repeated[0] == 401 || killed && repeated[0] == 503, "{case}: {repeated:?}");
+                assert_eq!(repeated[1..], [401, 401], "{case}");
+            }
+        }
+    }
 }

@@ -149,9 +149,9 @@ impl Access {
         self.caller(&directory, known, matching.ok_or(Unauthenticated)?, clock)
     }
 
-    /// Returns the nonces that a key has used, if the key is live.
-    pub(crate) fn nonces(&self, key_id: &str) -> Option<Arc<KeyNonces>> {
-        self.directory.load().keys.get(key_id).map(|key| Arc::clone(&key.nonces))
+    /// Returns the live keys with the nonces that they have used, in no order.
+    pub(crate) fn all_nonces(&self) -> Vec<(Arc<str>, Arc<KeyNonces>)> {
+        self.directory.load().keys.iter().map(|(id, key)| (Arc::clone(id), Arc::clone(&key.nonces))).collect()
     }
 
     /// Seals a secret for a key of an application. The verifier checks the secret and does not
@@ -207,15 +207,17 @@ mod tests {
     #[test]
     fn the_nonces_of_a_key_outlive_its_changes_and_end_when_it_is_revoked() {
         let access = access(&[("key_1", "one", "a"), ("key_2", "one", "b")]);
-        let nonces = ["key_1", "key_2"].map(|id| Arc::downgrade(&access.nonces(id).expect("a live key")));
+        let nonces =
+            |id: &str| access.all_nonces().into_iter().find(|(other, _)| **other == *id).expect("a live key").1;
+        let known = ["key_1", "key_2"].map(|id| Arc::downgrade(&nonces(id)));
         let shown = Credentials { key_id: "key_1", secret: "a" };
         let caller = access.authenticate(shown, &Clock::manual(Timestamp(0))).expect("a live key");
         let row = access.secret("one", "key_1", "c").unwrap();
         access.change(|directory| directory.put_key("key_1", &application("one"), std::slice::from_ref(&row), None));
-        assert!(Arc::ptr_eq(&access.nonces("key_1").expect("a live key"), &caller.nonces));
+        assert!(Arc::ptr_eq(&nonces("key_1"), &caller.nonces));
         access.change(|directory| directory.put_key("key_1", &application("one"), &[], None));
         drop(caller);
-        assert_eq!(nonces.map(|nonces| nonces.upgrade().is_some()), [false, true]);
+        assert_eq!(known.map(|nonces| nonces.upgrade().is_some()), [false, true]);
     }
 
     #[test]

@@ -2,11 +2,12 @@
 //!
 //! Each key has its own nonces, and they end with the key. A nonce is used only if the budget of
 //! the application admits its request, so the budget bounds them, and a refused request leaves
-//! nothing behind. All nonces that can still be repeated are in memory, so a check needs no disk.
-//! Nonces of requests that may have changed something are also on the disk before the answer, and
-//! are loaded at a start. Nonces of reads are stored only if the request was signed ahead of the
-//! server's clock: after a start, all reads that were signed before it are refused. This module
-//! knows no signatures. Start at [`Nonces::take`].
+//! nothing behind. A nonce of this run is found in memory. Nonces of requests that may have changed
+//! something are also on the disk before they have an effect, and storage refuses to write one
+//! twice, so that no later run repeats them. Nonces of reads are stored at a stop
+//! ([`dump_reads`]), and before the answer only if the request was signed ahead of the server's
+//! clock. After a start without a stop before it, reads that were signed before it must be signed
+//! again. This module knows no signatures. Start at [`Nonces::take`].
 
 use crate::access::{Access, Principal};
 use crate::limit::RetryAfter;
@@ -15,13 +16,27 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hasher};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::clock::{Clock, LEAP, Timestamp};
 use toolwarrant_base::ignore_poison;
 use toolwarrant_signing::SKEW_SECONDS;
 
-/// Time for which a nonce is kept: longer than a signature can be valid, from the earliest time of
-/// signing to the latest.
+/// Time for which a nonce is in memory: longer than a signature can be valid, from the earliest
+/// time of signing to the latest.
 pub const NONCE_KEPT: Duration = Duration::from_secs(2 * SKEW_SECONDS + 60);
+
+/// Further time for which storage keeps a nonce. The server trusts a clock that went ahead by up to
+/// a [`LEAP`] at a start. When that clock is put right, old signatures are valid again.
+const STORED_LONGER: Duration = LEAP;
+
+/// Time of the last run that may be missing in its record of the clock: twice the interval.
+const UNRECORDED: Duration = Duration::from_mins(2);
+
+/// If the wall clock leads the clock of the process by more, the nonces of reads are stored before
+/// the answer. Corrections by time servers are smaller.
+const AHEAD: Duration = Duration::from_mins(1);
+
+/// Pairs of a hash and a time in one row of [`dump_reads`].
+const ROW_PAIRS: usize = 256;
 
 /// The minutes whose budgets a key's nonces may take at most: those that [`NONCE_KEPT`] touches.
 const MINUTES: usize = 12;
@@ -37,7 +52,7 @@ const DROPPED_AT_ONCE: usize = 16;
 #[derive(Debug)]
 pub struct Nonces {
     clock: Clock,
-    /// The wall clock at the start.
+    /// The latest time by the wall clock that an earlier run can have seen.
     started: Timestamp,
     /// Requests that were signed until then are refused.
     floor: Option<Timestamp>,
@@ -53,8 +68,8 @@ struct Memory {
     used: HashSet<u64, BuildHasherDefault<Hashed>>,
     /// The same hashes, in the order of use.
     order: VecDeque<Used>,
-    /// The latest time of signing among nonces that were dropped. It is not known if a read that
-    /// was signed until then was answered before.
+    /// The latest time of signing among nonces that are not in memory. It is not known if a read
+    /// that was signed until then was answered before.
     dropped: Timestamp,
 }
 
@@ -88,12 +103,14 @@ struct Used {
 /// A nonce that a verified request has used.
 #[derive(Debug)]
 pub struct UsedNonce {
-    /// The key and its nonce, in the form that storage keeps.
+    /// The key and its nonce, in the form that storage keeps. Storage keeps those of reads apart.
     pub entry: Box<[u8]>,
+    /// True if the request cannot change anything.
+    pub reads: bool,
     /// The time until which storage must keep it.
     pub until: Timestamp,
-    /// True if the request was signed ahead of the wall clock. Its time of signing could be after
-    /// the next start.
+    /// True if the request was signed ahead of the server's clocks. Its time of signing could be
+    /// after the next start.
     ahead: bool,
     stored: AtomicBool,
 }
@@ -101,8 +118,8 @@ pub struct UsedNonce {
 impl UsedNonce {
     /// Returns true if it must still be stored on the disk before the answer.
     #[must_use]
-    pub fn is_due(&self, reads: bool) -> bool {
-        (!reads || self.ahead) && !self.stored.load(Relaxed)
+    pub fn is_due(&self) -> bool {
+        (!self.reads || self.ahead) && !self.stored.load(Relaxed)
     }
 
     /// Records that it is on the disk.
@@ -118,8 +135,8 @@ pub enum BadTime {
     Behind(u64),
     /// It is this many seconds ahead of the wall clock.
     Ahead(u64),
-    /// A read was signed before the start, or any request before the data was restored.
-    BeforeStart,
+    /// The request was signed before the data was restored.
+    BeforeRestore,
 }
 
 /// The reason why a nonce is refused.
@@ -138,7 +155,9 @@ impl Nonces {
     /// Starts without restrictions by a restore.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
-        let started = clock.wall();
+        let (now, wall) = (clock.now(), clock.wall());
+        // The wall clock was set back since the last run if it is behind the clock of the process.
+        let started = if now > wall { now.plus(UNRECORDED) } else { wall };
         Self { clock, started, floor: None }
     }
 
@@ -149,17 +168,22 @@ impl Nonces {
         Self { floor: restored_at, ..self }
     }
 
-    /// Gives the keys their entries from storage. Those of keys that have ended are dropped.
-    pub fn load(&self, access: &Access, entries: impl IntoIterator<Item = Box<[u8]>>) {
-        let now = (self.clock.now(), self.started);
-        let signed = self.started.plus(Duration::from_secs(SKEW_SECONDS));
-        for entry in entries {
-            let Some((key_id, nonce)) = std::str::from_utf8(&entry).ok().and_then(|entry| entry.split_once('\n'))
-            else {
-                continue;
-            };
-            if let Some(nonces) = access.nonces(key_id) {
-                ignore_poison(nonces.0.lock()).insert(hash(nonce), signed, now, KEY_MAX);
+    /// Gives the keys the nonces of their reads from storage. Unless the rows have the
+    /// [`dump_reads`] of a stop, it is not known which reads were answered before this start.
+    pub fn load_reads(&self, access: &Access, rows: &[Box<[u8]>]) {
+        let is_whole = rows.iter().any(|row| **row == *end_of_dump());
+        for (key_id, nonces) in access.all_nonces() {
+            let mut memory = ignore_poison(nonces.0.lock());
+            if !is_whole {
+                memory.dropped = self.started;
+            }
+            let own = rows.iter().filter_map(|row| row.strip_prefix(key_id.as_bytes())?.strip_prefix(b"\n"));
+            for [hash, signed] in own.flat_map(pairs) {
+                match hash {
+                    0 if is_whole => memory.dropped = Timestamp(signed),
+                    0 => {}
+                    _ => memory.insert(hash, Timestamp(signed), self.clock.now(), KEY_MAX),
+                }
             }
         }
     }
@@ -168,13 +192,12 @@ impl Nonces {
     ///
     /// # Errors
     /// [`BadTime`].
-    pub fn judge(&self, timestamp: u64, reads: bool) -> Result<(), BadTime> {
+    pub fn judge(&self, timestamp: u64) -> Result<(), BadTime> {
         let now = self.clock.wall().0 / 1000;
         match (now.saturating_sub(timestamp), timestamp.saturating_sub(now)) {
             (behind, _) if behind > SKEW_SECONDS => Err(BadTime::Behind(behind)),
             (_, ahead) if ahead > SKEW_SECONDS => Err(BadTime::Ahead(ahead)),
-            _ if reads && timestamp <= self.started.0 / 1000 => Err(BadTime::BeforeStart),
-            _ if self.floor.is_some_and(|floor| timestamp <= floor.0 / 1000) => Err(BadTime::BeforeStart),
+            _ if self.floor.is_some_and(|floor| timestamp <= floor.0 / 1000) => Err(BadTime::BeforeRestore),
             _ => Ok(()),
         }
     }
@@ -198,17 +221,53 @@ impl Nonces {
         if memory.used.contains(&hash) {
             return Err(BadNonce::Used);
         }
-        if reads && signed <= memory.dropped {
+        if reads && timestamp <= memory.dropped.0 / 1000 {
             return Err(BadNonce::Unknown(memory.dropped.seconds_from(signed) + 1));
         }
         window.admit(None, now, 1).map_err(BadNonce::Spent)?;
         let most = usize::try_from(window.limit()).unwrap_or(KEY_MAX).saturating_mul(MINUTES).min(KEY_MAX);
-        memory.insert(hash, signed, (now, wall), most);
+        memory.insert(hash, signed, now, most);
         drop(memory);
-        let entry = [&*key.key_id, nonce].join("\n").into_bytes().into();
-        let (until, ahead) = (now.max(signed).plus(NONCE_KEPT), timestamp > wall.0 / 1000);
-        Ok(UsedNonce { entry, until, ahead, stored: AtomicBool::new(false) })
+        let entry = match reads {
+            true => row(&key.key_id, &[[hash, signed.0]]),
+            false => [&*key.key_id, nonce].join("\n").into_bytes().into(),
+        };
+        let until = now.max(signed).plus(NONCE_KEPT + STORED_LONGER);
+        // A clock that went far ahead may be put right again before the next start.
+        let ahead = timestamp > wall.min(now.plus(AHEAD)).0 / 1000;
+        Ok(UsedNonce { entry, reads, until, ahead, stored: AtomicBool::new(false) })
     }
+}
+
+/// Returns rows with the nonces that keys have used, for a stop. [`Nonces::load_reads`] reads them.
+#[must_use]
+pub fn dump_reads(access: &Access) -> Vec<Box<[u8]>> {
+    let mut rows = vec![end_of_dump()];
+    for (key_id, nonces) in access.all_nonces() {
+        let memory = ignore_poison(nonces.0.lock());
+        let pairs = memory.order.iter().map(|used| [used.hash, used.signed.0]);
+        let pairs: Vec<_> = [[0, memory.dropped.0]].into_iter().chain(pairs).collect();
+        rows.extend(pairs.chunks(ROW_PAIRS).map(|pairs| row(&key_id, pairs)));
+    }
+    rows
+}
+
+/// Makes a row with pairs of a hash and a time of signing.
+fn row(key_id: &str, pairs: &[[u64; 2]]) -> Box<[u8]> {
+    let numbers = pairs.as_flattened().iter().flat_map(|number| number.to_be_bytes());
+    key_id.bytes().chain([b'\n']).chain(numbers).collect()
+}
+
+/// Returns the row that shows that a dump is whole. It also shows that this program hashes nonces
+/// as the program of the dump did.
+fn end_of_dump() -> Box<[u8]> {
+    [b"\n".as_slice(), &hash("").to_be_bytes()].concat().into()
+}
+
+/// Reads the pairs of a row behind its key.
+fn pairs(row: &[u8]) -> impl Iterator<Item = [u64; 2]> {
+    let number = |bytes: &[u8; 8]| u64::from_be_bytes(*bytes);
+    row.as_chunks::<8>().0.as_chunks::<2>().0.iter().map(move |[hash, signed]| [number(hash), number(signed)])
 }
 
 fn hash(nonce: &str) -> u64 {
@@ -216,20 +275,20 @@ fn hash(nonce: &str) -> u64 {
 }
 
 impl Memory {
-    fn insert(&mut self, hash: u64, signed: Timestamp, now: (Timestamp, Timestamp), most: usize) {
+    fn insert(&mut self, hash: u64, signed: Timestamp, at: Timestamp, most: usize) {
         // The budget admits more only if the wall clock is far from that of the process.
         while self.order.len() >= most.max(1) {
             self.drop_first(|_| true);
         }
         if self.used.insert(hash) {
-            self.order.push_back(Used { hash, at: now.0, signed });
+            self.order.push_back(Used { hash, at, signed });
         }
     }
 
     /// Drops expired nonces, at most this many.
     fn drop_over(&mut self, (now, wall): (Timestamp, Timestamp), most: usize) {
         let valid = Duration::from_secs(SKEW_SECONDS + 1);
-        let over = |used: &mut Used| used.at.plus(NONCE_KEPT) < now && used.signed.plus(valid) < wall;
+        let over = |used: &mut Used| used.at.plus(NONCE_KEPT) < now && used.signed.plus(valid) < wall.min(now);
         for _ in 0..most {
             if !self.drop_first(over) {
                 break;

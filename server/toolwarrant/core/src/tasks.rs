@@ -350,6 +350,8 @@ pub enum WriteRefusal {
         /// Seconds after which a repeat may succeed.
         retry_after_seconds: u64,
     },
+    /// The nonce of the request was used in an earlier run.
+    UsedNonce,
     /// Too many tasks are in flight.
     Full,
     /// The store cannot write at present. A repeat may succeed. The store has logged the reason.

@@ -115,8 +115,15 @@ async fn answer<H: Handlers>(
     };
     let (caller, sent) = authenticate(context, received, body, reads).await?;
     let outcome = carry_out(context, routes, received, &sent, &caller, matched).await;
-    context.pipeline.keep_nonce(&caller, reads).await?;
-    outcome.map_err(|refusal| match *refusal.failure.def() == *H::CATALOGUE.roles.unauthenticated {
+    let is_unauthenticated = |failure: &Failure| *failure.def() == *H::CATALOGUE.roles.unauthenticated;
+    if let Err(failure) = context.pipeline.keep_nonce(&caller).await {
+        if !is_unauthenticated(&failure) {
+            return Err(failure.into());
+        }
+        context.strike(received.peer).await;
+        return Err(failure.with("canonical_request", sent.canonical).into());
+    }
+    outcome.map_err(|refusal| match is_unauthenticated(&refusal.failure) {
         true => failure_of_ended_key::<H>(sent.canonical).into(),
         false => refusal,
     })
@@ -216,7 +223,7 @@ async fn carry_out<H: Handlers>(
     let arguments = arguments::read(route, &values, head.uri.query(), body, idempotency_key);
     let arguments = arguments.map_err(|what| pipeline.reject(&admitted, tool, request_id, what))?;
     if !tool.hints.read_only && tool.task.is_none() {
-        pipeline.keep_nonce(caller, false).await?;
+        pipeline.keep_nonce(caller).await?;
     }
     let (hold, frame) = (edge::patience(peer), Frame::Plain);
     let asked = ToolCall { tool: tool.name, arguments: &arguments, request_id, hold, frame };

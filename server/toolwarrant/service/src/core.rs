@@ -61,9 +61,9 @@ impl<H: Handlers> Core<H> {
                 "{unreadable}; nothing more is sent for them, and what no probe can show ends without a refund; `doctor` says why"
             );
         }
-        let kept = engine.load_nonces().await.context("cannot read the nonces of signed requests")?;
         let nonces = Nonces::new(clock.clone()).since(database.restored_at());
-        nonces.load(&registry.access(), kept);
+        let reads = engine.take_reads().await.context("cannot read the nonces of signed requests")?;
+        nonces.load_reads(&registry.access(), &reads);
         let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), nonces, clock.clone());
         Ok(Self { pipeline, engine, keeper })
     }

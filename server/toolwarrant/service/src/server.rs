@@ -18,6 +18,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::random::Random;
+use toolwarrant_core::nonces::dump_reads;
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_core::registry::{Durability, unknown_permissions};
 use toolwarrant_http::Endpoint;
@@ -212,7 +213,7 @@ impl Server {
         } = self;
         // Their secrets have been printed.
         drop(keys);
-        let serving = Arc::clone(&engine);
+        let (serving, kept) = (Arc::clone(&engine), Arc::clone(&engine));
         // In the order in which the parts stop.
         let mut beside = vec![
             Background::start("the operator socket", PATIENCE, |stopped| {
@@ -242,6 +243,9 @@ impl Server {
         edge::serve(listener, endpoint, limiter, tls, closing).await;
         for work in beside {
             work.stop().await;
+        }
+        if let Err(error) = kept.keep_reads(dump_reads(&context.registry.access())).await {
+            tracing::warn!(%error, "the nonces of reads could not be stored; clients must sign reads again after the start");
         }
         if let Durability::Owed(why) = context.registry.settle().await {
             bail!(

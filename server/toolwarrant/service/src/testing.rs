@@ -17,6 +17,7 @@ use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::access::Grants;
 use toolwarrant_core::catalogue::PermissionSet;
+use toolwarrant_core::nonces::dump_reads;
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_core::registry::{NewApplication, NewKey, Registry};
 use toolwarrant_http::edge::{self, ConnectionLimiter, HostOriginPolicy, Limits};
@@ -118,6 +119,35 @@ pub async fn serve_by<H: Handlers, C>(
     tenants: Vec<Tenant>,
     folder: PathBuf,
 ) -> (TestServer, Vec<Vec<Key>>) {
+    let server = start_on(Arc::default(), clock, compose, folder).await;
+    let mut keys = Vec::new();
+    for (n, Tenant { permissions, grants, requests_per_minute, keys: count }) in tenants.into_iter().enumerate() {
+        let name = format!("app-{n}");
+        let granted = H::CATALOGUE.permissions.iter().filter(|known| permissions.covers(known.bit));
+        let permissions = granted.map(|known| known.name.to_owned()).collect();
+        let new = NewApplication { name, permissions, grants, requests_per_minute };
+        let application = server.registry.create(new).await.expect("a new application");
+        let mut issued = Vec::new();
+        for _ in 0..count {
+            let NewKey { key_id, secret } = server.registry.issue_key(&application, None).await.expect("a new key");
+            issued.push(Key { id: key_id, secret: secret.expose().clone() });
+        }
+        keys.push(issued);
+    }
+    (server, keys)
+}
+
+/// Starts a server on the data of an earlier one.
+///
+/// # Panics
+/// There is no free port, or the folder cannot be used.
+#[expect(clippy::expect_used, reason = "a test without its server must fail")]
+pub async fn start_on<H: Handlers, C>(
+    database: Arc<Memory>,
+    clock: Clock,
+    compose: impl FnOnce(Setup<'_, ()>) -> Service<H, C>,
+    folder: PathBuf,
+) -> TestServer {
     let names = Names::of("test", "0");
     let folder = DataFolder::open(&folder, &names).expect("a folder");
     let setup = Setup {
@@ -128,7 +158,7 @@ pub async fn serve_by<H: Handlers, C>(
         random: Random::from_seed(3),
     };
     let Service { handlers, executor, background, .. } = compose(setup);
-    let (database, random) = (Arc::new(Memory::default()), Random::from_seed(1));
+    let random = Random::from_seed(1);
     let keyring = KeyRing::new(&names.salt, &[7; 32], random.clone());
     let directory = (database.clone(), keyring.clone(), clock.clone());
     let registry =
@@ -141,20 +171,6 @@ pub async fn serve_by<H: Handlers, C>(
     let driven = Arc::clone(&engine);
     let runner = Background::start("the engine", AT_ONCE, |stopped| driven.run(stopped));
     let audit_handle = pipeline.audit_handle();
-    let mut keys = Vec::new();
-    for (n, Tenant { permissions, grants, requests_per_minute, keys: count }) in tenants.into_iter().enumerate() {
-        let name = format!("app-{n}");
-        let granted = H::CATALOGUE.permissions.iter().filter(|known| permissions.covers(known.bit));
-        let permissions = granted.map(|known| known.name.to_owned()).collect();
-        let new = NewApplication { name, permissions, grants, requests_per_minute };
-        let application = registry.create(new).await.expect("a new application");
-        let mut issued = Vec::new();
-        for _ in 0..count {
-            let NewKey { key_id, secret } = registry.issue_key(&application, None).await.expect("a new key");
-            issued.push(Key { id: key_id, secret: secret.expose().clone() });
-        }
-        keys.push(issued);
-    }
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     let policy = HostOriginPolicy::new(address, None, &[], &["https://allowed.example".into()]).expect("a policy");
@@ -163,7 +179,7 @@ pub async fn serve_by<H: Handlers, C>(
     let serving = edge::serve(listener, Arc::clone(&endpoint), limiter, None, pending());
     let edge = Background::start("the edge", AT_ONCE, |stopped| until(stopped, serving));
     let url = format!("http://{address}/mcp");
-    let server = TestServer {
+    TestServer {
         url,
         address,
         router: endpoint.router(),
@@ -176,8 +192,7 @@ pub async fn serve_by<H: Handlers, C>(
         edge,
         _beside: [runner, Background::of_service(background)],
         _folder: folder,
-    };
-    (server, keys)
+    }
 }
 
 impl TestServer {
@@ -219,6 +234,18 @@ impl TestServer {
             self.clock.advance(Duration::from_secs(1));
         }
         panic!("the task does not end: {task}");
+    }
+
+    /// Stops the server in order. Returns its data, for [`start_on`].
+    ///
+    /// # Panics
+    /// The data cannot be written.
+    #[expect(clippy::expect_used, reason = "a test of a stop must see it")]
+    pub async fn stop(self) -> Arc<Memory> {
+        let Self { edge, engine, registry, store, .. } = self;
+        edge.stop().await;
+        engine.keep_reads(dump_reads(&registry.access())).await.expect("stored");
+        store
     }
 
     /// Stops the server and returns its complete audit trail, without the lines that seal it.

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use toolwarrant_base::clock::Clock;
+use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::keyring::{Digest, KeyRing};
 use toolwarrant_base::random::Random;
 use toolwarrant_base::text::Secret;
@@ -114,19 +114,32 @@ impl Engine {
         }
     }
 
-    /// Returns the stored nonces.
+    /// Returns the stored nonces of reads. Deletes those that [`Self::keep_reads`] has stored, so
+    /// that they never serve for two starts.
     ///
     /// # Errors
-    /// The store cannot be read.
-    pub async fn load_nonces(&self) -> Result<Vec<Box<[u8]>>, StoreError> {
-        let mut kept: Vec<Box<[u8]>> = Vec::new();
+    /// The store cannot be read or written.
+    pub async fn take_reads(&self) -> Result<Vec<Box<[u8]>>, StoreError> {
+        let store = &self.parts.store;
+        let mut rows: Vec<Box<[u8]>> = Vec::new();
         loop {
-            let page = self.parts.store.marks(NONCES, kept.last().cloned(), PAGE).await?;
+            let page = store.marks(READS, rows.last().cloned(), PAGE).await?;
             if page.is_empty() {
-                return Ok(kept);
+                break;
             }
-            kept.extend(page);
+            rows.extend(page);
         }
+        while store.purge_marks(READS_UNTIL.plus(Duration::from_millis(1)), PAGE).await? == PAGE {}
+        Ok(rows)
+    }
+
+    /// Stores the nonces of reads for the next start.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn keep_reads(&self, rows: Vec<Box<[u8]>>) -> Result<(), StoreError> {
+        let rows = rows.into_iter().map(|key| DeduplicationKey { space: READS, key, until: READS_UNTIL });
+        self.parts.store.mark(rows.collect()).await
     }
 
     /// Returns the number of tasks in flight.
@@ -218,7 +231,11 @@ impl Engine {
             }
             accepted
         };
-        match self.begin(accepting).await.map_err(internal_refusal)?.map_err(not_stored)? {
+        let not_accepted = |error| match error {
+            StoreError::Conflict(_) if nonce.is_some() => WriteRefusal::UsedNonce,
+            error => not_stored(error),
+        };
+        match self.begin(accepting).await.map_err(internal_refusal)?.map_err(not_accepted)? {
             store::Acceptance::Fresh { .. } => {
                 let (task_id, tool, status) = (id.to_string(), tool.to_owned(), TaskStatus::Dispatched);
                 Ok(AcceptedTask { task_id, tool, target, status, hit: false, matches: true })
@@ -328,8 +345,15 @@ impl Tasks for Engine {
 /// The name space of nonces among the deduplication keys.
 const NONCES: &str = "nonce";
 
+/// The name space of the nonces of reads.
+const READS: &str = "reads";
+
+/// The `until` of rows from a stop. It is before all others, so that a start can delete these rows
+/// alone.
+const READS_UNTIL: Timestamp = Timestamp(0);
+
 fn mark(nonce: &UsedNonce) -> DeduplicationKey {
-    DeduplicationKey { space: NONCES, key: nonce.entry.clone(), until: nonce.until }
+    DeduplicationKey { space: if nonce.reads { READS } else { NONCES }, key: nonce.entry.clone(), until: nonce.until }
 }
 
 fn answer_repeat(hit: DuplicateOf, asked: &Digest) -> AcceptedTask {

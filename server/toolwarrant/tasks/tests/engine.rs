@@ -377,7 +377,9 @@ async fn the_nonce_of_a_write_is_stored_with_its_task_or_refusal_and_known_after
         let _ = engine.accept(write, Secret::new("{}".to_owned())).await;
     }
     engine.keep_nonce(&nonces.take(&caller, "refused", 0, false).expect("new")).await.expect("kept");
-    let kept = engine.load_nonces().await.expect("read");
-    let kept: Vec<_> = kept.iter().map(|entry| String::from_utf8_lossy(entry)).collect();
-    assert_eq!(kept, ["key\nbusy", "key\nfresh", "key\nhit", "key\nrefused"]);
+    for nonce in ["fresh", "hit", "busy", "refused"] {
+        let repeated = Nonces::new(clock.clone()).take(&self::caller("app", Grants::everything()), nonce, 0, false);
+        let repeated = engine.keep_nonce(&repeated.expect("unknown to another run")).await;
+        assert!(matches!(repeated, Err(StoreError::Conflict(_))), "{nonce}: {repeated:?}");
+    }
 }

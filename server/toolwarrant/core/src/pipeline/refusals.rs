@@ -44,6 +44,7 @@ pub(super) fn not_accepted(call: &Call<'_>, refused: WriteRefusal) -> Failure {
         WriteRefusal::Busy { task_id, retry_after_seconds } => {
             Failure::plain(roles.target_busy).with("retry_after_seconds", retry_after_seconds).with("task_id", task_id)
         }
+        WriteRefusal::UsedNonce => Failure::exactly(roles.unauthenticated, super::signed::USED),
         WriteRefusal::Full => overload(call.catalogue, "the queue of tasks is full"),
         WriteRefusal::Unavailable => overload(call.catalogue, "the server cannot write at present"),
         WriteRefusal::Broken(why) => internal_failure(call, &why),

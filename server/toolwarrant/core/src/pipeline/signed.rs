@@ -5,6 +5,7 @@ use super::{Charge, Handlers, Pipeline};
 use crate::access::Caller;
 use crate::failure::Failure;
 use crate::nonces::{BadNonce, BadTime};
+use crate::store::StoreError;
 use std::sync::Arc;
 use toolwarrant_base::wording::Words;
 use toolwarrant_base::words;
@@ -25,11 +26,11 @@ pub struct SignedRequest<'a> {
     pub signature: &'a Signature,
 }
 
-const BEFORE_START: &str = "this request was signed before the server started: sign it again. If that does not help, your clock is \
-                            behind the server's: set it.";
+const BEFORE_RESTORE: &str = "this request was signed before the server's data was restored from a backup: sign it again. If that does \
+                              not help, your clock is behind the server's: set it.";
 const WRONG: &str = "no live secret of that key makes this signature: compare `canonical_request`, which the server has built, with \
                      what was signed, and check key and secret.";
-const USED: &str = "this X-Nonce was used before: sign each request, a retry too, with a nonce of its own.";
+pub(super) const USED: &str = "this X-Nonce was used before: sign each request, a retry too, with a nonce of its own.";
 
 const UNKNOWN: &str = "the server does not know if it has answered this read before; sign it again later";
 
@@ -42,10 +43,10 @@ impl<H: Handlers> Pipeline<H> {
     /// if a read was answered before.
     pub fn verify(&self, signed: &SignedRequest<'_>, reads: bool) -> Result<(Caller, Charge), Failure> {
         let SignedRequest { key_id, timestamp, nonce, canonical, signature } = *signed;
-        self.nonces.judge(timestamp, reads).map_err(|bad| match bad {
+        self.nonces.judge(timestamp).map_err(|bad| match bad {
             BadTime::Behind(seconds) => self.refuse_signature(off_by(seconds, " s behind")),
             BadTime::Ahead(seconds) => self.refuse_signature(off_by(seconds, " s ahead of")),
-            BadTime::BeforeStart => self.refuse_signature(BEFORE_START.into()),
+            BadTime::BeforeRestore => self.refuse_signature(BEFORE_RESTORE.into()),
         })?;
         let verified = self.access.verify(key_id, canonical, signature, &self.clock);
         let mut caller = verified.map_err(|_| self.refuse_signature(WRONG.into()))?;
@@ -70,15 +71,18 @@ impl<H: Handlers> Pipeline<H> {
 
     /// Stores the nonce of a signed request on the disk if that is due. The transport calls it
     /// before the answer to every request, and before a call that changes something at once.
-    /// `reads` is that of [`Self::verify`].
     ///
     /// # Errors
-    /// `overloaded` if it cannot be written.
-    pub async fn keep_nonce(&self, caller: &Caller, reads: bool) -> Result<(), Failure> {
-        let Some(nonce) = caller.nonce.as_deref().filter(|nonce| nonce.is_due(reads)) else { return Ok(()) };
-        self.tasks.keep_nonce(nonce).await.map_err(|error| {
-            tracing::error!(%error, "the nonce of a signed request could not be stored");
-            overload(H::CATALOGUE, "the server cannot write at present")
+    /// `overloaded` if it cannot be written; `unauthenticated` if it is there already. Then this is
+    /// a repetition from an earlier run, whose nonce is no longer in memory.
+    pub async fn keep_nonce(&self, caller: &Caller) -> Result<(), Failure> {
+        let Some(nonce) = caller.nonce.as_deref().filter(|nonce| nonce.is_due()) else { return Ok(()) };
+        self.tasks.keep_nonce(nonce).await.map_err(|error| match error {
+            StoreError::Conflict(_) => self.refuse_signature(USED.into()),
+            error => {
+                tracing::error!(%error, "the nonce of a signed request could not be stored");
+                overload(H::CATALOGUE, "the server cannot write at present")
+            }
         })?;
         nonce.set_stored();
         Ok(())
