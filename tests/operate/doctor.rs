@@ -154,8 +154,8 @@ const FAULTS: &[Fault] = &[
     ),
     (
         |data| sql(data, "UPDATE task SET sealed = zeroblob(64) WHERE terminal = 0"),
-        "master key",
-        "it does not open the arguments of task_",
+        "commands",
+        "the seal does not fit: it was made with another master key, or damaged",
     ),
     (
         |data| sql(data, "UPDATE application SET permissions = '[\"device\",\"fly\"]' WHERE name = 'demo'"),

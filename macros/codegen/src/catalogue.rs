@@ -93,7 +93,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
 
 fn command(tool: &ToolSpec) -> TokenStream {
     let (name, args) = (&tool.name, args_name(tool));
-    quote!((#name, rt::args::judge_stored::<#args>))
+    quote!(rt::catalogue::CommandDef { tool: #name, judge: rt::args::judge_stored::<#args> })
 }
 
 pub(crate) fn tools(contract: &Contract) -> TokenStream {

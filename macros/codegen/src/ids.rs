@@ -3,10 +3,12 @@
 use crate::tokens::ident;
 use proc_macro2::TokenStream;
 use quote::quote;
+use toolwarrant_reader::RUNTIME_TYPES;
 use toolwarrant_reader::model::{Contract, Field, Kind, NamedType, Type};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
-    contract.types.iter().filter_map(|ty| target_ids(contract, ty)).collect()
+    let own = contract.types.iter().filter(|ty| !RUNTIME_TYPES.contains(&ty.name.as_str()));
+    own.filter_map(|ty| target_ids(contract, ty)).collect()
 }
 
 /// Emits the code that passes the ids in a value to `visit`. Integers and enums get theirs with

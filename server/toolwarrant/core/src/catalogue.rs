@@ -24,8 +24,8 @@ pub struct Catalogue {
     pub resources: &'static [ResourceDef],
     /// All tools, in the order of the contract.
     pub tools: &'static [ToolDef],
-    /// The tools that make tasks, each with the check that stored arguments can be read.
-    pub commands: &'static [(&'static str, fn(&str) -> Result<(), Words>)],
+    /// The commands that tasks store.
+    pub commands: &'static [CommandDef],
     /// The error codes that the framework itself answers with.
     pub roles: Roles,
     /// The meaning of each task status and what to do next, in the order of
@@ -59,9 +59,9 @@ impl Catalogue {
     /// # Errors
     /// The reason why it cannot. It shows no values.
     pub fn judge_stored(&self, tool: &str, arguments: &str) -> Result<(), String> {
-        let known = self.commands.iter().find(|(name, _)| *name == tool);
-        let (_, judge) = known.ok_or_else(|| format!("no tool `{tool}` makes tasks"))?;
-        judge(arguments).map_err(|why| why.as_str().to_owned())
+        let command = self.commands.iter().find(|command| command.tool == tool);
+        let command = command.ok_or_else(|| format!("no tool `{tool}` makes tasks"))?;
+        (command.judge)(arguments).map_err(|why| why.as_str().to_owned())
     }
 }
 
@@ -234,6 +234,15 @@ pub struct TaskDef {
     /// The policy for each value of the argument that selects one. A single entry with an empty
     /// value applies to all calls.
     pub cases: &'static [(&'static str, PolicyDef)],
+}
+
+/// A command that tasks store.
+#[derive(Debug)]
+pub struct CommandDef {
+    /// The tool that makes these tasks.
+    pub tool: &'static str,
+    /// Checks that stored arguments can be read.
+    pub judge: fn(&str) -> Result<(), Words>,
 }
 
 /// The policy for sending, verifying and ending one operation.

@@ -7,6 +7,7 @@ use super::catalogue::{Catalogue, PolicyDef, StateDef, ToolDef};
 use super::generated::values;
 use super::nonces::UsedNonce;
 use super::permissions::PermissionSet;
+use super::reply::TargetIds;
 pub use super::report::UpstreamReport;
 use crate::store::Stored;
 use serde::Serialize;
@@ -185,6 +186,8 @@ pub struct Evidence {
     pub at: Timestamp,
 }
 
+impl TargetIds for Evidence {}
+
 /// A refund, as a client sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Refund {
@@ -193,6 +196,8 @@ pub struct Refund {
     /// The time of the refund.
     pub refunded_at: Timestamp,
 }
+
+impl TargetIds for Refund {}
 
 /// The reason why a task could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -31,7 +31,6 @@ use toolwarrant_core::registry;
 use toolwarrant_limits::TASKS_KEPT_DAYS;
 use toolwarrant_store::sqlite::Sqlite;
 use toolwarrant_store::{Figure, IntegrityRule, Store};
-use toolwarrant_tasks::store::OpenTask;
 
 /// Maximum number of faults shown for a check. Further faults are only counted.
 const FAULTS_SHOWN: usize = 10;
@@ -46,9 +45,6 @@ const LAST_LINE_MAX: u64 = 1 << 20;
 /// Number of bytes of the audit trail that are verified: the newest file, and earlier files that
 /// fit into the limit with it.
 const VERIFIED: u64 = 64 << 20;
-
-/// Number of tasks in flight that are read at once.
-const TASKS_PER_READ: u32 = 1_000;
 
 /// The texts of a check: its name, the condition that holds in a healthy folder, and the
 /// instruction if it does not hold.
@@ -94,9 +90,15 @@ const CONTENT: Description = Description(
 );
 const KEY: Description = Description(
     "master key",
-    "it opens the secrets of every key, and the arguments of every task in flight",
+    "it opens the secrets of every key",
     "restore the master.key that this data was created with; without it, every application needs a new key. If it is the right one, \
-     what it does not open is damaged: give that application a new key; a task ends without being sent, or as timeout",
+     what it does not open is damaged: give that application a new key",
+);
+const COMMANDS: Description = Description(
+    "commands",
+    "this contract can read the command of every task in flight",
+    "run the program that accepted these tasks until they have ended; this program sends nothing more for them, and what no probe \
+     can show without the command ends without a refund",
 );
 
 /// Returns the rules of the store, in the order of the checks, with the texts of a [`Description`].
@@ -206,7 +208,7 @@ pub(crate) async fn examine(
             diagnosis.add(&CONTENT, content(catalogue, store).await);
             diagnosis.add(&NAMES, application_names(store).await);
             diagnosis.add(&KEY, master_key(folder, names, store).await);
-            diagnosis.add(&commands::COMMANDS, commands::find_unreadable(folder, names, catalogue, store).await);
+            diagnosis.add(&COMMANDS, commands::find_unreadable(folder, names, catalogue, store).await);
             diagnosis.add(&CHAIN, chain(folder, names, store).await);
             diagnosis.kept = what_is_kept(folder, store).await;
         }
@@ -284,20 +286,7 @@ async fn master_key(folder: &Path, names: &Names, store: &dyn Store) -> Result<V
     let keyring = KeyRing::new(&names.salt, &key, Random::System);
     let (_, keys) = store.directory().await.map_err(|error| error.to_string())?;
     let closed = keys.iter().filter(|key| registry::open_secrets(&keyring, key).is_err());
-    let mut found: Vec<_> = closed.map(|key| format!("it does not open the secrets of {}", key.id)).collect();
-    let mut after = None;
-    loop {
-        let page = store.in_flight(after, TASKS_PER_READ).await.map_err(|error| error.to_string())?;
-        let Some(last) = page.last() else { return Ok(found) };
-        after = Some(last.id);
-        for OpenTask { id, .. } in page {
-            // A task that cannot be read violates another rule.
-            let sealed = store.task(id).await.ok().flatten().and_then(|record| record.sealed);
-            if sealed.is_some_and(|sealed| keyring.open(&id.to_string(), &sealed).is_err()) {
-                found.push(format!("it does not open the arguments of {id}"));
-            }
-        }
-    }
+    Ok(closed.map(|key| format!("it does not open the secrets of {}", key.id)).collect())
 }
 
 async fn chain(folder: &Path, names: &Names, store: &dyn Store) -> Result<Vec<String>, Explanation> {

@@ -12,6 +12,7 @@ use toolwarrant_core::access::{Access, Application, Caller, Credentials, Granted
 use toolwarrant_core::catalogue::{PermissionSet, PolicyDef};
 use toolwarrant_core::limit::Window;
 use toolwarrant_core::nonces::Nonces;
+use toolwarrant_core::store::StoreError;
 use toolwarrant_core::tasks::{
     Evidence, FreshWrite, LongPoll, Poll, Repeat, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView, Tasks,
     UpstreamReport, WriteRequest,

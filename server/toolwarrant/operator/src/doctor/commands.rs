@@ -1,6 +1,5 @@
 //! The check that the contract can read the command of every task in flight.
 
-use super::Description;
 use crate::data;
 use crate::names::Names;
 use crate::own::Explanation;
@@ -11,13 +10,6 @@ use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_store::Store;
 use toolwarrant_tasks::command;
 use toolwarrant_tasks::store::OpenTask;
-
-pub(super) const COMMANDS: Description = Description(
-    "commands",
-    "this contract can read the command of every task in flight",
-    "run the program that accepted these tasks until they have ended; this program sends nothing more for them, and what no probe \
-     can show without the command ends without a refund",
-);
 
 /// Number of tasks per read.
 const PAGE: u32 = 10_000;
