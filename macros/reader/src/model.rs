@@ -1,8 +1,10 @@
 //! The checked contract: references are resolved, defaults are filled in, and the order is that of
 //! the files.
 
+mod http;
 mod stored;
 
+pub use http::Http;
 pub use stored::{RecordedTool, StoredArgument, StoredForm};
 
 use serde_json::{Map, Value};
@@ -471,29 +473,6 @@ pub struct PolicySpec {
     pub settle_seconds: u32,
     /// Longest time from the first possible send to the end of the task, in seconds.
     pub deadline_seconds: u32,
-}
-
-/// A route under `/v1`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Http {
-    /// The method.
-    pub method: String,
-    /// The path, with `{argument}` for path parameters.
-    pub path: String,
-}
-
-impl Http {
-    /// Returns the arguments that are in the path.
-    pub fn parameters(&self) -> impl Iterator<Item = &str> {
-        self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
-    }
-
-    /// Returns true if the arguments that are not in the path are in a body. Otherwise they are in
-    /// the query.
-    #[must_use]
-    pub fn has_body(&self) -> bool {
-        matches!(self.method.as_str(), "POST" | "PUT")
-    }
 }
 
 /// A call that is valid.

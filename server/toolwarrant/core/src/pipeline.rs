@@ -47,7 +47,7 @@ use super::revision::Revision;
 use super::tasks::{self, AcceptedTask, Plan, Repeat, Tasks, WriteRefusal, WriteRequest, WriteResult};
 use bytes::Bytes;
 use records::{AuditGuard, CallCounter, line, outcome};
-use refusals::{find_target, internal_failure, not_accepted, not_found, not_supported, overload};
+use refusals::{find_target, internal_failure, not_accepted, not_found, not_supported, overload, rate_limited};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -242,14 +242,7 @@ impl<H: Handlers> Pipeline<H> {
     ) -> Result<Admitted<'c>, Failure> {
         charge.map(|()| Admitted(caller)).map_err(|retry| {
             self.counts.rate_limited.add(requests.into());
-            let (role, limit) = (H::CATALOGUE.roles.rate_limited, caller.application.window.limit());
-            let failure = if requests > limit {
-                let fewer = " requests a minute: send fewer at once.";
-                Failure::exactly(role, words!["a batch of ", requests, " never fits the application's ", limit, fewer])
-            } else {
-                let spent = " requests a minute are spent; all its keys share them";
-                Failure::new(role, words!["the application's ", limit, spent])
-            };
+            let failure = rate_limited(H::CATALOGUE, requests, caller.application.window.limit());
             failure.with("retry_after_seconds", retry.seconds)
         })
     }

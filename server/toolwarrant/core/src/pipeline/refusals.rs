@@ -67,3 +67,14 @@ pub(super) fn internal_failure(call: &Call<'_>, why: &str) -> Failure {
 pub(super) fn overload(catalogue: &'static Catalogue, what: &'static str) -> Failure {
     Failure::new(catalogue.roles.overloaded, what)
 }
+
+/// Makes the failure for `requests` that the budget of an application does not admit.
+pub(super) fn rate_limited(catalogue: &Catalogue, requests: u32, limit: u32) -> Failure {
+    let role = catalogue.roles.rate_limited;
+    if requests > limit {
+        let fewer = " requests a minute: send fewer at once.";
+        return Failure::exactly(role, words!["a batch of ", requests, " never fits the application's ", limit, fewer]);
+    }
+    let spent = " requests a minute are spent; all its keys share them";
+    Failure::new(role, words!["the application's ", limit, spent])
+}
