@@ -3,10 +3,10 @@
 //! A handler never checks the caller, its permissions, or the capabilities of the target: the
 //! pipeline makes a [`Call`] and a [`Target`] only after these checks.
 
-use super::access::{Access, Caller};
+use super::access::{Access, Caller, Granted};
 use super::advice::Advice;
 use super::catalogue::{Catalogue, PolicyDef, ToolDef};
-use super::reply::{Frame, TargetIds, find_refused};
+use super::reply::{Frame, Recipient, Sight, TargetIds, find_refused};
 use super::tasks::{LongPoll, Poll, TaskPage, TaskQuery, TaskReadError, TaskView, Tasks};
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
@@ -100,13 +100,6 @@ impl<'a> Call<'a> {
         find_refused(value, |resource, id| self.caller.application.grants.covers(resource, id)).is_none()
     }
 
-    /// Returns true if a result may hold this id: the target is granted, or that of a task which
-    /// this call has read.
-    pub(super) fn may_show(&self, resource: &str, id: &str) -> bool {
-        self.caller.application.grants.covers(resource, id)
-            || ignore_poison(self.of_tasks.lock()).contains(&(resource.to_owned(), id.to_owned()))
-    }
-
     /// Reads a task. The answer is held until the task ends or `wait` is over. Without `wait`, it
     /// is held until the next poll is due, but no longer than the contract's `hold_seconds`.
     ///
@@ -157,6 +150,22 @@ impl<'a> Call<'a> {
 impl<'a> From<&Call<'a>> for Frame<'a> {
     fn from(call: &Call<'a>) -> Self {
         call.frame
+    }
+}
+
+impl<'a> From<&'a Call<'a>> for Recipient<'a> {
+    fn from(call: &'a Call<'a>) -> Self {
+        let grants = &call.caller.application.grants;
+        let all = call.catalogue.resources.iter().all(|resource| grants.of(resource.name) == Some(&Granted::All));
+        Self { frame: call.frame, sight: (!all).then_some(call as &dyn Sight) }
+    }
+}
+
+/// The target is granted, or that of a task which this call has read.
+impl Sight for Call<'_> {
+    fn admits(&self, resource: &str, id: &str) -> bool {
+        self.caller.application.grants.covers(resource, id)
+            || ignore_poison(self.of_tasks.lock()).contains(&(resource.to_owned(), id.to_owned()))
     }
 }
 

@@ -12,8 +12,8 @@ mod tool_lists;
 
 pub use frame::Frame;
 pub use list::{ListResult, ListWriter};
-pub(crate) use recipient::find_refused;
 pub use recipient::{Recipient, TargetIds, VisitId};
+pub(crate) use recipient::{Sight, find_refused};
 pub use rendered::{Prepared, Ready, RenderBudget, Rendered};
 pub(super) use tool_lists::ToolLists;
 

@@ -1,8 +1,6 @@
 //! The recipient of an answer, and the check that it may see each target whose id is in the result.
 
 use super::frame::Frame;
-use crate::access::Granted;
-use crate::handler::Call;
 use serde::ser::Error;
 use std::sync::Arc;
 use toolwarrant_base::text::{Secret, clean};
@@ -49,33 +47,31 @@ pub(crate) fn find_refused(
     refused
 }
 
+/// Decides which ids a result may hold.
+pub(crate) trait Sight: Sync {
+    /// Returns true if a result may hold this id.
+    fn admits(&self, resource: &str, id: &str) -> bool;
+}
+
 /// The recipient of an answer: the frame of its transport, and the targets that its caller may see.
 #[derive(Clone, Copy)]
 pub struct Recipient<'a> {
-    pub(super) frame: Frame<'a>,
-    /// The call, unless its caller may see every target.
-    narrow: Option<&'a Call<'a>>,
-}
-
-impl<'a> From<&'a Call<'a>> for Recipient<'a> {
-    fn from(call: &'a Call<'a>) -> Self {
-        let grants = &call.caller.application.grants;
-        let all = call.catalogue.resources.iter().all(|resource| grants.of(resource.name) == Some(&Granted::All));
-        Self { frame: call.frame, narrow: (!all).then_some(call) }
-    }
+    pub(crate) frame: Frame<'a>,
+    /// `None` if the caller may see every target.
+    pub(crate) sight: Option<&'a dyn Sight>,
 }
 
 #[cfg(test)]
 impl<'a> From<Frame<'a>> for Recipient<'a> {
     fn from(frame: Frame<'a>) -> Self {
-        Self { frame, narrow: None }
+        Self { frame, sight: None }
     }
 }
 
 impl Recipient<'_> {
     /// Checks that the caller may see each target in a value, or made a task on it.
     pub(super) fn check(&self, value: &impl TargetIds) -> serde_json::Result<()> {
-        let refused = self.narrow.and_then(|call| find_refused(value, |resource, id| call.may_show(resource, id)));
+        let refused = self.sight.and_then(|sight| find_refused(value, |resource, id| sight.admits(resource, id)));
         refused.map_or(Ok(()), |(resource, id)| {
             let id = clean(&id);
             let why = format!("the result holds the {resource} `{id}`, which is not granted to the application");
