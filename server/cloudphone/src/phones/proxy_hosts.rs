@@ -5,9 +5,9 @@
 //! open that network to any client. The check applies to exactly what is sent: the host in its
 //! canonical spelling. Start at [`ProxyHosts::judge`].
 //!
-//! The refused ranges are those that the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC
-//! 6890) call not globally reachable, and in IPv6 everything outside of global unicast, 2000::/3.
-//! Ranges for documentation are allowed, because examples use them.
+//! The refused ranges are those of the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC
+//! 6890), and in IPv6 everything outside of global unicast, 2000::/3. Translated and 6to4 addresses
+//! count as the IPv4 address inside. Ranges for documentation that examples use are allowed.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use url::Host;
@@ -74,20 +74,94 @@ const PRIVATE_DOMAINS: [&str; 13] = [
     "svc",
 ];
 
+/// The first address of a range, the length of its prefix, and its kind.
+type Range = (&'static str, u8, HostKind);
+
+/// The IANA IPv4 Special-Purpose Address Registry of 2020-09-04, with 192.88.99.2 (RFC 6751) and
+/// multicast (RFC 5771).
+const IPV4: [Range; 25] = [
+    ("0.0.0.0", 8, HostKind::Barred("is unspecified")),
+    ("10.0.0.0", 8, HostKind::Private),
+    ("100.64.0.0", 10, HostKind::Private),
+    ("127.0.0.0", 8, HostKind::Barred("is loopback")),
+    ("169.254.0.0", 16, HostKind::Barred("is link-local, where metadata services are")),
+    ("172.16.0.0", 12, HostKind::Private),
+    ("192.0.0.0", 24, HostKind::Private),
+    ("192.0.0.0", 29, HostKind::Private),
+    ("192.0.0.8", 32, HostKind::Private),
+    ("192.0.0.9", 32, HostKind::Private),
+    ("192.0.0.10", 32, HostKind::Private),
+    ("192.0.0.170", 31, HostKind::Private),
+    ("192.0.2.0", 24, DOCUMENTATION),
+    ("192.31.196.0", 24, HostKind::Private),
+    ("192.52.193.0", 24, HostKind::Private),
+    ("192.88.99.0", 24, HostKind::Private),
+    ("192.88.99.2", 32, HostKind::Private),
+    ("192.168.0.0", 16, HostKind::Private),
+    ("192.175.48.0", 24, HostKind::Private),
+    ("198.18.0.0", 15, HostKind::Private),
+    ("198.51.100.0", 24, DOCUMENTATION),
+    ("203.0.113.0", 24, DOCUMENTATION),
+    ("224.0.0.0", 4, HostKind::Barred("is multicast")),
+    ("240.0.0.0", 4, HostKind::Barred("is reserved")),
+    ("255.255.255.255", 32, HostKind::Barred("is broadcast")),
+];
+
+/// The IANA IPv6 Special-Purpose Address Registry of 2024-10-22, with 100:0:0:1::/64 (RFC 9780),
+/// translated addresses (RFC 2765), site-local ones (RFC 3879) and multicast (RFC 4291).
+const IPV6: [Range; 27] = [
+    ("::1", 128, HostKind::Barred("is loopback")),
+    ("::", 128, HostKind::Barred("is unspecified")),
+    ("64:ff9b::", 96, HostKind::Public),
+    ("64:ff9b:1::", 48, HostKind::Private),
+    ("100::", 64, HostKind::Private),
+    ("100:0:0:1::", 64, HostKind::Private),
+    ("2001::", 23, HostKind::Private),
+    ("2001::", 32, HostKind::Barred("is a tunnel to another address")),
+    ("2001:1::1", 128, HostKind::Private),
+    ("2001:1::2", 128, HostKind::Private),
+    ("2001:1::3", 128, HostKind::Private),
+    ("2001:2::", 48, HostKind::Private),
+    ("2001:3::", 32, HostKind::Private),
+    ("2001:4:112::", 48, HostKind::Private),
+    ("2001:10::", 28, HostKind::Private),
+    ("2001:20::", 28, HostKind::Private),
+    ("2001:30::", 28, HostKind::Private),
+    ("2001:db8::", 32, DOCUMENTATION),
+    ("2002::", 16, HostKind::Public),
+    ("2620:4f:8000::", 48, HostKind::Private),
+    ("3fff::", 20, HostKind::Private),
+    ("5f00::", 16, HostKind::Private),
+    ("fc00::", 7, HostKind::Private),
+    ("fe80::", 10, HostKind::Barred("is link-local, where metadata services are")),
+    ("fec0::", 10, HostKind::Private),
+    ("ff00::", 8, HostKind::Barred("is multicast")),
+    ("::ffff:0:0:0", 96, HostKind::Public),
+];
+
+/// Allowed, because examples use these ranges. No example uses 3fff::/20.
+const DOCUMENTATION: HostKind = HostKind::Public;
+
+/// The reason given for an IPv4 address that programs read in different ways.
+const AMBIGUOUS: &str =
+    "can be read as another address: write an IPv4 address as four decimal numbers without leading zeros";
+
 /// The reason given for a text that is not a host.
 pub(super) const NO_HOST: &str = "is neither a host name nor an address";
 
 impl ProxyHosts {
-    /// Checks a host in any spelling that a URL admits (WHATWG URL, host parsing). Returns its
-    /// canonical spelling: an IPv4 address in four decimal parts, an IPv6 address (RFC 5952)
-    /// without brackets, or a name in lower case without a dot at its end. An IPv4 address that is
-    /// written as IPv6 becomes IPv4. The canonical spelling passes the same check.
+    /// Checks a host in any spelling that a URL admits (WHATWG URL, host parsing), except that an
+    /// IPv4 address has four decimal parts: programs read other spellings in different ways.
+    /// Returns its canonical spelling: an IPv6 address (RFC 5952) without brackets, or a name in
+    /// lower case without a dot at its end. An IPv4 address that is written as IPv6 becomes IPv4.
+    /// The canonical spelling passes the same check.
     ///
     /// # Errors
     /// The reason: a fragment of a sentence that follows the host.
     pub fn judge(self, host: &str) -> Result<String, &'static str> {
         let bare = host.parse().ok().map(|address: Ipv6Addr| Host::Ipv6(address));
         let parsed = bare.map_or_else(|| Host::parse(host), Ok).map_err(|_| NO_HOST)?;
+        let is_ambiguous = matches!(&parsed, Host::Ipv4(address) if address.to_string() != host);
         let address = match parsed {
             Host::Domain(name) => Err(name.strip_suffix('.').unwrap_or(&name).to_ascii_lowercase()),
             Host::Ipv4(address) => Ok(IpAddr::V4(address)),
@@ -99,11 +173,12 @@ impl ProxyHosts {
             Ok(IpAddr::V6(address)) => (ipv6(address), address.to_string()),
         };
         match (kind, self) {
+            (HostKind::Barred(what), _) => Err(what),
+            _ if is_ambiguous => Err(AMBIGUOUS),
             (HostKind::Public, _) | (HostKind::Private, Self::PublicAndPrivate) => Ok(canonical),
             (HostKind::Private, Self::Public) => {
                 Err("is in a private network, which the operator of this server does not allow")
             }
-            (HostKind::Barred(what), _) => Err(what),
         }
     }
 }
@@ -127,27 +202,11 @@ fn is_label(label: &str) -> bool {
     (1..=63).contains(&label.len()) && !label.starts_with('-') && !label.ends_with('-')
 }
 
+/// Returns the kind of an address: of the narrowest range of the tables that has it.
 fn ipv4(address: Ipv4Addr) -> HostKind {
-    match address.octets() {
-        _ if METADATA.contains(&address.into()) => HostKind::Barred("is a metadata service"),
-        [127, ..] => HostKind::Barred("is loopback"),
-        [0, ..] => HostKind::Barred("is unspecified"),
-        [169, 254, ..] => HostKind::Barred("is link-local, where metadata services are"),
-        [224..=239, ..] => HostKind::Barred("is multicast"),
-        [255, 255, 255, 255] => HostKind::Barred("is broadcast"),
-        [240..=255, ..] => HostKind::Barred("is reserved"),
-        // 100.64.0.0/10 is shared by a provider's customers (RFC 6598).
-        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] => HostKind::Private,
-        // Ranges for protocols (RFC 6890), 6to4 relays (RFC 7526), benchmarks (RFC 2544), the name
-        // servers that receive queries leaked by private networks (RFC 7534, 7535), and multicast
-        // tunnels (RFC 7450).
-        [192, 0, 0, _]
-        | [192, 88, 99, _]
-        | [198, 18..=19, ..]
-        | [192, 175, 48, _]
-        | [192, 31, 196, _]
-        | [192, 52, 193, _] => HostKind::Private,
-        _ => HostKind::Public,
+    match METADATA.contains(&address.into()) {
+        true => HostKind::Barred("is a metadata service"),
+        false => find_range(&IPV4, address.into()).unwrap_or(HostKind::Public),
     }
 }
 
@@ -155,39 +214,40 @@ fn ipv6(address: Ipv6Addr) -> HostKind {
     if METADATA.contains(&address.into()) {
         return HostKind::Barred("is a metadata service");
     }
-    let segments = address.segments();
-    match (find_ipv4(address).map(ipv4), segments) {
-        // The network decides who runs these translators and what they reach (RFC 8215).
-        (Some(HostKind::Public), [0x64, 0xff9b, 1, ..]) => return HostKind::Private,
-        (Some(inner), _) => return inner,
-        (None, _) => {}
-    }
-    match segments {
-        [0, 0, 0, 0, 0, 0, 0, 0] => HostKind::Barred("is unspecified"),
-        [0, 0, 0, 0, 0, 0, 0, 1] => HostKind::Barred("is loopback"),
-        [0xfe80..=0xfebf, ..] => HostKind::Barred("is link-local, where metadata services are"),
-        [0xff00..=0xffff, ..] => HostKind::Barred("is multicast"),
-        // Teredo addresses (RFC 4380) hide an IPv4 address.
-        [0x2001, 0, ..] => HostKind::Barred("is a tunnel to another address"),
-        // Ranges for protocols (RFC 2928), and the name servers of RFC 7534.
-        [0x2001, 0..=0x1ff, ..] | [0x2620, 0x4f, 0x8000, ..] => HostKind::Private,
-        [0x2000..=0x3fff, ..] => HostKind::Public,
-        // Unique local addresses (RFC 4193), the site-local ones that they replaced, discard-only
-        // ones (RFC 6666), and unassigned ranges.
-        _ => HostKind::Private,
+    let own = match find_range(&IPV6, address.into()) {
+        Some(kind) => kind,
+        None if address.segments()[0] & 0xe000 == 0x2000 => HostKind::Public,
+        None => HostKind::Private,
+    };
+    // An embedded address counts as well: a translator leads there.
+    match find_ipv4(address).map(ipv4) {
+        Some(barred @ HostKind::Barred(_)) => barred,
+        Some(HostKind::Private) if own == HostKind::Public => HostKind::Private,
+        _ => own,
     }
 }
 
+/// Returns the kind of the narrowest range that has an address.
+fn find_range<const N: usize>(ranges: &[Range; N], address: IpAddr) -> Option<HostKind> {
+    let bits = |address: IpAddr| match address {
+        IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
+        IpAddr::V6(address) => address.to_bits(),
+    };
+    let has = |(first, length, _): &&Range| {
+        let first: Option<IpAddr> = first.parse().ok();
+        first.is_some_and(|first| (bits(first) ^ bits(address)).checked_shr(128 - u32::from(*length)).unwrap_or(0) == 0)
+    };
+    ranges.iter().filter(has).max_by_key(|(_, length, _)| *length).map(|(.., kind)| *kind)
+}
+
 /// Finds the IPv4 address inside an IPv6 address that is mapped, compatible, translated (RFC 6052,
-/// RFC 8215) or 6to4.
+/// RFC 8215), 6to4, or that has it behind `ffff` or the mark of ISATAP (RFC 5214).
 fn find_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [a, b, c, d, e, f, g, h] = address.segments();
     let v4 = |high: u16, low: u16| Some(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
     match (a, b, c, d, e, f) {
         (0, 0, 0, 0, 0, 0) if g != 0 || h > 1 => v4(g, h),
-        (0, 0, 0, 0, 0, 0xffff) | (0, 0, 0, 0, 0xffff, 0) | (0x64, 0xff9b, 0, 0, 0, 0) | (0x64, 0xff9b, 1, ..) => {
-            v4(g, h)
-        }
+        (0, 0, 0, 0, 0xffff, 0) | (0x64, 0xff9b, ..) | (.., 0xffff) | (.., 0 | 0x200, 0x5efe) => v4(g, h),
         (0x2002, ..) => v4(b, c),
         _ => None,
     }
@@ -214,8 +274,8 @@ mod tests {
         "198.20.0.1",
         "192.88.98.1",
         "2001:200::1",
-        "3fff::1",
         "2606:4700::1111",
+        "2606:4700::ffff:8.8.8.8",
         "64:ff9b::808:808",
         "proxy.example.com.",
         "local.example.com",
@@ -228,9 +288,12 @@ mod tests {
         "172.31.255.255",
         "192.168.1.1",
         "100.64.0.1",
-        "0xa.1",
-        "167772161",
-        "012.0.0.1",
+        "3fff::1",
+        "3fff:fff::1",
+        "2606:4700::5efe:10.0.0.1",
+        "2606:4700::200:5efe:192.168.1.1",
+        "2606:4700::ffff:10.0.0.1",
+        "2002:c0a8:101::1",
         "[fd00::1]",
         "fc00::1",
         "[fec0::1]",
@@ -329,6 +392,16 @@ mod tests {
         ("168.63.129.16", "metadata"),
         ("metadata.goog", "metadata"),
         ("[2001:0:a9fe:a9fe::]", "tunnel"),
+        ("2606:4700::5efe:127.0.0.1", "loopback"),
+        ("2606:4700::ffff:169.254.169.254", "link-local"),
+        ("0010.0.0.8", "can be read as another address"),
+        ("012.0.0.1", "can be read as another address"),
+        ("0xa.1", "can be read as another address"),
+        ("167772161", "can be read as another address"),
+        ("8.8.2056", "can be read as another address"),
+        ("0x08080808", "can be read as another address"),
+        ("8.8.8.8.", "can be read as another address"),
+        ("８.8.8.8", "can be read as another address"),
         ("[fe80::1%25eth0]", "neither"),
     ];
 
@@ -352,11 +425,7 @@ mod tests {
     #[test]
     fn a_host_is_passed_on_in_its_one_canonical_spelling() {
         for (host, canonical) in [
-            ("0127.0.0.1", "87.0.0.1"),
-            ("0310.010.010.010", "200.8.8.8"),
-            ("0x08080808", "8.8.8.8"),
-            ("8.8.2056", "8.8.8.8"),
-            ("8.8.8.8.", "8.8.8.8"),
+            ("8.8.8.8", "8.8.8.8"),
             ("[::ffff:8.8.8.8]", "8.8.8.8"),
             ("[2001:DB8:0:0::1]", "2001:db8::1"),
             ("2001:db8:0::1", "2001:db8::1"),
@@ -401,7 +470,7 @@ mod tests {
         }
 
         #[test]
-        fn an_ipv4_address_gets_the_same_verdict_in_every_spelling(
+        fn an_ipv4_address_in_another_spelling_is_never_allowed(
             address in any::<u32>(),
             parts in 1..=4_u32,
             bases in proptest::array::uniform4(prop_oneof![Just(8_u8), Just(10), Just(16)]),
@@ -411,7 +480,7 @@ mod tests {
             let numbers = plain.octets().into_iter().take(parts as usize - 1).map(u32::from).chain([last]);
             let host = numbers.zip(bases).map(|(part, base)| spell(part, base)).collect::<Vec<_>>().join(".");
             for policy in [ProxyHosts::Public, ProxyHosts::PublicAndPrivate] {
-                prop_assert_eq!(policy.judge(&host), policy.judge(&plain.to_string()));
+                prop_assert!(host == plain.to_string() || policy.judge(&host).is_err(), "{}", host);
                 prop_assert_eq!(policy.judge(&format!("::ffff:{plain}")), policy.judge(&plain.to_string()));
             }
         }
