@@ -25,7 +25,7 @@ use failure::{CONNECT, innermost};
 use gate::{Gate, Gated, Verdict};
 use http::header::{HeaderValue, USER_AGENT};
 use http::{Request, Response, Uri};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Full};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::client::legacy::connect::{Connect, HttpConnector};
@@ -75,6 +75,10 @@ struct Road<C> {
 /// Time for which an idle connection is kept. Servers close theirs after 5 seconds or more; a
 /// shorter time avoids the race.
 const IDLE: Duration = Duration::from_secs(4);
+
+/// Pieces of an answer that may have any size, and the least average size of more.
+const PIECES: usize = 1_024;
+const PIECE_MIN: usize = 64;
 
 const NAME: HeaderValue = HeaderValue::from_static(concat!("toolwarrant-client/", env!("CARGO_PKG_VERSION")));
 
@@ -221,15 +225,22 @@ where
     let HttpLimits { deadline, largest_answer } = limits;
     let exchange = async {
         let response = client.request(request).await;
-        let (head, body) = response.map_err(|error| HttpFailure::of(&error))?.into_parts();
-        let body = Limited::new(body, largest_answer).collect().await.map_err(|error| {
-            if error.is::<LengthLimitError>() {
-                HttpFailure::TooLarge(largest_answer)
-            } else {
-                HttpFailure::Lost(innermost(&*error))
+        let (head, mut body) = response.map_err(|error| HttpFailure::of(&error))?.into_parts();
+        // Its memory is at most twice its length while it arrives, and its length afterwards.
+        let (mut read, mut pieces) = (Vec::new(), 0);
+        while let Some(frame) = body.frame().await {
+            let piece = frame.map_err(|error| HttpFailure::Lost(innermost(&error)))?.into_data().unwrap_or_default();
+            if pieces >= PIECES && read.len() < pieces * PIECE_MIN {
+                return Err(HttpFailure::Lost("its pieces are too small".to_owned()));
             }
-        })?;
-        Ok(Response::from_parts(head, body.to_bytes()))
+            pieces += 1;
+            if piece.len() > largest_answer - read.len() {
+                return Err(HttpFailure::TooLarge(largest_answer));
+            }
+            read.extend_from_slice(&piece);
+        }
+        read.shrink_to_fit();
+        Ok(Response::from_parts(head, read.into()))
     };
     timeout(deadline, exchange).await.unwrap_or(Err(HttpFailure::Late(deadline)))
 }

@@ -129,6 +129,21 @@ async fn a_request_that_may_have_left_is_never_reported_unsent_and_none_is_sent_
 }
 
 #[tokio::test]
+async fn an_answer_in_tiny_pieces_is_given_up_after_a_thousand_of_them() {
+    for (pieces, size, expected) in [(1_000, 1, "200"), (3_000, 100, "200"), (1_100, 1, "its pieces are too small")] {
+        let piece = format!("{size:x}\r\n{}\r\n", "x".repeat(size));
+        let text = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{}0\r\n\r\n", piece.repeat(pieces));
+        let acts: &'static [Act] = vec![Act::Answer(text.leak())].leak();
+        let server = Server::start(acts).await;
+        let told = match once(&server.url, HttpLimits { largest_answer: 1 << 20, ..LIMITS }).await {
+            Ok((status, body)) => format!("{} {}", status.as_u16(), body.len()),
+            Err(failure) => failure.to_string(),
+        };
+        assert!(told.contains(expected), "{pieces} pieces of {size}: {told}");
+    }
+}
+
+#[tokio::test]
 async fn a_request_that_never_left_is_reported_as_such() {
     // Nothing listens there any more.
     let gone = TcpListener::bind("127.0.0.1:0").await.expect("a free port").local_addr().expect("an address");

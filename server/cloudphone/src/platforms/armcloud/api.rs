@@ -16,6 +16,7 @@ mod error;
 mod tests;
 mod unserved;
 
+pub(super) use answer::Scalar;
 pub use answer::{Accepted, Form, Int, Rows};
 pub use calls::{ApiCall, Family};
 pub(super) use codes::precedes_act;

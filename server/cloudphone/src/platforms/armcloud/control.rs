@@ -10,6 +10,7 @@ use crate::phones::contract::{
     ClearProxyArgs, Command, DeviceId, PowerAction, ProxyScheme, SetPowerArgs, SetProxyArgs,
 };
 use crate::phones::port::{Control, Direction, Exits, Finding, PlatformName, Unreachable};
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use std::io;
 use std::net::IpAddr;
@@ -59,7 +60,7 @@ impl Armcloud {
         match call {
             // The answer of these calls is not documented, and no task has been seen in it.
             ApiCall::TimingPadOn | ApiCall::TimingPadOff => {
-                self.api.write::<Value>(call, &body, not_after).await.map(|_| None)
+                self.api.write::<IgnoredAny>(call, &body, not_after).await.map(|_| None)
             }
             _ => self.api.start(call, &body, &code, not_after).await.map(Some),
         }

@@ -1,10 +1,10 @@
 //! The progress of a task that the platform has accepted: `padTaskDetail`, and the meaning of its
 //! numbers.
 
-use super::api::{Api, ApiCall, ApiError, Int, Rows};
+use super::api::{Api, ApiCall, ApiError, Int, Rows, Scalar};
 use crate::adapter_kit::guard::Class;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use toolwarrant::tasks::Sent;
 use toolwarrant::text::Remark;
 
@@ -16,9 +16,9 @@ struct Row {
     #[serde(default)]
     task_status: Option<Int>,
     #[serde(default)]
-    task_result: Value,
+    task_result: Scalar,
     #[serde(default)]
-    error_msg: Value,
+    error_msg: Scalar,
 }
 
 /// The progress of a task.
@@ -52,7 +52,7 @@ impl Row {
     /// the engine does not send again.
     fn progress(self) -> Progress {
         let Self { task_id: _, task_status, task_result, error_msg } = self;
-        let text = |value: Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        let text = |value: Scalar| value.as_text().filter(|text| !text.is_empty()).map(str::to_owned);
         let (result, error) = (text(task_result), text(error_msg));
         match task_status {
             Some(Int(3)) => Progress::Done(result.or(error).unwrap_or_default()),

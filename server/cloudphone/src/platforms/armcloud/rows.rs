@@ -33,11 +33,9 @@ pub struct PadRows {
 
 impl<'de> Deserialize<'de> for PadRows {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let Rows { rows, form } = deserialize_rows(from)?;
-        let count = rows.len();
-        let pad = |row: &RawValue| serde_json::from_str::<Pad>(row.get()).ok();
-        let pads = rows.into_iter().filter_map(pad).filter(|pad| pad.pad_code.is_some()).collect();
-        Ok(Self { pads, count, paged: form == Form::Page })
+        let pad = |row: &str| Ok(serde_json::from_str::<Pad>(row).ok().filter(|pad| pad.pad_code.is_some()));
+        let Rows { rows, count, form } = deserialize_rows(from, pad)?;
+        Ok(Self { pads: rows, count, paged: form == Form::Page })
     }
 }
 
@@ -55,17 +53,22 @@ impl<'de> Deserialize<'de> for CodeChanges {
             #[serde(deserialize_with = "loose::id")]
             new_pad_code: Option<String>,
         }
-        let change = |row: &RawValue| {
-            let Change { old_pad_code, new_pad_code } = serde_json::from_str(row.get()).ok()?;
-            Some(Recoded { from: old_pad_code?, to: new_pad_code? })
+        let change = |row: &str| {
+            let change = serde_json::from_str(row).ok();
+            Ok(change.and_then(|Change { old_pad_code, new_pad_code }| {
+                Some(Recoded { from: old_pad_code?, to: new_pad_code? })
+            }))
         };
-        Ok(Self(deserialize_rows(from)?.rows.into_iter().filter_map(change).collect()))
+        Ok(Self(deserialize_rows(from, change)?.rows))
     }
 }
 
 /// Returns the rows of a list. An object of another form must not count as an empty list.
-fn deserialize_rows<'de, D: Deserializer<'de>>(from: D) -> Result<Rows<&'de RawValue>, D::Error> {
-    let rows = Rows::deserialize(from)?;
+fn deserialize_rows<'de, D: Deserializer<'de>, T>(
+    from: D,
+    keep: fn(&str) -> serde_json::Result<Option<T>>,
+) -> Result<Rows<T>, D::Error> {
+    let rows = Rows::read(<&RawValue>::deserialize(from)?.get(), keep).map_err(D::Error::custom)?;
     if rows.form == Form::One { Err(D::Error::custom("an object without rows")) } else { Ok(rows) }
 }
 

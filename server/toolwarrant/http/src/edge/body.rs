@@ -27,13 +27,18 @@ pub enum BodyError {
     /// client are in flight.
     #[error("the server has no room for the body")]
     Overloaded,
-    /// The connection ended, or the framing is wrong.
+    /// The connection ended, the framing is wrong, or the pieces are too small.
     #[error("the body ended early")]
     Broken,
 }
 
 /// Bytes of each body that do not count towards the quota: the limit on connections bounds them.
 const FREE: usize = 16 * 1024;
+
+/// Pieces of a body that may have any size, and the least average size of more. Each piece costs
+/// far more than its bytes.
+const PIECES: usize = 1_024;
+const PIECE_MIN: usize = 64;
 
 /// The quota that a body counts towards.
 #[derive(Debug, Clone, Copy)]
@@ -81,8 +86,13 @@ async fn read_whole(
     let mut first = Bytes::new();
     let mut joined = BytesMut::new();
     let mut share = None::<Share>;
+    let mut pieces = 0;
     while !body.is_end_stream() {
         let Some(piece) = next_piece(&mut body, peer, limits, &mut deadline).await? else { break };
+        if pieces >= PIECES && first.len().max(joined.len()) < pieces * PIECE_MIN {
+            return Err(BodyError::Broken);
+        }
+        pieces += 1;
         if piece.len() > most - first.len().max(joined.len()) {
             return Err(BodyError::TooLarge);
         }
@@ -186,6 +196,36 @@ mod tests {
         let whole = read(Body::from(bytes.clone()), &Limits::default()).await.expect("read");
         assert_eq!(whole.as_ptr(), bytes.as_ptr());
         assert_eq!(read(Body::empty(), &Limits::default()).await, Ok(Bytes::new()));
+    }
+
+    /// A body in pieces of one size.
+    struct Pieces {
+        left: usize,
+        size: usize,
+    }
+
+    impl HttpBody for Pieces {
+        type Data = Bytes;
+        type Error = std::convert::Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+            let Some(left) = self.left.checked_sub(1) else { return Poll::Ready(None) };
+            self.left = left;
+            Poll::Ready(Some(Ok(Frame::data(vec![b'x'; self.size].into()))))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_in_tiny_pieces_is_given_up_after_a_thousand_of_them() {
+        let limits = Limits::default();
+        for (left, size, is_read) in [(1_024, 1, true), (2_000, 64, true), (1_025, 1, false), (9_000, 63, false)] {
+            let read = read_body(Pieces { left, size }, None, &limits).await;
+            let expected = if is_read { Ok(left * size) } else { Err(BodyError::Broken) };
+            assert_eq!(read.map(|bytes| bytes.len()), expected, "{left} pieces of {size}");
+        }
     }
 
     #[tokio::test]

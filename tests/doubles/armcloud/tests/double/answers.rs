@@ -40,6 +40,7 @@ async fn each_switch_of_a_call_shows_in_the_answer_and_acts_or_does_not() {
         case(json!({"code": 2031}), "401 code 2031", false),
         case(json!({"code": 1116}), "401 code 1116", false),
         case(json!({"code_after_acting": 100_011}), "200 code 100011", true),
+        case(json!({"status_after_acting": 502}), "502 html", true),
         case(json!({"http_status": 404}), "404 html", false),
         case(json!({"http_status": 502}), "502 html", false),
         case(json!({"redirect": "http://192.0.2.1/"}), "302 html", false),

@@ -5,11 +5,11 @@ use super::codes::{self, Meaning, meaning};
 use super::error::ApiError;
 use crate::adapter_kit::guard::CallEnd;
 use http::{HeaderMap, Response, StatusCode};
-use serde::de::Error as _;
+use serde::de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 use toolwarrant::Timestamp;
 use toolwarrant::text::{Remark, Untrusted};
@@ -24,6 +24,8 @@ pub struct Int(pub i64);
 pub struct Rows<T> {
     /// The rows.
     pub rows: Vec<T>,
+    /// The number of all rows, including those that were left out.
+    pub count: usize,
     /// The form in which they came.
     pub form: Form,
 }
@@ -50,31 +52,169 @@ pub struct Accepted {
     pub task_id: i64,
 }
 
+/// A text or a number. Anything else is read past, without keeping it, and counts as missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Scalar(Option<Box<str>>, bool);
+
+impl Scalar {
+    /// Returns the text; `None` for a number.
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        self.0.as_deref().filter(|_| self.1)
+    }
+
+    /// Returns the text, or the number as text.
+    pub(crate) fn into_string(self) -> Option<String> {
+        self.0.map(String::from)
+    }
+}
+
+impl<'de> Deserialize<'de> for Scalar {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ScalarVisitor)
+    }
+}
+
+struct ScalarVisitor;
+
+impl<'de> Visitor<'de> for ScalarVisitor {
+    type Value = Scalar;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Scalar, E> {
+        Ok(Scalar(Some(text.into()), true))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Scalar, E> {
+        Ok(Scalar(Some(number.to_string().into()), false))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Scalar, E> {
+        Ok(Scalar(Some(number.to_string().into()), false))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Scalar, E> {
+        Ok(Scalar(Some(Value::from(number).to_string().into()), false))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Scalar, E> {
+        Ok(Scalar::default())
+    }
+
+    fn visit_unit<E>(self) -> Result<Scalar, E> {
+        Ok(Scalar::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Scalar, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Scalar::default())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Scalar, A::Error> {
+        while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Scalar::default())
+    }
+}
+
 impl Int {
     /// Reads a number; `None` if it is not a whole number.
-    pub(crate) fn of(value: &Value) -> Option<Self> {
-        value.as_i64().or_else(|| value.as_str()?.trim().parse().ok()).map(Self)
+    pub(crate) fn of(value: &Scalar) -> Option<Self> {
+        value.0.as_deref()?.trim().parse().ok().map(Self)
     }
 }
 
 impl<'de> Deserialize<'de> for Int {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::of(&Value::deserialize(deserializer)?).ok_or_else(|| D::Error::custom("no whole number"))
+        Self::of(&Scalar::deserialize(deserializer)?).ok_or_else(|| D::Error::custom("no whole number"))
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Rows<T> {
+/// Returns the members of these names of an object; `None` if the text is not an object.
+pub(super) fn find_members<'a, const N: usize>(
+    text: &'a str,
+    names: [&'static str; N],
+) -> Option<[Option<&'a str>; N]> {
+    struct Found<const N: usize>([&'static str; N]);
+    impl<'de, const N: usize> Visitor<'de> for Found<N> {
+        type Value = [Option<&'de str>; N];
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+            let mut found = [None; N];
+            while let Some(name) = members.next_key::<Scalar>()? {
+                match self.0.iter().position(|known| name.as_text() == Some(known)) {
+                    Some(at) => found[at] = Some(members.next_value::<&RawValue>()?.get()),
+                    None => drop(members.next_value::<IgnoredAny>()?),
+                }
+            }
+            Ok(found)
+        }
+    }
+    serde_json::Deserializer::from_str(text).deserialize_map(Found(names)).ok()
+}
+
+/// Reads the rows of a list one by one, so that a row that `keep` refuses costs no memory. Returns
+/// them with the number of all rows. `null` is an empty list.
+fn read_list<T>(text: &str, keep: fn(&str) -> serde_json::Result<Option<T>>) -> serde_json::Result<(Vec<T>, usize)> {
+    struct Rows<T>(usize, fn(&str) -> serde_json::Result<Option<T>>);
+    impl<'de, T> Visitor<'de> for Rows<T> {
+        type Value = (Vec<T>, usize);
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list")
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok((Vec::new(), 0))
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let (mut rows, mut count) = (Vec::new(), 0);
+            while let Some(row) = list.next_element::<&RawValue>()? {
+                count += 1;
+                rows.extend((self.1)(row.get()).map_err(A::Error::custom)?);
+                if rows.len() > self.0 {
+                    return Err(A::Error::custom("more rows than a list of this length has"));
+                }
+            }
+            rows.shrink_to_fit();
+            Ok((rows, count))
+        }
+    }
+    let most = ROWS_FREE + LENGTHS * text.len() / size_of::<T>().max(1);
+    serde_json::Deserializer::from_str(text).deserialize_any(Rows(most, keep))
+}
+
+/// The rows that an answer of any length may have, and the memory of more rows in lengths of the
+/// answer.
+const ROWS_FREE: usize = 1_000;
+const LENGTHS: usize = 4;
+
+impl<T> Rows<T> {
+    /// Reads rows in any form, one by one. `keep` reads a row, or returns `None` to leave it out.
+    pub(crate) fn read(data: &str, keep: fn(&str) -> serde_json::Result<Option<T>>) -> serde_json::Result<Self> {
+        let members = find_members(data, ROWS);
+        let page = |member: &Option<&str>| read_list((*member)?, keep).ok();
+        let ((rows, count), form) = match &members {
+            None => (read_list(data, keep)?, Form::List),
+            Some(members) => match members.iter().find_map(page) {
+                Some(rows) => (rows, Form::Page),
+                None => ((Vec::from_iter(keep(data)?), 1), Form::One),
+            },
+        };
+        Ok(Self { rows, count, form })
+    }
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Rows<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let data = <&RawValue>::deserialize(deserializer)?.get();
-        let members: Option<BTreeMap<String, &RawValue>> = serde_json::from_str(data).ok();
-        let list = |text| serde_json::from_str::<Option<_>>(text).map(Option::unwrap_or_default);
-        let page = |member: &&str| list(members.as_ref()?.get(*member)?.get()).ok();
-        let (rows, form) = match (&members, ROWS.iter().find_map(page)) {
-            (None, _) => (list(data), Form::List),
-            (Some(_), Some(rows)) => (Ok(rows), Form::Page),
-            (Some(_), None) => (serde_json::from_str(data).map(|row| vec![row]), Form::One),
-        };
-        Ok(Self { rows: rows.map_err(D::Error::custom)?, form })
+        Self::read(data, |row| serde_json::from_str(row).map(Some)).map_err(D::Error::custom)
     }
 }
 
@@ -101,13 +241,13 @@ pub(super) struct Judged {
 struct Envelope<'a> {
     code: Option<Int>,
     #[serde(default)]
-    msg: Value,
+    msg: Scalar,
     #[serde(default)]
-    ts: Value,
+    ts: Scalar,
     #[serde(borrow)]
     data: Option<&'a RawValue>,
     #[serde(default, rename = "traceId")]
-    trace_id: Value,
+    trace_id: Scalar,
 }
 
 impl Judged {
@@ -118,7 +258,7 @@ impl Judged {
         let envelope = envelope.ok().filter(|envelope| envelope.code.is_some()).unwrap_or_default();
         let Envelope { code, msg, ts, data, trace_id } = envelope;
         let code = code.map(|Int(code)| code);
-        let why = Remark::from(match (code, msg.as_str()) {
+        let why = Remark::from(match (code, msg.as_text()) {
             (Some(code), Some(msg)) => format!("code {code}: {msg}"),
             (Some(code), None) => format!("code {code}"),
             (None, _) => format!("status {} and no answer in the platform's form", status.as_u16()),
@@ -153,7 +293,7 @@ impl Judged {
             end,
             code,
             at: Int::of(&ts).map(|Int(at)| at),
-            trace: trace_id.as_str().map(Untrusted::from),
+            trace: trace_id.as_text().map(Untrusted::from),
         }
     }
 }
@@ -178,15 +318,15 @@ pub(super) struct Started {
 #[serde(rename_all = "camelCase")]
 struct StartedRow {
     #[serde(default)]
-    pad_code: Value,
+    pad_code: Scalar,
     #[serde(default)]
-    task_id: Value,
+    task_id: Scalar,
     #[serde(default)]
-    task_status: Value,
+    task_status: Scalar,
     #[serde(default, alias = "errorCode")]
-    err_code: Value,
+    err_code: Scalar,
     #[serde(default, alias = "errorMsg")]
-    err_msg: Value,
+    err_msg: Scalar,
 }
 
 impl<'de> Deserialize<'de> for Started {
@@ -194,8 +334,7 @@ impl<'de> Deserialize<'de> for Started {
         let rows =
             |text: &str| serde_json::from_str::<Rows<_>>(text).map(|Rows { rows, .. }| rows).map_err(D::Error::custom);
         let data = <&RawValue>::deserialize(deserializer)?.get();
-        let members: BTreeMap<String, &RawValue> = serde_json::from_str(data).unwrap_or_default();
-        let lists = ["successList", "failList", "failedList"].map(|name| members.get(name).map(|list| list.get()));
+        let lists = find_members(data, ["successList", "failList", "failedList"]).unwrap_or_default();
         if lists == [None; 3] {
             return Ok(Self { taken: rows(data)?, refused: Vec::new() });
         }
@@ -211,7 +350,7 @@ impl Started {
     /// Returns the outcome of the call for the one pad that it named.
     pub(super) fn on(self, pad_code: &str) -> Result<Accepted, ApiError> {
         let Self { taken, refused } = self;
-        let is_it = |row: &&StartedRow| row.pad_code.as_str() == Some(pad_code);
+        let is_it = |row: &&StartedRow| row.pad_code.as_text() == Some(pad_code);
         if let Some(row) = refused.iter().find(is_it) {
             return Err(row.refusal());
         }
@@ -230,7 +369,7 @@ impl Started {
 
 impl StartedRow {
     fn refusal(&self) -> ApiError {
-        let said = self.err_msg.as_str().unwrap_or("the pad is in the list of those that failed");
+        let said = self.err_msg.as_text().unwrap_or("the pad is in the list of those that failed");
         let Some(Int(code)) = Int::of(&self.err_code) else {
             return ApiError::Unknown(said.into());
         };

@@ -187,7 +187,7 @@ fn rows_come_in_every_shape_and_numbers_as_texts() {
         assert_eq!(rows(data.clone()), expected, "{data}");
     }
     let one = serde_json::from_str::<Rows<BTreeMap<String, Int>>>(r#"{"code": "6"}"#).expect("one row");
-    assert_eq!(one, Rows { rows: vec![BTreeMap::from([("code".to_owned(), Int(6))])], form: Form::One });
+    assert_eq!(one, Rows { rows: vec![BTreeMap::from([("code".to_owned(), Int(6))])], count: 1, form: Form::One });
 }
 
 #[tokio::test]
@@ -227,7 +227,7 @@ async fn a_read_is_tried_again_within_the_budget_and_a_platform_that_fails_is_le
     .await;
     let (api, clock) = api(&platform, Scheme::V2);
     let rows = infos(&api, &clock).await.expect("the fourth answer");
-    assert_eq!(rows, Rows { rows: vec![json!({"padCode": PAD})], form: Form::Page });
+    assert_eq!(rows, Rows { rows: vec![json!({"padCode": PAD})], count: 1, form: Form::Page });
     assert_eq!((platform.requests().len(), api.guard().observe().calls.retried), (4, 3));
     // Two of five retries are left; then each call costs one request, until the circuit opens.
     for seen in [7, 8, 9, 9, 9] {

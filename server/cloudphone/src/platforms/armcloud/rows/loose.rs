@@ -1,14 +1,13 @@
 //! Parsers for members whose type varies. A value that is neither a text nor a number counts as
 //! missing.
 
-use crate::platforms::armcloud::api::Int;
+use crate::platforms::armcloud::api::{Int, Scalar};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 use toolwarrant::text::Untrusted;
 
 /// Reads a whole number, or a text of one.
 pub(super) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
-    Ok(Int::of(&Value::deserialize(from)?).map(|Int(number)| number))
+    Ok(Int::of(&Scalar::deserialize(from)?).map(|Int(number)| number))
 }
 
 /// The longest id, in bytes.
@@ -26,9 +25,5 @@ pub(super) fn deserialize_untrusted<'de, D: Deserializer<'de>>(from: D) -> Resul
 
 /// Reads a text, or a number as text.
 fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    Ok(match Value::deserialize(from)? {
-        Value::Number(number) => Some(number.to_string()),
-        Value::String(text) => Some(text),
-        _ => None,
-    })
+    Ok(Scalar::deserialize(from)?.into_string())
 }

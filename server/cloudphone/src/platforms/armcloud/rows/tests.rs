@@ -254,3 +254,37 @@ fn an_operation_that_the_platform_does_not_serve_makes_its_capability_false_and_
     let unread = abilities.snapshot(&id, &rows[0], Reach::Unreachable, Set(Set::PROXY));
     assert!(std::ptr::eq(unread, abilities.snapshot(&id, &rows[0], Reach::Unreachable, Set(0))));
 }
+
+#[test]
+fn rows_that_are_no_pads_cost_no_memory_and_a_list_has_no_more_pads_than_its_length_allows() {
+    let zeros = format!("[0{}]", ",0".repeat(1_000_000));
+    let read: PadRows = serde_json::from_str(&zeros).expect("a list");
+    assert_eq!((read.count, read.pads.capacity(), read.paged), (1_000_001, 0, false));
+    let members = format!("{{{}\"pageData\":[]}}", r#""x":[[0]],"#.repeat(100_000));
+    assert_eq!(serde_json::from_str::<PadRows>(&members).expect("a page").count, 0);
+    let list =
+        |count: usize| serde_json::from_str::<PadRows>(&format!("[{}{{}}]", r#"{"padCode":"1"},"#.repeat(count)));
+    assert_eq!(list(1_000).expect("a short list").pads.len(), 1_000);
+    assert!(list(100_000).is_err(), "their memory is far more than eight times their length");
+    // As long as a real row.
+    let row = format!(r#"{{"padCode":"1","padIp":"{}"}},"#, "1".repeat(200));
+    let read: PadRows = serde_json::from_str(&format!("[{}{{}}]", row.repeat(20_000))).expect("a long list");
+    assert_eq!((read.pads.len(), read.count), (20_000, 20_001));
+}
+
+#[test]
+#[ignore = "it asserts nothing: it prints what the largest answer costs"]
+fn the_largest_answer_costs() {
+    let peak = || {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        status
+            .lines()
+            .filter(|line| line.starts_with("VmHWM") || line.starts_with("VmRSS"))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let zeros = format!("[0{}]", ",0".repeat(32 << 20));
+    let before = peak();
+    let read: PadRows = serde_json::from_str(&zeros).expect("a list");
+    println!("{} bytes, {} rows: {before} -> {}", zeros.len(), read.count, peak());
+}
