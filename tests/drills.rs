@@ -2,6 +2,8 @@
 //! small share of it runs with the other tests.
 
 pub(crate) mod crash;
+#[cfg(target_os = "linux")]
+mod flood;
 mod hammer;
 
 use serde::de::DeserializeOwned;

@@ -98,7 +98,7 @@ async fn requests_by_a_trusted_proxy_count_for_the_client_that_it_names() {
 
 /// Sends large bodies under `/v1` from 127.0.0.`host`, one after the other and each until it is
 /// refused. No live key has signed them.
-async fn send_large_bodies(address: SocketAddr, host: u8, refused: mpsc::UnboundedSender<u8>) {
+pub(crate) async fn send_large_bodies(address: SocketAddr, host: u8, refused: mpsc::UnboundedSender<u8>) {
     let head = "POST /v1/devices/phone-0000001/power HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
         x-api-key: cpk_nobody\r\nx-timestamp: 1800000000\r\nx-nonce: 0123456789abcdef\r\ncontent-length: 1000000\r\n";
     let head = format!("{head}x-signature: {}\r\n\r\n", "0".repeat(64));

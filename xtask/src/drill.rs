@@ -5,6 +5,7 @@
 
 mod crash;
 mod fleet;
+mod flood;
 mod hammer;
 mod ignored;
 mod siege;
@@ -26,6 +27,8 @@ pub(crate) enum Drill {
     /// Run the program with a platform of many pads: at rest, under many requests, and while the
     /// platform stalls; Linux
     Fleet(fleet::Fleet),
+    /// Flood `/v1` with signed requests and with large bodies, next to another application; Linux
+    Flood(flood::Flood),
     /// Send a million malformed requests, and test properties of the code that reads requests;
     /// fails if the server fails
     Hammer(hammer::Blows),
@@ -38,6 +41,7 @@ pub(crate) fn run(root: &Path, drill: Drill) -> Result<()> {
         Drill::Crash(load) => crash::run(root, &load),
         Drill::Siege(siege) => siege::run(root, &siege),
         Drill::Fleet(fleet) => fleet::run(root, &fleet),
+        Drill::Flood(flood) => flood::run(root, &flood),
         Drill::Hammer(blows) => hammer::run(root, &blows),
     }
 }

@@ -9,20 +9,19 @@
 //! clock. After a start without a stop before it, reads that were signed before it must be signed
 //! again. This module knows no signatures. Start at [`Nonces::take`].
 
+mod memory;
+
+pub use memory::{KeyNonces, NONCE_KEPT, UsedNonce};
+
 use crate::access::{Access, Principal};
 use crate::limit::RetryAfter;
-use std::collections::{HashSet, VecDeque};
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hasher};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use toolwarrant_base::clock::{Clock, LEAP, Timestamp};
 use toolwarrant_base::ignore_poison;
 use toolwarrant_signing::SKEW_SECONDS;
-
-/// Time for which a nonce is in memory: longer than a signature can be valid, from the earliest
-/// time of signing to the latest.
-pub const NONCE_KEPT: Duration = Duration::from_secs(2 * SKEW_SECONDS + 60);
 
 /// Further time for which storage keeps a nonce. The server trusts a clock that went ahead by up to
 /// a [`LEAP`] at a start. When that clock is put right, old signatures are valid again.
@@ -56,76 +55,6 @@ pub struct Nonces {
     started: Timestamp,
     /// Requests that were signed until then are refused.
     floor: Option<Timestamp>,
-}
-
-/// The nonces that a key has used.
-#[derive(Debug, Default)]
-pub struct KeyNonces(Mutex<Memory>);
-
-#[derive(Debug, Default)]
-struct Memory {
-    /// Hashes of nonces. A key that makes equal ones harms only itself, so they need no secret.
-    used: HashSet<u64, BuildHasherDefault<Hashed>>,
-    /// The same hashes, in the order of use.
-    order: VecDeque<Used>,
-    /// The latest time of signing among nonces that are not in memory. It is not known if a read
-    /// that was signed until then was answered before.
-    dropped: Timestamp,
-}
-
-/// A hasher that returns hashes unchanged.
-#[derive(Debug, Default)]
-struct Hashed(u64);
-
-impl Hasher for Hashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.0 = self.0 << 8 | u64::from(*byte));
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-}
-
-#[derive(Debug)]
-struct Used {
-    hash: u64,
-    /// The time of use, by the clock of the process.
-    at: Timestamp,
-    /// The time of signing.
-    signed: Timestamp,
-}
-
-/// A nonce that a verified request has used.
-#[derive(Debug)]
-pub struct UsedNonce {
-    /// The key and its nonce, in the form that storage keeps. Storage keeps those of reads apart.
-    pub entry: Box<[u8]>,
-    /// True if the request cannot change anything.
-    pub reads: bool,
-    /// The time until which storage must keep it.
-    pub until: Timestamp,
-    /// True if the request was signed ahead of the server's clocks. Its time of signing could be
-    /// after the next start.
-    ahead: bool,
-    stored: AtomicBool,
-}
-
-impl UsedNonce {
-    /// Returns true if it must still be stored on the disk before the answer.
-    #[must_use]
-    pub fn is_due(&self) -> bool {
-        (!self.reads || self.ahead) && !self.stored.load(Relaxed)
-    }
-
-    /// Records that it is on the disk.
-    pub fn set_stored(&self) {
-        self.stored.store(true, Relaxed);
-    }
 }
 
 /// The reason why a time of signing is refused.
@@ -172,16 +101,18 @@ impl Nonces {
     /// [`dump_reads`] of a stop, it is not known which reads were answered before this start.
     pub fn load_reads(&self, access: &Access, rows: &[Box<[u8]>]) {
         let is_whole = rows.iter().any(|row| **row == *end_of_dump());
-        for (key_id, nonces) in access.all_nonces() {
+        let keys: HashMap<_, _> = access.all_nonces().into_iter().collect();
+        for nonces in keys.values().filter(|_| !is_whole) {
+            ignore_poison(nonces.0.lock()).dropped = self.started;
+        }
+        for row in rows {
+            let mut parts = row.splitn(2, |byte| *byte == b'\n');
+            let key = parts.next().and_then(|key_id| keys.get(str::from_utf8(key_id).ok()?));
+            let (Some(nonces), Some(numbers)) = (key, parts.next()) else { continue };
             let mut memory = ignore_poison(nonces.0.lock());
-            if !is_whole {
-                memory.dropped = self.started;
-            }
-            let own = rows.iter().filter_map(|row| row.strip_prefix(key_id.as_bytes())?.strip_prefix(b"\n"));
-            for [hash, signed] in own.flat_map(pairs) {
+            for [hash, signed] in pairs(numbers) {
                 match hash {
-                    0 if is_whole => memory.dropped = Timestamp(signed),
-                    0 => {}
+                    0 => memory.dropped = memory.dropped.max(Timestamp(signed)),
                     _ => memory.insert(hash, Timestamp(signed), self.clock.now(), KEY_MAX),
                 }
             }
@@ -228,13 +159,14 @@ impl Nonces {
         let most = usize::try_from(window.limit()).unwrap_or(KEY_MAX).saturating_mul(MINUTES).min(KEY_MAX);
         memory.insert(hash, signed, now, most);
         drop(memory);
-        let entry = match reads {
-            true => row(&key.key_id, &[[hash, signed.0]]),
-            false => [&*key.key_id, nonce].join("\n").into_bytes().into(),
-        };
         let until = now.max(signed).plus(NONCE_KEPT + STORED_LONGER);
         // A clock that went far ahead may be put right again before the next start.
         let ahead = timestamp > wall.min(now.plus(AHEAD)).0 / 1000;
+        let entry = match (reads, ahead) {
+            (false, _) => [&*key.key_id, nonce].join("\n").into_bytes().into(),
+            (true, true) => row(&key.key_id, &[[hash, signed.0]]),
+            (true, false) => Box::default(),
+        };
         Ok(UsedNonce { entry, reads, until, ahead, stored: AtomicBool::new(false) })
     }
 }
@@ -272,37 +204,6 @@ fn pairs(row: &[u8]) -> impl Iterator<Item = [u64; 2]> {
 
 fn hash(nonce: &str) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(nonce)
-}
-
-impl Memory {
-    fn insert(&mut self, hash: u64, signed: Timestamp, at: Timestamp, most: usize) {
-        // The budget admits more only if the wall clock is far from that of the process.
-        while self.order.len() >= most.max(1) {
-            self.drop_first(|_| true);
-        }
-        if self.used.insert(hash) {
-            self.order.push_back(Used { hash, at, signed });
-        }
-    }
-
-    /// Drops expired nonces, at most this many.
-    fn drop_over(&mut self, (now, wall): (Timestamp, Timestamp), most: usize) {
-        let valid = Duration::from_secs(SKEW_SECONDS + 1);
-        let over = |used: &mut Used| used.at.plus(NONCE_KEPT) < now && used.signed.plus(valid) < wall.min(now);
-        for _ in 0..most {
-            if !self.drop_first(over) {
-                break;
-            }
-        }
-    }
-
-    /// Drops the nonce that was used first, if it is `over`. Returns true if it did.
-    fn drop_first(&mut self, over: impl FnOnce(&mut Used) -> bool) -> bool {
-        let Some(Used { hash, at: _, signed }) = self.order.pop_front_if(over) else { return false };
-        self.used.remove(&hash);
-        self.dropped = self.dropped.max(signed);
-        true
-    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use crate::handler::{Call, Flag};
 use crate::tasks::WriteRefusal;
 use toolwarrant_base::words;
 
+pub(super) const USED: &str = "this X-Nonce was used before: sign each request, a retry too, with a nonce of its own.";
+
 /// Makes the failure for a target that does not exist or is not granted. A client cannot see the
 /// difference.
 pub(super) fn not_found(call: &Call<'_>) -> Failure {
@@ -44,7 +46,7 @@ pub(super) fn not_accepted(call: &Call<'_>, refused: WriteRefusal) -> Failure {
         WriteRefusal::Busy { task_id, retry_after_seconds } => {
             Failure::plain(roles.target_busy).with("retry_after_seconds", retry_after_seconds).with("task_id", task_id)
         }
-        WriteRefusal::UsedNonce => Failure::exactly(roles.unauthenticated, super::signed::USED),
+        WriteRefusal::UsedNonce => Failure::exactly(roles.unauthenticated, USED),
         WriteRefusal::Full => overload(call.catalogue, "the queue of tasks is full"),
         WriteRefusal::Unavailable => overload(call.catalogue, "the server cannot write at present"),
         WriteRefusal::Broken(why) => internal_failure(call, &why),

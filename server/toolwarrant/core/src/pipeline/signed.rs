@@ -1,6 +1,6 @@
 //! Authentication of signed requests, and storage of their nonces.
 
-use super::refusals::overload;
+use super::refusals::{USED, overload};
 use super::{Charge, Handlers, Pipeline};
 use crate::access::Caller;
 use crate::failure::Failure;
@@ -10,6 +10,11 @@ use std::sync::Arc;
 use toolwarrant_base::wording::Words;
 use toolwarrant_base::words;
 use toolwarrant_signing::{SKEW_SECONDS, Signature};
+
+const BEFORE_RESTORE: &str = "this request was signed before the server's data was restored from a backup: sign it again. If that does \
+                              not help, your clock is behind the server's: set it.";
+const WRONG: &str = "no live secret of that key makes this signature: compare `canonical_request`, which the server has built, with \
+                     what was signed, and check key and secret.";
 
 /// A signed request, unchecked. A transport fills it in.
 #[derive(Clone, Copy, Debug)]
@@ -25,12 +30,6 @@ pub struct SignedRequest<'a> {
     /// The signature that was sent.
     pub signature: &'a Signature,
 }
-
-const BEFORE_RESTORE: &str = "this request was signed before the server's data was restored from a backup: sign it again. If that does \
-                              not help, your clock is behind the server's: set it.";
-const WRONG: &str = "no live secret of that key makes this signature: compare `canonical_request`, which the server has built, with \
-                     what was signed, and check key and secret.";
-pub(super) const USED: &str = "this X-Nonce was used before: sign each request, a retry too, with a nonce of its own.";
 
 const UNKNOWN: &str = "the server does not know if it has answered this read before; sign it again later";
 

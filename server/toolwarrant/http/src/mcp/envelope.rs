@@ -3,7 +3,10 @@
 //! Everything borrows from the body. Ids keep their text, so that they are echoed exactly as they
 //! were sent. `quick` is the parser of usual messages.
 
+mod message;
 mod quick;
+
+pub(super) use message::{Message, ParamMembers, Params, RpcRequest, present};
 
 use crate::context::reason;
 use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
@@ -14,9 +17,6 @@ use std::fmt;
 use toolwarrant_base::bytes::is_deeper_than;
 use toolwarrant_base::wording::{Echo, Words};
 use toolwarrant_base::words;
-
-/// The value of `jsonrpc`.
-const VERSION: &str = r#""2.0""#;
 
 /// Largest number of messages in a batch.
 const MAX_BATCH: usize = 50;
@@ -31,58 +31,6 @@ pub(super) enum Body<'a> {
     Batch(Vec<Message<'a>>),
 }
 
-/// A message, by the answer that it needs.
-#[derive(Debug)]
-pub(super) enum Message<'a> {
-    /// A request, which is answered.
-    Request(RpcRequest<'a>),
-    /// A notification, or a response to a request that this server never made. Neither is answered.
-    Unanswered,
-    /// Not a JSON-RPC message, with the reason. `id` is its id if it could be read.
-    Invalid { id: Option<&'a str>, what: Words },
-}
-
-/// A request.
-#[derive(Debug)]
-pub(super) struct RpcRequest<'a> {
-    /// The JSON of a string or an integer.
-    pub(super) id: &'a str,
-    pub(super) method: Cow<'a, str>,
-    pub(super) params: Params<'a>,
-    /// The whole message.
-    json: &'a str,
-}
-
-/// The parameters of a request.
-#[derive(Debug)]
-pub(super) enum Params<'a> {
-    Absent,
-    /// An object in which no member that a method here reads occurs twice.
-    Read(ParamMembers<'a>),
-    /// Any other value. [`RpcRequest::params_json`] returns it.
-    Unusual,
-}
-
-/// The members of `params` that the methods here read, each as JSON.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ParamMembers<'a> {
-    pub(super) name: Option<&'a RawValue>,
-    pub(super) arguments: Option<&'a RawValue>,
-    pub(super) meta: Option<&'a RawValue>,
-    pub(super) cursor: Option<&'a RawValue>,
-    pub(super) protocol_version: Option<&'a RawValue>,
-}
-
-impl<'a> RpcRequest<'a> {
-    /// Returns the JSON of the parameters. It reads the message again, which only refusals need.
-    pub(super) fn params_json(&self) -> Option<&'a RawValue> {
-        match self.params {
-            Params::Absent => None,
-            Params::Read(_) | Params::Unusual => serde_json::from_str::<Members<'a>>(self.json).ok()?.params,
-        }
-    }
-}
-
 /// The reason why a body contains no messages.
 #[derive(Debug)]
 pub(super) enum Unreadable {
@@ -90,19 +38,6 @@ pub(super) enum Unreadable {
     NotJson(Words),
     /// It is JSON, but neither an object nor a list.
     NotRpc(Words),
-}
-
-impl<'a> Message<'a> {
-    pub(super) fn request(&self) -> Option<&RpcRequest<'a>> {
-        match self {
-            Self::Request(request) => Some(request),
-            Self::Unanswered | Self::Invalid { .. } => None,
-        }
-    }
-
-    pub(super) fn wants_answer(&self) -> bool {
-        !matches!(self, Self::Unanswered)
-    }
 }
 
 /// Reads the messages of a body.
@@ -162,29 +97,6 @@ impl<'de> Deserialize<'de> for Batch<'de> {
     }
 }
 
-/// The members of a message that JSON-RPC defines. A member that is null differs from one that is
-/// absent.
-#[derive(serde::Deserialize)]
-struct Members<'a> {
-    #[serde(borrow, default, deserialize_with = "present")]
-    jsonrpc: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    id: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    method: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    params: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    result: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    error: Option<&'a RawValue>,
-}
-
-/// Reads a member that is present, even if it is null. A plain `Option` would treat null as absent.
-pub(super) fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
-}
-
 fn message(json: &str) -> Result<Message<'_>, serde_json::Error> {
     if let Some(request) = quick::read_request(json) { Ok(request) } else { parse_unusual(json) }
 }
@@ -225,10 +137,6 @@ fn parse_unusual(json: &str) -> Result<Message<'_>, serde_json::Error> {
         }
         None => Message::Unanswered,
     })
-}
-
-fn is_id(json: &str) -> bool {
-    json.starts_with('"') || json.strip_prefix('-').unwrap_or(json).bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Reads a usual request and its parameters in one pass. This module exists for speed alone: the
 //! parent reads every message without it.
 
-use super::{Message, ParamMembers, Params, RpcRequest, VERSION, is_id};
+use super::message::{Message, ParamMembers, Params, RpcRequest, VERSION, is_id};
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
