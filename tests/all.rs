@@ -53,6 +53,7 @@ mod operate {
     pub(crate) mod owners;
     pub(crate) mod process;
     pub(crate) mod program;
+    pub(crate) mod readme;
 }
 
 mod phones {

@@ -138,6 +138,20 @@ fn tasks_on_two_resources_are_read_with_a_field_for_each() {
     assert!(reference(&contract, read_tool).contains("a last look at the target."));
 }
 
+#[test]
+fn the_framework_writes_an_before_a_vowel() {
+    let copy = copy();
+    for file in FILES {
+        let path = copy.path().join("spec").join(file);
+        let text = fs::read_to_string(&path).expect("a file of the copy");
+        fs::write(path, text.replace("tray", "oven").replace("Tray", "Oven")).expect("a file of the copy");
+    }
+    fs::rename(copy.path().join("spec/tools/trays.toml"), copy.path().join("spec/tools/ovens.toml")).expect("renamed");
+    let contract = load(&copy.path().join("spec")).unwrap_or_else(|report| panic!("{report}"));
+    let texts = describe(&contract);
+    assert!(texts.contains("an oven whose capabilities.refill is true"), "{texts}");
+}
+
 /// Returns the texts of a contract that an agent reads.
 fn describe(contract: &Contract) -> String {
     let tools = contract.tools().map(|tool| format!("\n## {}\n{}\n", tool.name, description(contract, tool)));

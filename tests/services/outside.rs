@@ -112,7 +112,11 @@ async fn a_service_from_outside_is_built_served_and_operated() {
     let operator = server.operator.clone();
     let json = async |line: &str| operator.json(line.split(' ')).await.expect("JSON");
     json("app create evening --permission switch").await;
-    json("lamp assign evening desk").await;
+    let assigned = json("lamp assign evening desk").await;
+    assert!(
+        assigned["note"].as_str().is_some_and(|note| note.contains("nothing checked that these exist")),
+        "{assigned}"
+    );
     server.keys = vec![operator.key("evening").await.expect("a key")];
     let call = async |tool, arguments| server.call(tool, arguments).await;
     let task = call("dim_lamp", json!({"lamp_id": "desk", "light": 40})).await.expect("a task");

@@ -1,5 +1,11 @@
 //! The maintainer's commands. `cargo xtask --help` lists them; each verb has its own file.
 
+/// Prints a line. If the reader has gone, as `head` does, the program ends without a panic.
+macro_rules! println {
+    () => { crate::print_line(format_args!("")) };
+    ($($text:tt)+) => { crate::print_line(format_args!($($text)+)) };
+}
+
 mod bench;
 mod deny;
 mod drill;
@@ -18,6 +24,7 @@ mod walk;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The maintainer's commands.
@@ -84,6 +91,13 @@ fn main() -> Result<()> {
         Verb::Drill(drill) => drill::run(&root(), drill),
         Verb::Fuzz(cases) => fuzz::run(&root(), cases),
         Verb::Interop => interop::run(&root()),
+    }
+}
+
+fn print_line(line: std::fmt::Arguments<'_>) {
+    if writeln!(std::io::stdout(), "{line}").is_err() {
+        // The exit code of a shell for a program that SIGPIPE has ended.
+        std::process::exit(141);
     }
 }
 

@@ -7,7 +7,7 @@
 //! everything.
 
 use crate::model::{Contract, EffectSpec, ErrorCode, Kind, StringSpec, ToolSpec, Type};
-use crate::names::noun;
+use crate::names::{fill_resource, noun};
 use std::sync::Arc;
 
 /// Writes the description of a tool.
@@ -59,9 +59,8 @@ fn fill(contract: &Contract, tool: &ToolSpec, text: &str) -> String {
         None => noun(contract.resources.iter().map(|resource| resource.name.as_str())),
     };
     let capability = target.and_then(|target| target.requires.as_deref()).unwrap_or_default();
-    text.replace("{permission}", &tool.permission.name)
-        .replace("{capability}", capability)
-        .replace("{resource}", &resource)
+    let text = text.replace("{permission}", &tool.permission.name).replace("{capability}", capability);
+    fill_resource(&text, &resource)
 }
 
 /// Lists the arguments. The schema says what each means.

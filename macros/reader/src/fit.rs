@@ -26,20 +26,24 @@ pub(crate) fn fits(ty: &Type, value: &Value) -> Result<(), String> {
 
 /// Checks that a call with these arguments would be valid.
 pub(crate) fn arguments(fields: &[Field], given: &Map<String, Value>) -> Result<(), String> {
-    members(fields, given)?;
-    match fields.iter().find(|field| !field.optional && !given.contains_key(&field.name)) {
-        Some(missing) => Err(format!("`{}` is required", missing.name)),
-        None => Ok(()),
-    }
+    let missing = fields.iter().filter(|field| !field.optional && !given.contains_key(&field.name));
+    let missing = missing.map(|field| format!("`{}` is required", field.name));
+    all(members(fields, given).err().into_iter().chain(missing))
 }
 
 /// Checks that these members fit fields of an object. Fields may be missing.
 pub(crate) fn members(fields: &[Field], given: &Map<String, Value>) -> Result<(), String> {
-    given.iter().try_for_each(|(name, value)| match fields.iter().find(|field| field.name == *name) {
-        None => Err(format!("there is no `{name}`")),
-        Some(field) if field.nullable && value.is_null() => Ok(()),
-        Some(field) => fits(&field.ty, value).map_err(|why| format!("`{name}`: {why}")),
-    })
+    all(given.iter().filter_map(|(name, value)| match fields.iter().find(|field| field.name == *name) {
+        None => Some(format!("there is no `{name}`")),
+        Some(field) if field.nullable && value.is_null() => None,
+        Some(field) => fits(&field.ty, value).err().map(|why| format!("`{name}`: {why}")),
+    }))
+}
+
+/// Returns all these mistakes as one error.
+fn all(mistakes: impl Iterator<Item = String>) -> Result<(), String> {
+    let mistakes: Vec<_> = mistakes.collect();
+    if mistakes.is_empty() { Ok(()) } else { Err(mistakes.join("; ")) }
 }
 
 fn admits(StringSpec { min, max, prefix, charset }: &StringSpec, text: &str) -> bool {

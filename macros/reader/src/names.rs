@@ -25,6 +25,13 @@ pub(crate) fn snake(name: &str) -> String {
     out
 }
 
+/// Fills in `{resource}`, and adapts an article before it.
+pub(crate) fn fill_resource(text: &str, resource: &str) -> String {
+    let begins_with_vowel = resource.starts_with(['a', 'e', 'i', 'o']);
+    let text = if begins_with_vowel { text.replace(" a {resource}", " an {resource}") } else { text.to_owned() };
+    text.replace("{resource}", resource)
+}
+
 /// Returns the noun for a target: the name of the resource if there is only one, otherwise
 /// `target`.
 pub(crate) fn noun<'a>(resources: impl IntoIterator<Item = &'a str>) -> String {

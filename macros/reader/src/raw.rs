@@ -149,8 +149,8 @@ tables!(
         /// `reported.not_sent = "..."`.
         reported: Option<Named<At<String>>>,
     }
-    /// `[error.CODE]`. An error with a role, or with the code of an error of the framework, takes
-    /// each key that it leaves out from the framework's error.
+    /// `[error.CODE]`. An error with a role takes each key that it leaves out from the framework's
+    /// error.
     Error {
         /// The role by which the framework finds it.
         role: Option<At<String>>,

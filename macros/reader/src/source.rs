@@ -44,6 +44,17 @@ pub(crate) fn read(dir: &Path, report: &mut Report) -> Vec<Source> {
             add(dir, path, &mut sources, report);
         }
     }
+    for name in present(dir).into_iter().map(|name| name + ".toml") {
+        if FILES.iter().all(|(known, _)| *known != name) {
+            let absent = FILES.iter().map(|(known, _)| *known).filter(|known| !dir.join(known).exists());
+            let meant = names::nearest(&name, absent);
+            let help = meant.map_or("remove it; tools are in the folder `tools`".to_owned(), |meant| {
+                format!("did you mean `{meant}`?")
+            });
+            let message = format!("the file `{}` is not read", display_path(dir, &name));
+            report.add(Rule::UnlistedFile, in_service(0..0), message, Some(help));
+        }
+    }
     sources.push(Source { shown: "the framework's defaults".to_owned(), path: None, text: FRAMEWORK.to_owned() });
     sources
 }

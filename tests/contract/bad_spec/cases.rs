@@ -34,6 +34,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
             (PRINTING, Change("settle_seconds = 5", "setle_seconds = 5\ncolour = \"blue\"")),
         ],
     ),
+    ("a_file_that_is_not_read_is_named", &[("error.toml", Write("[error.lost]\n")), ("notes.toml", Write("x = 1\n"))]),
     (
         "an_unknown_table_is_shown_with_the_one_that_was_meant",
         &[(SERVICE, Append("[permissions.fax]\ndoc = \"Fax.\"\n"))],
@@ -287,7 +288,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
     (
         "a_code_is_no_other_roles",
         &[
-            (ERRORS, Change("[error.not_found]", "[error.not_found]\nrole = \"target_busy\"")),
+            (ERRORS, Change("role = \"not_found\"", "role = \"target_busy\"")),
             (
                 ERRORS,
                 Change(

@@ -6,6 +6,29 @@ use super::{ERRORS, JOBS, PRINTERS, RESERVED, SERVICE, TRAYS, TYPES};
 /// Each case: the expected behaviour, and the edits that provoke it.
 pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
     (
+        "an_error_of_the_service_has_no_code_of_the_framework_unless_it_plays_its_role",
+        &[(
+            ERRORS,
+            Append(
+                "[error.overloaded]\nretryable = false\nhttp = 409\nmeaning = \"The oven is full.\"\nremedy = \"Take something out.\"\n",
+            ),
+        )],
+    ),
+    (
+        "a_tool_that_needs_a_capability_has_a_result_that_shows_it",
+        &[(
+            TYPES,
+            Change(
+                "fields.capabilities = { type = \"TrayCapabilities\", doc = \"What can be done with it at present.\" }\n",
+                "",
+            ),
+        )],
+    ),
+    (
+        "an_example_with_several_wrong_values_shows_all_of_them",
+        &[(PRINTERS, Change("{ paper = true }", "{ paper = 1, rollers = 2 }, size = 3"))],
+    ),
+    (
         "a_description_that_is_too_long_shows_the_share_of_each_key",
         &[(SERVICE, Change("[text]", "[readers]\ndescription = 510\n\n[text]"))],
     ),

@@ -28,6 +28,11 @@ pub(super) fn lower(files: &Files, types: &Types, words: &Words, report: &mut Re
     for (code, error) in own.iter() {
         check(code, error, files, report);
         let by_code = || files.defaults.error.get(code)?.role.as_ref();
+        if let (None, Some(role)) = (&error.role, by_code()) {
+            let message = format!("the framework answers with `{}` itself", **code);
+            let help = format!("add `role = \"{}\"` to word that error, or choose another code for your own", **role);
+            report.add(Rule::Role, at(ERRORS, code.span()), message, Some(help));
+        }
         match error.role.as_ref().or_else(by_code) {
             None => others.push(((code, error), true)),
             Some(role) if !ROLES.contains(&role.as_str()) => {

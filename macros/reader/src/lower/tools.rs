@@ -226,6 +226,13 @@ impl Lowering<'_> {
             let known = resource.capabilities.iter().map(|capability| capability.name.as_str());
             if !known.clone().any(|name| name == requires.as_str()) {
                 self.unknown(Rule::UnknownCapability, "capability", requires, known);
+            } else if !self.shows_capabilities(name) {
+                let flags = format!("{}Capabilities", names::pascal(name));
+                let message = "the description names `capabilities`, and no result shows them";
+                let help = format!(
+                    "add `fields.capabilities = {{ type = \"{flags}\", doc = \"...\" }}` to the type of a result"
+                );
+                self.add(Rule::UnknownCapability, requires, message, Some(help));
             }
         }
         if let Ok(Some(field)) = found {
@@ -236,6 +243,16 @@ impl Lowering<'_> {
             }
         }
         Some(TargetSpec { resource, arg: arg.to_string(), requires: requires.as_ref().map(|name| name.to_string()) })
+    }
+
+    /// Returns true if an object has the flags of a resource as its `capabilities`, or if the
+    /// types cannot be read.
+    fn shows_capabilities(&self, resource: &str) -> bool {
+        let types = &self.scope.files.types.r#type;
+        let flags = format!("{}Capabilities", names::pascal(resource));
+        let mut fields = types.iter().flat_map(|(_, ty)| ty.fields.iter().flat_map(Named::iter));
+        types.iter().next().is_none()
+            || fields.any(|(name, field)| name.as_str() == "capabilities" && field.r#type.as_str() == flags)
     }
 
     fn result(

@@ -3,6 +3,7 @@
 use super::derived::{self, plain};
 use super::require::{at, require_distinct, require_name, require_text};
 use crate::model::{Field, Kind, Member, NamedType, StringSpec, Type};
+use crate::names::fill_resource;
 use crate::raw::{self, At, KindName, Named, Unread};
 use crate::report::Report;
 use crate::rules::Rule;
@@ -262,8 +263,8 @@ fn of_resources(resources: &Named<raw::Resource>) -> Vec<Arc<NamedType>> {
             capabilities.map(|(name, doc)| Member { name: name.to_string(), doc: doc.to_string() }).collect();
         let flags = members.iter().map(|member| plain(&member.name, &member.doc, Type::Boolean)).collect();
         let (prefix, name) = (names::pascal(name), &**name);
-        let [operation, offer] =
-            [format!("An operation that a {name} may offer."), format!("What a {name} offers at present.")];
+        let [operation, offer] = ["An operation that a {resource} may offer.", "What a {resource} offers at present."]
+            .map(|text| fill_resource(text, name));
         [
             derived::make_type(&format!("{prefix}Capability"), &operation, Kind::Enum(members)),
             derived::make_type(&format!("{prefix}Capabilities"), &offer, Kind::Object(flags)),

@@ -6,7 +6,7 @@
 
 use super::require::{at, require_text, tools_of};
 use crate::model::{Phrases, State};
-use crate::names::noun;
+use crate::names::{fill_resource, noun};
 use crate::raw::{self, At, EffectName, Files, Named};
 use crate::report::Report;
 use crate::rules::{REPORTS, Rule, STATES};
@@ -76,7 +76,7 @@ impl Words {
 
     /// Fills in the placeholders of a text.
     pub(crate) fn fill(&self, text: &str) -> String {
-        self.fill_shared(text).replace("{resource}", &self.resource)
+        fill_resource(&self.fill_shared(text), &self.resource)
     }
 
     /// Fills in the placeholders of a text for descriptions, except those that differ by

@@ -110,10 +110,11 @@ impl Demo {
                  VS Code      .vscode/mcp.json  {{\"servers\":{{{entry}}}}}\n\n{}",
                 self.hint
             );
-        } else if first.is_some() {
+        } else if let Some(first) = first {
             let _ = writeln!(
                 out,
-                "`{program} key create NAME` makes a key of an application, `{program} app list` shows which there are, and\n`{program} task list` how writes went."
+                "This folder has been used, so no key was made; `{program} key create {first}` makes one, of this or another application.\n\
+                 `{program} app list` shows which there are, and `{program} task list` how writes went."
             );
         } else {
             let _ = writeln!(

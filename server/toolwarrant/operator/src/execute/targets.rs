@@ -24,8 +24,10 @@ pub(super) async fn execute(context: &OperatorContext, resource: &str, command: 
                 Granted::Some(known) => known.extend(ids.into_iter().map(Box::from)),
                 Granted::All => {}
             };
+            let unchecked = context.inventory.is_none() && !all;
             let note = pending_note(change(context, &id, resource, assign).await?);
-            applications::show(context, &app, note).await
+            let why = || format!("this service cannot list its {resource}s, so nothing checked that these exist");
+            applications::show(context, &app, note.or_else(|| unchecked.then(why))).await
         }
         TargetCommand::Unassign { app, ids, all } => {
             let row = context.registry.find(&app).await?;
@@ -87,7 +89,7 @@ async fn list(context: &OperatorContext, resource: &'static str, after: Option<&
 async fn must_exist(context: &OperatorContext, resource: &'static str, ids: &[String]) -> Result<(), OperatorError> {
     let can_be = |id: &&String| context.catalogue.resource(resource).is_some_and(|def| (def.admits)(id));
     if let Some(id) = ids.iter().find(|id| !can_be(id)) {
-        return Err(refusal(format!("{id:?} is not a valid id of a {resource}")));
+        return Err(refusal(format!("{id:?} is not a valid {resource} id")));
     }
     let Some(inventory) = &context.inventory else { return Ok(()) };
     match inventory.missing(resource, ids).await.map_err(refusal)? {

@@ -60,7 +60,7 @@ async fn text_that_cannot_be_a_name_or_an_id_is_refused() {
         assert!(said.contains("an application cannot be named"), "{name:?}: {said}");
     }
     let (code, said) = operate(&shop.data, "tray assign demo NOT/AN/ID").await;
-    assert!(code != 0 && said.contains("is not a valid id of a tray"), "{said}");
+    assert!(code != 0 && said.contains("is not a valid tray id"), "{said}");
 }
 
 fn merge(mut whole: Value, part: Value) -> Value {
