@@ -29,7 +29,7 @@ pub struct ClientError {
     pub retry_after_seconds: Option<u32>,
     /// All other fields of the server's failure.
     #[serde(flatten)]
-    pub fields: Map<String, Value>,
+    pub fields: Box<Map<String, Value>>,
 }
 
 impl ClientError {
@@ -40,7 +40,7 @@ impl ClientError {
             message: message.into(),
             retryable: false,
             retry_after_seconds: None,
-            fields: Map::new(),
+            fields: Box::default(),
         }
     }
 

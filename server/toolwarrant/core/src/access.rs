@@ -10,14 +10,15 @@ mod application;
 mod caller;
 mod directory;
 mod grants;
+mod key_nonces;
 
 pub use application::Application;
 pub use caller::{Caller, Credentials, Principal};
 pub use directory::Directory;
 pub(crate) use directory::{LIVE_SECRETS, purpose};
 pub use grants::{Granted, Grants};
+pub use key_nonces::{KeyNonces, NONCE_KEPT, UsedNonce};
 
-use crate::nonces::KeyNonces;
 use arc_swap::ArcSwap;
 use caller::Proof;
 use directory::{Key, VACANT};

@@ -9,11 +9,7 @@
 //! clock. After a start without a stop before it, reads that were signed before it must be signed
 //! again. This module knows no signatures. Start at [`Nonces::take`].
 
-mod memory;
-
-pub use memory::{KeyNonces, NONCE_KEPT, UsedNonce};
-
-use crate::access::{Access, Principal};
+use crate::access::{Access, NONCE_KEPT, Principal, UsedNonce};
 use crate::limit::RetryAfter;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};

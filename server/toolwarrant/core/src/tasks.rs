@@ -1,11 +1,11 @@
 //! The port to the engine of tasks. It finds a duplicate write, accepts a write, and reads a task.
 
 use super::access::Caller;
+use super::access::UsedNonce;
 use super::advice::Advice;
 use super::args::{self, Arguments};
 use super::catalogue::{Catalogue, PolicyDef, StateDef, ToolDef};
 use super::generated::values;
-use super::nonces::UsedNonce;
 use super::permissions::PermissionSet;
 use super::reply::TargetIds;
 pub use super::report::UpstreamReport;

@@ -27,8 +27,8 @@ use toolwarrant_base::keyring::{Digest, KeyRing};
 use toolwarrant_base::random::Random;
 use toolwarrant_base::text::Secret;
 use toolwarrant_base::{BoxFuture, ignore_poison};
+use toolwarrant_core::access::UsedNonce;
 use toolwarrant_core::catalogue::Catalogue;
-use toolwarrant_core::nonces::UsedNonce;
 use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_core::tasks::{
     AcceptedTask, FreshWrite, Poll, Repeat, TASK_PAGE_MAX, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView,

@@ -19,7 +19,6 @@ mod unserved;
 pub(super) use answer::Scalar;
 pub use answer::{Accepted, Form, Int, Rows};
 pub use calls::{ApiCall, Family};
-pub(super) use codes::precedes_act;
 pub use error::ApiError;
 
 use super::sign::{AccountKeys, Scheme, Signable};

@@ -1,6 +1,6 @@
 //! Changes of pads and readings on them: [`Control`] and [`Shell`].
 
-use super::api::{Accepted, ApiCall, ApiError, Family, precedes_act};
+use super::api::{Accepted, ApiCall, ApiError, Family};
 use super::operations::{Progress, progress};
 use super::{Armcloud, LEAVES_WITHIN};
 use crate::adapter_kit::guard::{CallCounts, GuardState};
@@ -130,13 +130,12 @@ impl Control for Armcloud {
         Box::pin(async move {
             let sent = self.transmit(command, not_after).await;
             self.refresh.wake();
+            let precedes_act = sent.as_ref().is_err_and(ApiError::precedes_act);
             match sent {
                 Ok(Some(Accepted { task_id })) => Sent::Pending(task_id.to_string()),
                 Ok(None) => Sent::Ok,
                 Err(ApiError::NotSent(why) | ApiError::NotServed(why)) => Sent::NotSent(why),
-                Err(ApiError::Refused { code, why }) => {
-                    Sent::Refused(Refusal { precedes_act: precedes_act(code), code, why })
-                }
+                Err(ApiError::Refused { code, why }) => Sent::Refused(Refusal { code, why, precedes_act }),
                 Err(ApiError::Failed { why, .. }) => Sent::Err(why),
                 Err(ApiError::Unknown(what)) => Sent::NoAnswer(what),
             }

@@ -1,7 +1,7 @@
 //! A caller: the proof that a request came with a live secret of a key.
 
 use super::application::Application;
-use crate::nonces::{KeyNonces, UsedNonce};
+use super::key_nonces::{KeyNonces, UsedNonce};
 use std::ops::Deref;
 use std::sync::Arc;
 use toolwarrant_base::Timestamp;

@@ -2,7 +2,7 @@
 //! only verifiers and seals.
 
 use super::application::Application;
-use crate::nonces::KeyNonces;
+use super::key_nonces::KeyNonces;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use toolwarrant_base::Timestamp;

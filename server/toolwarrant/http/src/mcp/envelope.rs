@@ -6,13 +6,13 @@
 mod message;
 mod quick;
 
+use message::{Members, VERSION, is_id};
 pub(super) use message::{Message, ParamMembers, Params, RpcRequest, present};
 
 use crate::context::reason;
 use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
-use std::borrow::Cow;
 use std::fmt;
 use toolwarrant_base::bytes::is_deeper_than;
 use toolwarrant_base::wording::{Echo, Words};

@@ -36,7 +36,7 @@ pub(super) const FORBIDDEN: i64 = 403;
 /// Returns true if a refusal with this code is known to come before the platform acts: it is about
 /// the credentials, or about the right to make the call. Every other refusal has been seen after
 /// the act, or can be.
-pub(in crate::platforms::armcloud) fn precedes_act(code: i64) -> bool {
+pub(super) fn precedes_act(code: i64) -> bool {
     code == FORBIDDEN || meaning(code) == Meaning::Denied
 }
 

@@ -35,6 +35,12 @@ pub enum ApiError {
 }
 
 impl ApiError {
+    /// Returns true if the platform refused the request before it acted.
+    #[must_use]
+    pub fn precedes_act(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if codes::precedes_act(*code))
+    }
+
     /// Returns the reason, for the log and the operator.
     #[must_use]
     pub fn why(self) -> Remark {

@@ -163,10 +163,10 @@ async fn each_answer_to_a_call_that_changes_something_is_judged_and_nothing_is_s
 #[test]
 fn only_a_refusal_of_the_credentials_or_of_the_call_is_known_to_come_before_the_act() {
     for code in [401, 403, 1116, 2019, 2031, 2032, 2033, 100_003, 100_004, 100_005] {
-        assert!(precedes_act(code), "{code}");
+        assert!(codes::precedes_act(code), "{code}");
     }
     for code in [404, 429, 500, 1104, 1218, 1219, 2020, 100_000, 100_010, 110_014, 110_028, 111_070, 987_654] {
-        assert!(!precedes_act(code), "{code}");
+        assert!(!codes::precedes_act(code), "{code}");
     }
 }
 

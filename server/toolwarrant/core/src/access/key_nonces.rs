@@ -14,22 +14,22 @@ pub const NONCE_KEPT: Duration = Duration::from_secs(2 * SKEW_SECONDS + 60);
 
 /// The nonces that a key has used.
 #[derive(Debug, Default)]
-pub struct KeyNonces(pub(super) Mutex<Memory>);
+pub struct KeyNonces(pub(crate) Mutex<Memory>);
 
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(crate) struct Memory {
     /// Hashes of nonces. A key that makes equal ones harms only itself, so they need no secret.
-    pub(super) used: HashSet<u64, BuildHasherDefault<Hashed>>,
+    pub(crate) used: HashSet<u64, BuildHasherDefault<Hashed>>,
     /// The same hashes, in the order of use.
-    pub(super) order: VecDeque<Used>,
+    pub(crate) order: VecDeque<Used>,
     /// The latest time of signing among nonces that are not in memory. It is not known if a read
     /// that was signed until then was answered before.
-    pub(super) dropped: Timestamp,
+    pub(crate) dropped: Timestamp,
 }
 
 /// A hasher that returns hashes unchanged.
 #[derive(Debug, Default)]
-pub(super) struct Hashed(u64);
+pub(crate) struct Hashed(u64);
 
 impl Hasher for Hashed {
     fn finish(&self) -> u64 {
@@ -46,12 +46,12 @@ impl Hasher for Hashed {
 }
 
 #[derive(Debug)]
-pub(super) struct Used {
-    pub(super) hash: u64,
+pub(crate) struct Used {
+    pub(crate) hash: u64,
     /// The time of use, by the clock of the process.
     at: Timestamp,
     /// The time of signing.
-    pub(super) signed: Timestamp,
+    pub(crate) signed: Timestamp,
 }
 
 /// A nonce that a verified request has used.
@@ -66,8 +66,8 @@ pub struct UsedNonce {
     pub until: Timestamp,
     /// True if the request was signed ahead of the server's clocks. Its time of signing could be
     /// after the next start.
-    pub(super) ahead: bool,
-    pub(super) stored: AtomicBool,
+    pub(crate) ahead: bool,
+    pub(crate) stored: AtomicBool,
 }
 
 impl UsedNonce {
@@ -84,7 +84,7 @@ impl UsedNonce {
 }
 
 impl Memory {
-    pub(super) fn insert(&mut self, hash: u64, signed: Timestamp, at: Timestamp, most: usize) {
+    pub(crate) fn insert(&mut self, hash: u64, signed: Timestamp, at: Timestamp, most: usize) {
         // The budget admits more only if the wall clock is far from that of the process.
         while self.order.len() >= most.max(1) {
             self.drop_first(|_| true);
@@ -95,7 +95,7 @@ impl Memory {
     }
 
     /// Drops expired nonces, at most this many.
-    pub(super) fn drop_over(&mut self, (now, wall): (Timestamp, Timestamp), most: usize) {
+    pub(crate) fn drop_over(&mut self, (now, wall): (Timestamp, Timestamp), most: usize) {
         let valid = Duration::from_secs(SKEW_SECONDS + 1);
         let over = |used: &mut Used| used.at.plus(NONCE_KEPT) < now && used.signed.plus(valid) < wall.min(now);
         for _ in 0..most {
