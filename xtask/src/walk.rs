@@ -155,15 +155,20 @@ struct Place {
     /// Outlives the walk, so that the next one is quick.
     target: PathBuf,
     /// Variables that the reader does not set.
-    environment: Vec<(&'static str, PathBuf)>,
+    environment: &'static [(&'static str, &'static str)],
 }
 
 impl Place {
-    /// Copies every file that git knows of, as it is at present. The copy has programs of its own,
-    /// and shares what is built of the libraries.
+    /// Copies every file that git knows of, as it is at present. The first walk also copies what is
+    /// built, and builds only crates whose sources are newer: those of the copy.
     fn copy(target: PathBuf, checkout: &Path) -> Result<Self> {
-        let environment = vec![("CARGO_BUILD_BUILD_DIR", target.clone())];
-        let place = Self { root: target.join("walk/copy"), target: target.join("walk/target"), environment };
+        let place = Self { root: target.join("walk/copy"), target: target.join("walk/target"), environment: &[] };
+        let (built, seeded) = (target.join("debug"), place.target.join("debug"));
+        if !seeded.exists() {
+            fs::create_dir_all(&seeded)?;
+            let parts = ["deps", "build", ".fingerprint"].map(|part| built.join(part));
+            must(Command::new("cp").arg("-a").args(parts).arg(&seeded))?;
+        }
         empty_folder(&place.root)?;
         for file in list_files(checkout)? {
             let to = place.root.join(&file);
@@ -177,15 +182,14 @@ impl Place {
     /// Makes an empty folder outside of the workspace. It shares its builds with the tests of
     /// outside services.
     fn outside(target: PathBuf, _: &Path) -> Result<Self> {
-        let environment = [("CARGO_NET_OFFLINE", "true"), ("CARGO_PROFILE_DEV_DEBUG", "0")];
-        let environment = environment.map(|(name, value)| (name, value.into())).into();
+        let environment = &[("CARGO_NET_OFFLINE", "true"), ("CARGO_PROFILE_DEV_DEBUG", "0")];
         let place = Self { root: target.join("walk/outside"), target: target.join("outside"), environment };
         empty_folder(&place.root).map(|()| place)
     }
 
     fn shell(&self, line: &str) -> Command {
         let mut command = Command::new("sh");
-        command.arg("-c").arg(line).current_dir(&self.root).envs(self.environment.iter().cloned());
+        command.arg("-c").arg(line).current_dir(&self.root).envs(self.environment.iter().copied());
         command.env("CARGO_TARGET_DIR", &self.target).env("CARGO_TERM_COLOR", "never");
         // Cargo's variables for this program are not about the place.
         for (name, _) in
