@@ -46,7 +46,9 @@ pub(crate) fn read(dir: &Path, report: &mut Report) -> Vec<Source> {
     }
     for name in present(dir).into_iter().map(|name| name + ".toml") {
         if FILES.iter().all(|(known, _)| *known != name) {
-            let absent = FILES.iter().map(|(known, _)| *known).filter(|known| !dir.join(known).exists());
+            // Nobody writes the record of stored forms by hand.
+            let by_hand = |known: &&str| *known != stored::FILE && !dir.join(known).exists();
+            let absent = FILES.iter().map(|(known, _)| *known).filter(by_hand);
             let meant = names::nearest(&name, absent);
             let help = meant.map_or("remove it; tools are in the folder `tools`".to_owned(), |meant| {
                 format!("did you mean `{meant}`?")
