@@ -197,6 +197,8 @@ mod tests {
         generate(&spec, Mode::Write).unwrap();
         edit("types.toml", "values.https = \"HTTP proxy over TLS.\"\n", "");
         edit("tools/proxy.toml", " `https` is an HTTP proxy over TLS.", "");
+        let (first, reason) = ("[[stored.clear_proxy]]", "1 = \"None is in flight.\"");
+        edit("stored.toml", first, &format!("[unreadable.set_proxy]\n{reason}\n\n{first}"));
         for mode in [Mode::Check, Mode::Write] {
             let lost = generate(&spec, mode).unwrap_err().to_string();
             assert!(lost.starts_with("the contract has lost `https`: add retired values to `values`"), "{lost}");
