@@ -3,13 +3,20 @@
 //!
 //! They depend on the contract alone, not on clock, environment or the order of files.
 
-use crate::model::{Contract, EffectSpec, ErrorCode, HintsSpec, Http, PolicySpec, ToolSpec};
+use crate::model::{Contract, ErrorCode, HintsSpec, Http, PolicySpec, ToolSpec};
 use crate::reference::{name_fields, states, table};
-use crate::{description, editor, input_schema, openapi, output_schema, reference, schema_text, sentences};
+use crate::{Record, description, editor, input_schema, openapi, output_schema, reference, schema_text, sentences};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
+
+/// The first lines of the record.
+const RECORD_HEAD: &str = "\
+# The record of the contract in force: every fact that a client, an application or an operator can rely on. `gen` writes it.
+# `contract check` compares it with the released one.
+
+";
 
 /// Returns all documents, each with its path below the folder `generated` and its text.
 #[must_use]
@@ -24,6 +31,7 @@ pub fn documents(contract: &Contract) -> BTreeMap<PathBuf, String> {
         ("tools.md", tools_md(contract)),
         ("errors.md", errors_md(contract)),
         ("openapi.json", format!("{:#}\n", openapi(contract))),
+        ("contract.toml", RECORD_HEAD.to_owned() + &Record::of(contract).text()),
     ];
     tools.chain(editor).chain(pages.map(|(name, text)| (name.into(), text))).collect()
 }
@@ -92,7 +100,7 @@ fn tool_json(contract: &Contract, tool: &ToolSpec) -> Value {
             "permission": tool.permission.name,
             "callers": contract.callers(tool).collect::<Vec<_>>(),
             "target": target,
-            "effect": effect(tool),
+            "effect": tool.effect.name(),
             "task": task,
             "http": tool.http.as_ref().map(twin),
             "errors": errors,
@@ -111,15 +119,6 @@ fn terms_json(PolicySpec { probe, idempotent, settle_seconds, deadline_seconds }
     })
 }
 
-fn effect(tool: &ToolSpec) -> &'static str {
-    match tool.effect {
-        EffectSpec::Read => "read",
-        EffectSpec::ReadTask => "read_task",
-        EffectSpec::Issue => "issue",
-        EffectSpec::Task(_) => "task",
-    }
-}
-
 fn twin(Http { method, path }: &Http) -> String {
     format!("{method} {path}")
 }
@@ -128,7 +127,7 @@ fn tools_md(contract: &Contract) -> String {
     let mut out =
         "# Tools\n\nGenerated from the contract. [errors.md](errors.md) says how to read the failures.\n".to_owned();
     let rows = contract.tools().map(|tool| {
-        let (ToolSpec { name, title, .. }, effect) = (tool, effect(tool));
+        let (ToolSpec { name, title, .. }, effect) = (tool, tool.effect.name());
         let callers = contract.callers(tool).map(|held| format!("`{held}`")).collect::<Vec<_>>().join(", ");
         let needs = tool.target.as_ref().and_then(|target| target.requires.as_ref());
         let needs = needs.map(|name| format!("`{name}`")).unwrap_or_default();

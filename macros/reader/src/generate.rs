@@ -72,7 +72,7 @@ pub enum GenerateError {
 pub fn generate(folder: &Path, mode: Mode) -> Result<Generated, GenerateError> {
     let contract = load(folder).map_err(GenerateError::Contract)?;
     let (wanted, generated) = (documents(&contract), folder.join(FOLDER));
-    let known = wanted.values().flat_map(|text| enum_values(text)).chain(contract.retired_values.iter().cloned());
+    let known = wanted.values().flat_map(|text| enum_values(text)).chain(contract.reserved.values.iter().cloned());
     let known: BTreeSet<String> = known.collect();
     let tools = below(&generated.join("tools"));
     let before = tools.iter().filter_map(|path| fs::read_to_string(generated.join("tools").join(path)).ok());
@@ -147,7 +147,7 @@ fn enum_values(document: &str) -> Vec<String> {
 fn could_be_ours(path: &Path) -> bool {
     let folder = path.parent().and_then(Path::to_str).unwrap_or_default();
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-    matches!((folder, ending), ("", "md" | "json") | ("tools" | "editor", "json"))
+    matches!((folder, ending), ("", "md" | "json" | "toml") | ("tools" | "editor", "json"))
 }
 
 /// Returns the paths of all files below `folder`, relative to it and sorted.

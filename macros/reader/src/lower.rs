@@ -17,12 +17,12 @@ mod tools;
 mod types;
 mod words;
 
-use crate::model::{Contract, Kind, PermissionSpec, ProbeSpec, ReadersSpec, ResourceSpec, ServiceSpec};
+use crate::model::{Contract, Kind, PermissionSpec, ProbeSpec, ReadersSpec, ReservedSpec, ResourceSpec, ServiceSpec};
 use crate::raw::{self, At, Files, Named};
 use crate::report::{Report, Source};
 use crate::rules::{FALLBACK, REVISIONS, Rule};
 use crate::source::{ERRORS, SERVICE};
-pub(crate) use generated::rust_names;
+pub(crate) use generated::{is_framework_type, rust_names};
 use require::{at, require_distinct, require_name, require_text};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -71,11 +71,19 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
         types: types.done,
         domains,
         stored,
-        retired_values: files.reserved.values.iter().flatten().map(|value| value.to_string()).collect(),
+        reserved: reserved(files),
+        written: words.written.borrow().clone(),
         files: Vec::new(),
     };
     whole(&contract, files, &words, report);
     Some(contract)
+}
+
+fn reserved(files: &Files) -> ReservedSpec {
+    let raw::ReservedFile { tools, errors, values, allowed: _ } = &files.reserved;
+    let [tools, errors, values] =
+        [tools, errors, values].map(|names| names.iter().flatten().map(|name| name.to_string()).collect());
+    ReservedSpec { tools, errors, values }
 }
 
 fn service_of(
@@ -163,7 +171,8 @@ fn permissions(raw: &Named<raw::Permission>, report: &mut Report) -> Vec<Arc<Per
         grants.push(n);
         grants.sort_unstable();
         grants.dedup();
-        Arc::new(PermissionSpec { name: name.to_string(), doc: permission.doc.to_string(), index: n, grants })
+        let implies = permission.implies.iter().flatten().map(|name| name.to_string()).collect();
+        Arc::new(PermissionSpec { name: name.to_string(), doc: permission.doc.to_string(), index: n, implies, grants })
     };
     raw.iter().enumerate().map(lower).collect()
 }

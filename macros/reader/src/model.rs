@@ -8,6 +8,7 @@ pub use http::Http;
 pub use stored::{RecordedTool, StoredArgument, StoredForm};
 
 use serde_json::{Map, Value};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -44,8 +45,10 @@ pub struct Contract {
     pub domains: Vec<Domain>,
     /// The recorded stored forms of each tool that makes or made tasks.
     pub stored: Vec<RecordedTool>,
-    /// The retired values of enums.
-    pub retired_values: Vec<String>,
+    /// The names that were retired.
+    pub reserved: ReservedSpec,
+    /// Texts as they are written, with placeholders, by the text with their values.
+    pub written: HashMap<String, String>,
     /// Every file that was read.
     pub files: Vec<PathBuf>,
 }
@@ -91,7 +94,7 @@ pub struct ServiceSpec {
 }
 
 /// The longest texts, in characters, that clients take whole.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, serde::Serialize)]
 #[expect(missing_docs, reason = "each field is the key of the same name in service.toml")]
 pub struct ReadersSpec {
     pub description: u32,
@@ -105,7 +108,7 @@ pub struct ReadersSpec {
 
 /// Sentences that several tools share, grouped by where they appear. In those of descriptions,
 /// placeholders for a tool's own words remain.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize)]
 #[expect(missing_docs, reason = "each field is the key of the same name in service.toml")]
 pub struct Phrases {
     pub needs: String,
@@ -126,6 +129,15 @@ pub struct Phrases {
     pub curable: String,
 }
 
+/// Names that were retired and never return.
+#[derive(Debug, Default)]
+#[expect(missing_docs, reason = "each field is the key of the same name in reserved.toml")]
+pub struct ReservedSpec {
+    pub tools: Vec<String>,
+    pub errors: Vec<String>,
+    pub values: Vec<String>,
+}
+
 /// A permission.
 #[derive(Debug)]
 pub struct PermissionSpec {
@@ -135,6 +147,8 @@ pub struct PermissionSpec {
     pub doc: String,
     /// Its position in [`Contract::permissions`].
     pub index: usize,
+    /// The permissions that its declaration names under `implies`.
+    pub implies: Vec<String>,
     /// Positions in [`Contract::permissions`] of all permissions that it grants, including itself,
     /// ascending.
     pub grants: Vec<usize>,
@@ -448,6 +462,19 @@ pub enum EffectSpec {
     Issue,
     /// Makes a task.
     Task(TaskSpec),
+}
+
+impl EffectSpec {
+    /// Returns its name in a contract.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::ReadTask => "read_task",
+            Self::Issue => "issue",
+            Self::Task(_) => "task",
+        }
+    }
 }
 
 /// The terms of a tool's tasks.

@@ -54,6 +54,11 @@ pub(crate) fn check(files: &Files, report: &mut Report) {
     check_taken_words(ERRORS, carried, &CARRIED, "what every error carries", report);
 }
 
+/// Returns true if the framework has a type of this name.
+pub(crate) fn is_framework_type(name: &str) -> bool {
+    FRAMEWORK.split_whitespace().any(|known| known == name)
+}
+
 /// Returns the Rust names that other modules import from a contract. For entries that could not be
 /// read, it takes the names from the text.
 pub(crate) fn rust_names(files: &Files, sources: &[Source]) -> Vec<String> {

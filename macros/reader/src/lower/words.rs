@@ -11,6 +11,8 @@ use crate::raw::{self, At, EffectName, Files, Named};
 use crate::report::Report;
 use crate::rules::{REPORTS, Rule, STATES};
 use crate::source::SERVICE;
+use std::cell::RefCell;
+use std::collections::HashMap;
 use toolwarrant_limits::{MAX_WAIT_SECONDS, TASKS_KEPT_DAYS};
 
 /// The placeholders that a description or a failure fills in.
@@ -27,6 +29,8 @@ pub(crate) struct Words {
     tasks: bool,
     requires: bool,
     capabilities: bool,
+    /// The texts that were filled in, as they are written, by the result.
+    pub(super) written: RefCell<HashMap<String, String>>,
 }
 
 impl Words {
@@ -53,6 +57,7 @@ impl Words {
             tasks: tools().any(|tool| matches!(*tool.effect, EffectName::Task | EffectName::ReadTask)),
             requires: tools().any(|tool| tool.target.as_ref().is_some_and(|target| target.requires.is_some())),
             capabilities: resource.iter().any(|(_, resource)| resource.capability.is_some()),
+            written: RefCell::default(),
         };
         let briefs = STATES.iter().filter_map(|name| {
             let brief = first(states_of(files, name), |state| &state.brief)?;
@@ -76,12 +81,23 @@ impl Words {
 
     /// Fills in the placeholders of a text.
     pub(crate) fn fill(&self, text: &str) -> String {
-        fill_resource(&self.fill_shared(text), &self.resource)
+        self.keep(text, fill_resource(&self.filled(text), &self.resource))
     }
 
     /// Fills in the placeholders of a text for descriptions, except those that differ by
     /// description.
     pub(crate) fn fill_shared(&self, text: &str) -> String {
+        self.keep(text, self.filled(text))
+    }
+
+    fn keep(&self, text: &str, filled: String) -> String {
+        if filled != text {
+            self.written.borrow_mut().insert(filled.clone(), text.to_owned());
+        }
+        filled
+    }
+
+    fn filled(&self, text: &str) -> String {
         let fill = |text: String, (name, value): &(String, String)| text.replace(&format!("{{{name}}}"), value);
         self.values.iter().fold(text.to_owned(), fill)
     }

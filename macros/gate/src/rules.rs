@@ -1,0 +1,91 @@
+//! The rules that judge changes, from `rules.toml`.
+
+use crate::change::{Bump, Verdict};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// The text of the rules.
+const TEXT: &str = include_str!("rules.toml");
+
+/// A rule: the facts that it watches, and its judgement of a change of one.
+#[derive(Debug)]
+pub struct Rule {
+    /// Its name, which never changes.
+    pub id: String,
+    /// The verdict for each audience, in the order of [`Audience::ALL`](crate::Audience::ALL).
+    pub verdicts: [Verdict; 5],
+    /// The number of the version that it raises, from version 1.0 on.
+    pub bump: Bump,
+    /// The facts: keys, in which `*` is one part.
+    pub keys: Vec<String>,
+    /// The kind of change.
+    pub when: When,
+    /// The reason for the verdicts.
+    pub why: String,
+    /// The remedy, or the way to make the change without harm.
+    pub help: String,
+    /// The rule of the opposite change, or the reason why there is none.
+    pub mirror: String,
+}
+
+/// The kind of change that a rule judges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum When {
+    /// The fact came. A flag became true.
+    Added,
+    /// The fact went. A flag became false.
+    Removed,
+    /// Its value is another.
+    Changed,
+    /// Its number is larger.
+    Raised,
+    /// Its number is smaller.
+    Lowered,
+    /// Its text says something else, came or went.
+    Meaning,
+    /// Its text says the same in other words.
+    Wording,
+    /// A function of its own decides.
+    Judged,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    hurts: String,
+    bump: Bump,
+    keys: Vec<String>,
+    when: When,
+    why: String,
+    help: String,
+    mirror: String,
+}
+
+static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
+    let written: BTreeMap<String, Written> = toml::from_str(TEXT).unwrap_or_default();
+    let rule = |(id, Written { hurts, bump, keys, when, why, help, mirror })| {
+        let verdict = |letter| match letter {
+            "B" => Verdict::Breaking,
+            "R" => Verdict::Risky,
+            _ => Verdict::Compatible,
+        };
+        let mut verdicts = hurts.split(' ').map(verdict);
+        let verdicts = std::array::from_fn(|_| verdicts.next().unwrap_or(Verdict::Compatible));
+        Rule { id, verdicts, bump, keys, when, why, help, mirror }
+    };
+    written.into_iter().map(rule).collect()
+});
+
+/// Returns all rules, sorted by id.
+#[must_use]
+pub fn rules() -> &'static [Rule] {
+    &RULES
+}
+
+/// Finds a rule by its id.
+#[must_use]
+pub fn rule(id: &str) -> Option<&'static Rule> {
+    rules().iter().find(|rule| rule.id == id)
+}

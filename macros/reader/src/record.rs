@@ -1,0 +1,130 @@
+//! The record of a contract: every fact that a client, an application or an operator can rely on,
+//! one per line, as a dotted key and a TOML value. `gen` writes it to `generated/contract.toml`.
+//!
+//! A record describes a contract completely, so two contracts are compared by their records alone.
+//! The keys below `record` are its head: they say which contract it is, and are no facts.
+
+mod facts;
+mod framework;
+
+use crate::model::Contract;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use toml::Table;
+
+/// The format of records that this framework reads and writes.
+pub const RECORD_FORMAT: i64 = 1;
+
+/// The name of the file of the record that was released last, next to the contract.
+pub const RELEASED: &str = "released.toml";
+
+/// The first part of the keys of a record's head.
+const HEAD: &str = "record";
+
+/// A record: values by dotted key. Each part of a key is a bare key of TOML.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// What is said of the record itself, by the key without `record.`: `format`, `framework`,
+    /// `service` and `version`; in a released one also `date`, `digest` and `cost`.
+    pub head: BTreeMap<String, Value>,
+    /// The facts.
+    pub facts: BTreeMap<String, Value>,
+}
+
+impl Record {
+    /// Returns the record of a contract in force.
+    #[must_use]
+    pub fn of(contract: &Contract) -> Self {
+        let head = [
+            ("format", RECORD_FORMAT.into()),
+            ("framework", env!("CARGO_PKG_VERSION").into()),
+            ("service", contract.service.name.as_str().into()),
+            ("version", contract.service.version.as_str().into()),
+        ];
+        Self { head: head.map(|(key, value)| (key.to_owned(), value)).into(), facts: facts::facts(contract) }
+    }
+
+    /// Parses the text of a record.
+    ///
+    /// # Errors
+    /// The first mistake, in words. A key that is unknown is no mistake.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        const LONGEST_LINE: usize = 64 << 10;
+        for (number, line) in (1..).zip(text.lines()) {
+            if ["<<<<<<<", "=======", ">>>>>>>"].iter().any(|mark| line.starts_with(mark)) {
+                return Err(format!("line {number} is a conflict mark of a merge: resolve it, or write the file again"));
+            }
+            if line.len() > LONGEST_LINE {
+                return Err(format!("line {number} has {} bytes; the longest that is read has {LONGEST_LINE}", line.len()));
+            }
+        }
+        let table: Table = text.parse().map_err(|error: toml::de::Error| error.to_string().trim_end().to_owned())?;
+        let mut all = BTreeMap::new();
+        flatten("", table, &mut all)?;
+        let mut record = Self::default();
+        for (key, value) in all {
+            match key.strip_prefix(HEAD).and_then(|key| key.strip_prefix('.')) {
+                Some(key) => record.head.insert(key.to_owned(), value),
+                None => record.facts.insert(key, value),
+            };
+        }
+        match record.head.get("format").and_then(Value::as_i64) {
+            Some(RECORD_FORMAT) => Ok(record),
+            Some(newer @ RECORD_FORMAT..) => Err(format!(
+                "the record has format {newer}, and this program reads {RECORD_FORMAT}: build with a newer framework"
+            )),
+            _ => Err(format!("this is no record: it has no line `{HEAD}.format = {RECORD_FORMAT}`")),
+        }
+    }
+
+    /// Returns the record as text: the head, an empty line, and the facts, sorted.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for (key, value) in &self.head {
+            let _ = writeln!(out, "{HEAD}.{key} = {value}");
+        }
+        out.push('\n');
+        out + &self.facts_text()
+    }
+
+    /// Returns the facts as text. The digest of a record is made from it.
+    #[must_use]
+    pub fn facts_text(&self) -> String {
+        let mut out = String::new();
+        // JSON writes strings, integers, booleans and lists of them as TOML reads them.
+        for (key, value) in &self.facts {
+            let _ = writeln!(out, "{key} = {value}");
+        }
+        out
+    }
+
+    /// Returns a value of the head that is text.
+    #[must_use]
+    pub fn head_text(&self, key: &str) -> &str {
+        self.head.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
+/// Adds the values of a table under their dotted keys.
+fn flatten(above: &str, table: Table, out: &mut BTreeMap<String, Value>) -> Result<(), String> {
+    for (name, value) in table {
+        let is_bare = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+        let key = if above.is_empty() { name } else { format!("{above}.{name}") };
+        if !is_bare {
+            return Err(format!("`{key}` is no key of a record: each part is made of letters, digits, `_` and `-`"));
+        }
+        match value {
+            toml::Value::Table(table) => flatten(&key, table, out)?,
+            toml::Value::Datetime(_) | toml::Value::Float(_) => {
+                return Err(format!("`{key}` is neither text, an integer, true, false, nor a list of them"));
+            }
+            value => {
+                let value = serde_json::to_value(value).map_err(|error| format!("`{key}`: {error}"))?;
+                out.insert(key, value);
+            }
+        }
+    }
+    Ok(())
+}
