@@ -1,30 +1,284 @@
-//! Compares two records of a contract.
+//! Compares two records: judges each difference by the rules, and groups what follows from another.
 
+use crate::access::{judge_implication, judge_permission, list_changes};
+use crate::causes;
 use crate::change::Change;
-use crate::rules::rule;
+use crate::pair::{Difference, Facts, Pair, fits, names, text};
+use crate::rules::{Rule, When, rule, rules};
+use crate::texts::is_wording;
+use crate::values::{Way, admits, resource_of, users};
+use serde_json::Value;
+use std::collections::{BTreeSet, HashSet};
 use toolwarrant_reader::Record;
 
 /// Returns the changes from `old` to `new`, each with what follows from it; the worst first.
 #[must_use]
 pub fn compare(old: &Record, new: &Record) -> Vec<Change> {
+    let pair = Pair::new(old, new);
+    let words = vocabulary(&pair);
+    let is_upgrade = old.head_text("framework") != new.head_text("framework");
     let mut changes = Vec::new();
-    for (fact, value) in &new.facts {
-        let before = old.facts.get(fact);
-        if before == Some(value) || !fact.ends_with(".permission") {
-            continue;
-        }
-        let Some(rule) = rule("permission-raised") else { continue };
+    for difference in pair.differences() {
+        let Some(rule) = judge(&pair, &difference, &words) else { continue };
+        let is_framework = is_upgrade && difference.key.starts_with("framework.");
+        let users = named_type(&difference.key).map(|name| users(&pair.old, name)).unwrap_or_default();
         changes.push(Change {
             rule,
-            fact: fact.clone(),
-            old: before.cloned(),
-            new: Some(value.clone()),
-            message: format!("`{fact}` is {value}"),
+            message: message(&difference),
+            fact: difference.key,
+            old: difference.old,
+            new: difference.new,
             lists: Vec::new(),
-            users: Vec::new(),
-            is_framework: false,
+            users: users.into_iter().map(|(_, user)| user).collect(),
+            is_framework,
             consequences: Vec::new(),
         });
     }
+    causes::attach_lists(&list_changes(&pair), &pair, &mut changes);
+    let mut changes = causes::group(&pair, changes);
+    changes.sort_by_key(|change| (std::cmp::Reverse((change.worst(), change.rule.bump)), change.fact.clone()));
     changes
+}
+
+/// Returns the rule that judges a difference; `None` only if no rule watches the fact.
+fn judge(pair: &Pair, difference: &Difference, words: &HashSet<&str>) -> Option<&'static Rule> {
+    if let Some(id) = judge_by_context(pair, difference) {
+        return rule(id);
+    }
+    let watching = rules().iter().flat_map(|rule| rule.watches.iter().map(move |watch| (rule, watch)));
+    let watching = watching
+        .filter(|(_, watch)| fits(&watch.key, &difference.key) && holds(watch.when, difference, words))
+        // What is said of any change of a fact, and of any text, comes last.
+        .min_by_key(|(_, watch)| (watch.key == "*", watch.when == When::Changed));
+    watching.map(|(rule, _)| rule)
+}
+
+/// Returns true if a difference is of this kind.
+fn holds(when: When, Difference { old, new, .. }: &Difference, words: &HashSet<&str>) -> bool {
+    let is_flag = |value: &Option<Value>| matches!(value, None | Some(Value::Bool(_)));
+    let is_set = |value: &Option<Value>| value.as_ref().is_some_and(|value| *value != Value::Bool(false));
+    let number = |value: &Option<Value>| value.as_ref().and_then(Value::as_i64).unwrap_or(0);
+    let flags = is_flag(old) && is_flag(new);
+    match when {
+        When::Added => (old.is_none() || flags) && !is_set(old) && is_set(new),
+        When::Removed => (new.is_none() || flags) && is_set(old) && !is_set(new),
+        When::Raised => number(new) > number(old),
+        When::Lowered => number(new) < number(old),
+        When::Changed => true,
+        When::Wording | When::Meaning => {
+            let words_of = |value: &Option<Value>| match value {
+                Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
+                Some(Value::String(text)) => text.clone(),
+                _ => String::new(),
+            };
+            let is_text = |value: &Option<Value>| matches!(value, None | Some(Value::String(_) | Value::Array(_)));
+            let (before, after) = (words_of(old), words_of(new));
+            is_text(old) && is_text(new) && is_wording(&before, &after, words) == (when == When::Wording)
+        }
+        When::Judged => false,
+    }
+}
+
+/// Judges the facts whose rule depends on other facts. Returns `None` for all others.
+fn judge_by_context(pair: &Pair, difference: &Difference) -> Option<&'static str> {
+    let Difference { key, old, new } = difference;
+    let path = difference.path();
+    let spelled = |value: &Option<Value>| value.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (before, after) = (spelled(old), spelled(new));
+    match path[..] {
+        ["tool", _, "permission"] => Some(judge_permission(pair, &before, &after)),
+        ["permission", holder, "implies", implied] => Some(judge_implication(pair, holder, implied, new.is_some())),
+        ["tool", tool] if new.is_some() => {
+            let effect = text(&pair.new, &format!("tool.{tool}.effect"));
+            let permission = text(&pair.new, &format!("tool.{tool}.permission"));
+            let is_held = names(&pair.old, "permission").contains(&permission);
+            let changes = !matches!(effect, "read" | "read_task");
+            Some(if changes && is_held { "power-added" } else { "tool-added" })
+        }
+        ["tool", _, "argument", _] if new.is_some() => {
+            let is_optional = pair.new.contains_key(&format!("{key}.optional"));
+            Some(if is_optional { "argument-widened" } else { "argument-demanded" })
+        }
+        ["tool", _, "argument", _, "type"] => {
+            let fits = admits((&pair.new, &after), (&pair.old, &before));
+            let is_same = fits && admits((&pair.old, &before), (&pair.new, &after));
+            Some(if is_same {
+                "unseen-changed"
+            } else if fits {
+                "argument-widened"
+            } else {
+                "argument-narrowed"
+            })
+        }
+        ["tool", tool, "argument", _, "default"] => {
+            let reads = matches!(text(&pair.new, &format!("tool.{tool}.effect")), "read" | "read_task");
+            Some(if reads { "default-changed" } else { "default-changed-in-write" })
+        }
+        ["tool", tool, "error", _] => {
+            let came_or_went = |facts: &Facts, others: &Facts| {
+                let errors = names(facts, &format!("tool.{tool}.error"));
+                errors.into_iter().any(|code| !others.contains_key(&format!("tool.{tool}.error.{code}")))
+            };
+            let is_replaced = came_or_went(&pair.old, &pair.new) && came_or_went(&pair.new, &pair.old);
+            is_replaced.then_some("error-replaced")
+        }
+        ["tool", _, "target", "requires"] if old.is_some() && new.is_some() => Some("capability-required"),
+        ["tool", _, "result"] => Some(judge_result(pair, &before, &after)),
+        ["resource", resource] if old.is_some() => {
+            let id = text(&pair.old, &format!("resource.{resource}.id"));
+            let is_renamed = resource_of(&pair.new, id).is_some();
+            Some(if is_renamed { "resource-renamed" } else { "resource-removed" })
+        }
+        ["resource", _, "id"] => Some(judge_id(pair, &before, &after)),
+        ["error", code] => Some(judge_error(pair, code, new.is_some())),
+        ["reserved", _] => {
+            let names_of =
+                |value: &Option<Value>| value.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
+            let (old, new) = (names_of(old), names_of(new));
+            Some(if old.iter().all(|name| new.contains(name)) { "unseen-changed" } else { "reserved-freed" })
+        }
+        ["framework", "refunded"] => Some(if grows(old, new) { "refund-widened" } else { "refund-narrowed" }),
+        // More parts in the key of a write: fewer writes count as the same.
+        ["framework", "write_key" | "write_key_named"] => {
+            Some(if grows(old, new) { "write-key-narrowed" } else { "write-key-widened" })
+        }
+        ["type", name, ..] | ["framework", "type", name, ..] => judge_type(pair, difference, name),
+        ["error", _, "field", _, "text"] => Some(judge_author(&before, &after)),
+        ["error", _, "field", _, "type"] => Some(judge_result(pair, &before, &after)),
+        _ => None,
+    }
+}
+
+/// Returns true if a list has lost none of its members.
+fn grows(old: &Option<Value>, new: &Option<Value>) -> bool {
+    let members = |value: &Option<Value>| value.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
+    let new = members(new);
+    members(old).iter().all(|member| new.contains(member))
+}
+
+fn judge_error(pair: &Pair, code: &str, is_new: bool) -> &'static str {
+    let (with, without) = if is_new { (&pair.new, &pair.old) } else { (&pair.old, &pair.new) };
+    let role = text(with, &format!("error.{code}.role"));
+    let plays = |other: &str| !role.is_empty() && text(without, &format!("error.{other}.role")) == role;
+    if names(without, "error").into_iter().any(plays) { "error-renamed" } else { "unseen-changed" }
+}
+
+fn judge_id(pair: &Pair, before: &str, after: &str) -> &'static str {
+    match (admits((&pair.new, after), (&pair.old, before)), admits((&pair.old, before), (&pair.new, after))) {
+        (true, true) => "unseen-changed",
+        (true, false) => "id-widened",
+        (false, _) => "id-narrowed",
+    }
+}
+
+/// Returns the rule for results that have another type.
+fn judge_result(pair: &Pair, before: &str, after: &str) -> &'static str {
+    match (admits((&pair.old, before), (&pair.new, after)), admits((&pair.new, after), (&pair.old, before))) {
+        (true, true) => "unseen-changed",
+        (true, false) => "result-tightened",
+        (false, true) => "result-loosened",
+        (false, false) => "field-retyped",
+    }
+}
+
+fn judge_author(before: &str, after: &str) -> &'static str {
+    match (before, after) {
+        ("secret", _) => "result-secret-shown",
+        (_, "secret") => "secret-covered",
+        _ => "author-changed",
+    }
+}
+
+/// Judges a change within a named type, or of a whole one, by the places that use it. Returns
+/// `None` for what rules watch by its key alone.
+fn judge_type(pair: &Pair, difference: &Difference, name: &str) -> Option<&'static str> {
+    let Difference { key, old, new } = difference;
+    let path: Vec<&str> = key.strip_prefix("framework.").unwrap_or(key).split('.').collect();
+    let used: BTreeSet<_> = users(&pair.old, name).into_iter().chain(users(&pair.new, name)).collect();
+    let ways: BTreeSet<Way> = used.iter().map(|(way, _)| *way).collect();
+    let is_id = resource_of(&pair.old, name).or(resource_of(&pair.new, name)).is_some();
+    let same_name = |in_new: bool| match in_new {
+        true => admits((&pair.new, name), (&pair.old, name)),
+        false => admits((&pair.old, name), (&pair.new, name)),
+    };
+    let spelled = |value: &Option<Value>| value.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
+    let inward = |rule: &'static str| ways.contains(&Way::In).then_some(rule);
+    let outward = |rule: &'static str| ways.contains(&Way::Out).then_some(rule);
+    let candidates = match path[2..] {
+        _ if path.last() == Some(&"doc") || path.last() == Some(&"told") => return None,
+        // Whoever uses the type is judged there.
+        [] => vec![],
+        ["value", _] if (old.is_some() && new.is_some()) || name == "TaskStatus" => return None,
+        ["value", _] if new.is_some() => vec![inward("argument-widened"), outward("result-loosened")],
+        ["value", _] => vec![inward("value-removed"), outward("result-tightened")],
+        ["field", _] if new.is_some() => vec![outward("field-added")],
+        ["field", _] => vec![outward("field-removed")],
+        ["field", _, "type"] => vec![outward(judge_result(pair, &spelled(old), &spelled(new)))],
+        ["field", _, "nullable"] => {
+            vec![outward(if new.is_some() { "field-nullable" } else { "result-tightened" })]
+        }
+        ["field", _, "text"] => vec![outward(judge_author(&spelled(old), &spelled(new)))],
+        _ => {
+            let (takes_old, gives_old) = (same_name(true), same_name(false));
+            let alone = |facts: &Facts, other: &Facts| {
+                let mut facts = facts.clone();
+                match other.get(key) {
+                    Some(value) => drop(facts.insert(key.clone(), value.clone())),
+                    None => drop(facts.remove(key)),
+                }
+                facts
+            };
+            let only = alone(&pair.old, &pair.new);
+            let is_wider = takes_old || admits((&only, name), (&pair.old, name));
+            let is_tighter = gives_old || admits((&pair.old, name), (&only, name));
+            vec![
+                is_id.then_some(if is_wider { "id-widened" } else { "id-narrowed" }),
+                inward(if is_wider { "argument-widened" } else { "argument-narrowed" }),
+                outward(if is_tighter {
+                    "result-tightened"
+                } else if path[2..] == ["kind"] {
+                    "field-retyped"
+                } else {
+                    "result-loosened"
+                }),
+            ]
+        }
+    };
+    let worst =
+        candidates.into_iter().flatten().filter_map(rule).max_by_key(|rule| (rule.verdicts.iter().max(), rule.bump));
+    Some(worst.map_or("unseen-changed", |rule| &rule.id))
+}
+
+/// Returns the named type that a key belongs to.
+fn named_type(key: &str) -> Option<&str> {
+    key.strip_prefix("framework.").unwrap_or(key).strip_prefix("type.")?.split('.').next()
+}
+
+/// Returns the names of both contracts that no text may lose: tools, permissions, values, fields.
+fn vocabulary(pair: &Pair) -> HashSet<&str> {
+    let keys = pair.old.keys().chain(pair.new.keys());
+    keys.flat_map(|key| {
+        let path: Vec<&str> = key.split('.').collect();
+        let named = path.windows(2).filter(|pair| {
+            matches!(pair[0], "tool" | "permission" | "error" | "value" | "capability" | "probe" | "state" | "type")
+        });
+        named.map(|pair| pair[1]).collect::<Vec<_>>()
+    })
+    .filter(|name| name.contains('_') || name.starts_with(|c: char| c.is_uppercase()))
+    .collect()
+}
+
+/// Says the change in words.
+fn message(Difference { key, old, new }: &Difference) -> String {
+    let show = |value: &Value| match value {
+        Value::String(text) => format!("`{text}`"),
+        other => other.to_string(),
+    };
+    match (old, new) {
+        (Some(old), Some(new)) => format!("`{key}` was {} and is {}", show(old), show(new)),
+        (None, Some(Value::Bool(true))) => format!("`{key}` is new"),
+        (None, Some(new)) => format!("`{key}` is new: {}", show(new)),
+        (Some(Value::Bool(true)) | None, None) => format!("`{key}` has gone"),
+        (Some(old), None) => format!("`{key}` has gone; it was {}", show(old)),
+    }
 }

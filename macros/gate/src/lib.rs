@@ -5,10 +5,15 @@
 //! [Change], accepted.toml, versions --check--> Check: what is to do before the contract may land
 //! ```
 
+mod access;
+mod causes;
 mod change;
 mod compare;
+mod pair;
 mod rules;
+mod texts;
+mod values;
 
 pub use change::{Audience, Bump, Change, ListChange, Verdict};
 pub use compare::compare;
-pub use rules::{Rule, rule, rules};
+pub use rules::{Rule, Watch, When, rule, rules};

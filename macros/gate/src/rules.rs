@@ -2,6 +2,7 @@
 
 use crate::change::{Bump, Verdict};
 use serde::Deserialize;
+use serde::de::value::{Error as ValueError, StrDeserializer};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -17,16 +18,35 @@ pub struct Rule {
     pub verdicts: [Verdict; 5],
     /// The number of the version that it raises, from version 1.0 on.
     pub bump: Bump,
-    /// The facts: keys, in which `*` is one part.
-    pub keys: Vec<String>,
-    /// The kind of change.
-    pub when: When,
+    /// The facts that it watches.
+    pub watches: Vec<Watch>,
     /// The reason for the verdicts.
     pub why: String,
     /// The remedy, or the way to make the change without harm.
     pub help: String,
     /// The rule of the opposite change, or the reason why there is none.
     pub mirror: String,
+}
+
+/// Facts, and the kind of change of them that a rule judges. In a contract of rules it is written as
+/// `KIND KEY`.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Watch {
+    /// The kind of change.
+    pub when: When,
+    /// The key, in which `*` is one part.
+    pub key: String,
+}
+
+impl TryFrom<String> for Watch {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let (when, key) = text.split_once(' ').ok_or_else(|| format!("`{text}` is not `KIND KEY`"))?;
+        let when = When::deserialize(StrDeserializer::<ValueError>::new(when)).map_err(|error| error.to_string())?;
+        Ok(Self { when, key: key.to_owned() })
+    }
 }
 
 /// The kind of change that a rule judges.
@@ -47,7 +67,7 @@ pub enum When {
     Meaning,
     /// Its text says the same in other words.
     Wording,
-    /// A function of its own decides.
+    /// A function decides, because the rule depends on other facts.
     Judged,
 }
 
@@ -56,16 +76,16 @@ pub enum When {
 struct Written {
     hurts: String,
     bump: Bump,
-    keys: Vec<String>,
-    when: When,
+    watches: Vec<Watch>,
     why: String,
     help: String,
     mirror: String,
 }
 
 static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
-    let written: BTreeMap<String, Written> = toml::from_str(TEXT).unwrap_or_default();
-    let rule = |(id, Written { hurts, bump, keys, when, why, help, mirror })| {
+    #[expect(clippy::expect_used, reason = "a test reads the same text")]
+    let written: BTreeMap<String, Written> = toml::from_str(TEXT).expect("rules.toml is of this form");
+    let rule = |(id, Written { hurts, bump, watches, why, help, mirror })| {
         let verdict = |letter| match letter {
             "B" => Verdict::Breaking,
             "R" => Verdict::Risky,
@@ -73,7 +93,7 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         };
         let mut verdicts = hurts.split(' ').map(verdict);
         let verdicts = std::array::from_fn(|_| verdicts.next().unwrap_or(Verdict::Compatible));
-        Rule { id, verdicts, bump, keys, when, why, help, mirror }
+        Rule { id, verdicts, bump, watches, why, help, mirror }
     };
     written.into_iter().map(rule).collect()
 });

@@ -53,10 +53,15 @@ impl Record {
         const LONGEST_LINE: usize = 64 << 10;
         for (number, line) in (1..).zip(text.lines()) {
             if ["<<<<<<<", "=======", ">>>>>>>"].iter().any(|mark| line.starts_with(mark)) {
-                return Err(format!("line {number} is a conflict mark of a merge: resolve it, or write the file again"));
+                return Err(format!(
+                    "line {number} is a conflict mark of a merge: resolve it, or write the file again"
+                ));
             }
             if line.len() > LONGEST_LINE {
-                return Err(format!("line {number} has {} bytes; the longest that is read has {LONGEST_LINE}", line.len()));
+                return Err(format!(
+                    "line {number} has {} bytes; the longest that is read has {LONGEST_LINE}",
+                    line.len()
+                ));
             }
         }
         let table: Table = text.parse().map_err(|error: toml::de::Error| error.to_string().trim_end().to_owned())?;

@@ -19,12 +19,11 @@ pub(super) fn facts(contract: &Contract) -> BTreeMap<String, Value> {
         state.reported.iter().for_each(|(report, text)| facts.text(format!("{key}.reported.{report}"), text));
     }
     facts.types();
-    for domain in &contract.domains {
-        (1..).zip(&domain.tools).for_each(|(place, tool): (i64, _)| {
-            facts.set(format!("tool.{}.file", tool.name), domain.name.as_str());
-            facts.set(format!("tool.{}.place", tool.name), place);
-            facts.tool(tool);
-        });
+    let mut before = "";
+    for tool in contract.tools() {
+        facts.tool(tool);
+        facts.text(format!("tool.{}.after", tool.name), before);
+        before = &tool.name;
     }
     for (key, value) in framework::facts() {
         facts.set(format!("framework.{key}"), value);
@@ -60,10 +59,9 @@ impl Facts<'_> {
     }
 
     fn service(&mut self) {
-        let Contract { service, readers, phrases, texts, numbers, domains, reserved, .. } = self.contract;
+        let Contract { service, readers, phrases, texts, numbers, reserved, .. } = self.contract;
         self.texts("service", &[("name", &service.name), ("title", &service.title), ("doc", &service.doc)]);
         service.served.iter().for_each(|revision| self.flag(format!("revision.{revision}"), true));
-        (1..).zip(domains).for_each(|(place, domain): (i64, _)| self.set(format!("file.{}.place", domain.name), place));
         for (key, number) in [
             ("requests_per_minute", service.requests_per_minute),
             ("poll_interval_seconds", service.poll_interval_seconds),
@@ -106,7 +104,7 @@ impl Facts<'_> {
         for probe in probes {
             let key = format!("probe.{}", probe.name);
             self.texts(&key, &[("doc", &probe.doc), ("unread", &probe.unread), ("timeout", &probe.timeout)]);
-            self.set(format!("{key}.baseline"), probe.baseline);
+            self.flag(format!("{key}.baseline"), probe.baseline);
         }
     }
 
@@ -114,7 +112,7 @@ impl Facts<'_> {
         let ErrorCode { code, role, retryable, retry_after_seconds, http, jsonrpc, meaning, brief, remedy, fields } =
             error;
         let key = format!("error.{code}");
-        self.set(format!("{key}.retryable"), *retryable);
+        self.flag(format!("{key}.retryable"), *retryable);
         self.set(format!("{key}.http"), *http);
         self.set(format!("{key}.jsonrpc"), *jsonrpc);
         if *retryable {
@@ -168,8 +166,8 @@ impl Facts<'_> {
                 self.set(format!("{key}.min_length"), *min);
                 self.set(format!("{key}.max_length"), *max);
                 self.text(format!("{key}.prefix"), prefix);
-                let charset: String = charset.iter().map(range).collect();
-                self.text(format!("{key}.charset"), &charset);
+                let charset: Vec<_> = charset.iter().map(range).collect();
+                self.set(format!("{key}.charset"), charset);
                 "string"
             }
             Kind::Integer { min, max } => {
@@ -213,7 +211,11 @@ impl Facts<'_> {
         ];
         self.texts(&key, &texts);
         self.set(format!("{key}.result"), &*tool.result.name);
-        (1..).zip(&tool.notes).for_each(|(n, note): (usize, _)| self.text(format!("{key}.note.{n}"), note));
+        let written = |note| self.contract.written.get(note).unwrap_or(note).clone();
+        let notes: Vec<_> = tool.notes.iter().map(written).collect();
+        if !notes.is_empty() {
+            self.set(format!("{key}.notes"), notes);
+        }
         if let Some(target) = target {
             let requires = target.requires.as_deref().unwrap_or_default();
             let target: [(&str, &str); 3] =
@@ -233,7 +235,7 @@ impl Facts<'_> {
         let hints = tool.hints();
         let hints =
             [("read_only", hints.read_only), ("destructive", hints.destructive), ("idempotent", hints.idempotent)];
-        hints.into_iter().for_each(|(name, hint)| self.set(format!("{key}.hint.{name}"), hint));
+        hints.into_iter().for_each(|(name, hint)| self.flag(format!("{key}.hint.{name}"), hint));
         if let EffectSpec::Task(task) = effect {
             let key = format!("{key}.task");
             self.text(format!("{key}.select"), task.select.as_deref().unwrap_or_default());
@@ -241,7 +243,7 @@ impl Facts<'_> {
             for (value, PolicySpec { probe, idempotent, settle_seconds, deadline_seconds }) in &task.cases {
                 let key = if value.is_empty() { key.clone() } else { format!("{key}.case.{value}") };
                 self.text(format!("{key}.probe"), probe.as_ref().map_or("", |probe| &probe.name));
-                self.set(format!("{key}.resend"), *idempotent);
+                self.flag(format!("{key}.resend"), *idempotent);
                 self.set(format!("{key}.settle_seconds"), *settle_seconds);
                 self.set(format!("{key}.deadline_seconds"), *deadline_seconds);
             }

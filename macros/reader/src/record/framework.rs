@@ -9,7 +9,20 @@ use toolwarrant_limits::{
 /// Returns the facts, by the key without `framework.`.
 pub(super) fn facts() -> [(&'static str, Value); 15] {
     [
-        ("canonical_request", json!(["scheme", "key_id", "timestamp", "nonce", "method", "path", "query", "idempotency_key", "body_sha256"])),
+        (
+            "canonical_request",
+            json!([
+                "scheme",
+                "key_id",
+                "timestamp",
+                "nonce",
+                "method",
+                "path",
+                "query",
+                "idempotency_key",
+                "body_sha256"
+            ]),
+        ),
         ("integer_max", json!(MAX_INTEGER)),
         ("kept_days", json!(TASKS_KEPT_DAYS)),
         ("max_wait_seconds", json!(MAX_WAIT_SECONDS)),

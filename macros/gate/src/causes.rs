@@ -1,0 +1,209 @@
+//! Finds what follows from what: a change is shown once, with its consequences below it.
+
+use crate::access::holders;
+use crate::change::{Change, ListChange};
+use crate::pair::{Facts, Pair, text};
+use crate::values::users;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Gives each change the tools that permissions lose and gain by it.
+pub(crate) fn attach_lists(lists: &[ListChange], pair: &Pair, changes: &mut [Change]) {
+    for ListChange { permission, lost, gained } in lists {
+        let both =
+            lost.iter().map(|tool| (tool, &pair.old, true)).chain(gained.iter().map(|tool| (tool, &pair.new, false)));
+        for (tool, facts, is_lost) in both {
+            let own = [format!("tool.{tool}"), format!("tool.{tool}.permission")];
+            let of_tool = changes.iter().any(|change| own.contains(&change.fact));
+            let is_cause = |change: &&mut Change| match of_tool {
+                true => own.contains(&change.fact),
+                false => opens(facts, &change.fact, permission, tool),
+            };
+            for change in changes.iter_mut().filter(is_cause) {
+                let entry = change.lists.iter().position(|entry| entry.permission == *permission);
+                let entry = entry.unwrap_or_else(|| {
+                    let entry = ListChange { permission: permission.clone(), lost: Vec::new(), gained: Vec::new() };
+                    change.lists.push(entry);
+                    change.lists.len() - 1
+                });
+                let entry = &mut change.lists[entry];
+                if is_lost { &mut entry.lost } else { &mut entry.gained }.push(tool.clone());
+            }
+        }
+    }
+}
+
+/// Returns true if a permission, or an implication, lets the holder of `permission` call the tool.
+fn opens(facts: &Facts, fact: &str, permission: &str, tool: &str) -> bool {
+    let able = holders(facts, text(facts, &format!("tool.{tool}.permission")));
+    match fact.split('.').collect::<Vec<_>>()[..] {
+        ["permission", name] => able.contains(name) && holders(facts, name).contains(permission),
+        ["permission", name, "implies", implied] => able.contains(implied) && holders(facts, name).contains(permission),
+        _ => false,
+    }
+}
+
+/// Puts each change below the one that causes it. A consequence is never judged harder than its
+/// cause.
+pub(crate) fn group(pair: &Pair, mut changes: Vec<Change>) -> Vec<Change> {
+    let renames = name_renames(pair, &mut changes);
+    let places: BTreeMap<String, usize> = (0..).zip(&changes).map(|(n, change)| (change.fact.clone(), n)).collect();
+    let weight = |change: &Change| (change.worst(), change.rule.bump);
+    let cause_of = |n: usize, change: &Change| {
+        let found = causes(pair, change, &renames, &changes).into_iter().filter_map(|fact| places.get(&fact).copied());
+        found.filter(|cause| *cause != n && weight(&changes[*cause]) >= weight(change)).min()
+    };
+    let mut causes: Vec<Option<usize>> = (0..).zip(&changes).map(|(n, change)| cause_of(n, change)).collect();
+    for n in 0..causes.len() {
+        // Two changes that name each other: the first is the cause. A consequence of a consequence
+        // belongs to the first cause.
+        let mut root = n;
+        let mut steps = 0;
+        while let Some(above) = causes[root].filter(|_| steps <= changes.len()) {
+            (root, steps) = (above, steps + 1);
+        }
+        causes[n] = if steps > changes.len() || root == n { None } else { Some(root) };
+    }
+    let mut all: Vec<Option<Change>> = changes.into_iter().map(Some).collect();
+    for (n, cause) in causes.iter().enumerate() {
+        if let Some(cause) = cause
+            && let Some(change) = all[n].take()
+            && let Some(cause) = all[*cause].as_mut()
+        {
+            cause.consequences.push(change);
+        }
+    }
+    all.into_iter().flatten().collect()
+}
+
+/// Returns the facts whose change may be the cause.
+fn causes(pair: &Pair, change: &Change, renames: &[(String, String)], changes: &[Change]) -> Vec<String> {
+    let path: Vec<&str> = change.fact.split('.').collect();
+    let mut found: Vec<String> = match path[..] {
+        ["tool", tool, "error", code] => {
+            let role = [&pair.new, &pair.old].map(|facts| text(facts, &format!("error.{code}.role")));
+            let derived = match role.into_iter().find(|role| !role.is_empty()) {
+                Some("not_supported") => &["target.requires"][..],
+                Some("target_busy") => &["effect"],
+                Some("not_found" | "upstream_unavailable") => &["target.resource", "effect"],
+                _ => &[],
+            };
+            let derived = derived.iter().map(|part| format!("tool.{tool}.{part}"));
+            derived.chain([format!("error.{code}")]).collect()
+        }
+        ["tool", tool, "hint", _] => changes_below(changes, &format!("tool.{tool}"), &["effect", "resend"]),
+        ["tool", tool, "task" | "result"] | ["tool", tool, "argument", "idempotency_key"] => {
+            vec![format!("tool.{tool}.effect")]
+        }
+        ["tool", tool, "task", "case", value, ..] => {
+            let argument = [&pair.old, &pair.new].map(|facts| text(facts, &format!("tool.{tool}.task.select")));
+            let types = [&pair.old, &pair.new].into_iter().zip(argument).map(|(facts, argument)| {
+                let name = text(facts, &format!("tool.{tool}.argument.{argument}.type"));
+                format!("type.{name}.value.{value}")
+            });
+            types.chain([format!("tool.{tool}.task.select"), format!("tool.{tool}.effect")]).collect()
+        }
+        ["tool", _, "after"] => [&change.old, &change.new]
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(|tool| format!("tool.{tool}"))
+            .collect(),
+        ["tool", _, "target", "resource"] => [&change.old, &change.new]
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(|name| format!("resource.{name}"))
+            .collect(),
+        ["error", code, "retry_after_seconds"] => vec![format!("error.{code}.retryable")],
+        ["error", code] | ["resource", code] => {
+            let kind = path[0];
+            let same_rule =
+                changes.iter().filter(|other| other.rule.id == change.rule.id && other.fact.starts_with(kind));
+            // What came under another name follows from what went.
+            same_rule
+                .filter(|other| other.old.is_some() && change.new.is_some() && other.fact != format!("{kind}.{code}"))
+                .map(|other| other.fact.clone())
+                .collect()
+        }
+        ["type", name] => {
+            let facts = if change.new.is_some() { &pair.new } else { &pair.old };
+            let users = users(facts, name);
+            let parts = users.iter().flat_map(|(_, user)| {
+                let path: Vec<&str> = user.split('.').collect();
+                (2..=path.len())
+                    .map(|length| path[..length].join("."))
+                    .chain([format!("{user}.type")])
+                    .collect::<Vec<_>>()
+            });
+            parts.chain(changes_below(changes, "type", &["type"])).collect()
+        }
+        ["type", _, "field", ..] => {
+            // An object that includes another has the same fields.
+            let tail = path[2..].join(".");
+            let is_same = |other: &&Change| {
+                other.fact.starts_with("type.")
+                    && other.fact.ends_with(&tail)
+                    && other.old == change.old
+                    && other.new == change.new
+            };
+            changes.iter().find(is_same).map(|other| other.fact.clone()).into_iter().collect()
+        }
+        ["framework", "type", "Remark", ..] => vec!["framework.remark_max_chars".to_owned()],
+        ["framework", "type", "WaitSeconds", ..] => vec!["framework.max_wait_seconds".to_owned()],
+        _ => Vec::new(),
+    };
+    for (old, new) in renames {
+        let name = |part: &str| part.rsplit('.').next().unwrap_or_default().to_owned();
+        let [old_name, new_name] = [old, new].map(|part| name(part));
+        let says = |value: &Option<Value>| value.as_ref().map(Value::to_string).unwrap_or_default();
+        let follows = says(&change.old).replace(&old_name, &new_name) == says(&change.new)
+            && says(&change.old).contains(&old_name);
+        found.extend((follows || change.fact == *new).then(|| old.clone()));
+    }
+    found
+}
+
+fn changes_below(changes: &[Change], above: &str, last: &[&str]) -> Vec<String> {
+    let ends = |fact: &str| fact.rsplit('.').next().is_some_and(|end| last.contains(&end));
+    let below = changes.iter().filter(|change| change.fact.starts_with(above) && ends(&change.fact));
+    below.map(|change| change.fact.clone()).collect()
+}
+
+/// Finds parts that went, and similar ones that came: says so in the message of the first. Returns
+/// the pairs.
+fn name_renames(pair: &Pair, changes: &mut [Change]) -> Vec<(String, String)> {
+    let part = |change: &Change| {
+        (change.old == Some(Value::Bool(true)) || change.new == Some(Value::Bool(true)))
+            && (change.old.is_none() || change.new.is_none())
+    };
+    let parts: Vec<(String, bool)> = changes
+        .iter()
+        .filter(|change| part(change))
+        .map(|change| (change.fact.clone(), change.new.is_some()))
+        .collect();
+    let mut renames = Vec::new();
+    for (old, _) in parts.iter().filter(|(_, is_new)| !is_new) {
+        let above = |fact: &str| fact.rsplit_once('.').map(|(above, _)| above.to_owned());
+        let others = parts.iter().filter(|(fact, is_new)| *is_new && above(fact) == above(old));
+        let scored = others.map(|(new, _)| (likeness(pair, old, new), new));
+        let Some(((same, all), new)) = scored.max_by_key(|((same, all), _)| same * 1_000 / (*all).max(1)) else {
+            continue;
+        };
+        if same * 5 >= all * 3
+            && let Some(change) = changes.iter_mut().find(|change| change.fact == *old)
+        {
+            change.message += &format!("; `{new}` is new and has {same} of its {all} facts: perhaps it was renamed");
+            renames.push((old.clone(), new.clone()));
+        }
+    }
+    renames
+}
+
+/// Returns the number of facts that two parts have in common, and of those of the first.
+fn likeness(pair: &Pair, old: &str, new: &str) -> (usize, usize) {
+    let below = format!("{old}.");
+    let of_old: Vec<_> = pair.old.iter().filter_map(|(key, value)| Some((key.strip_prefix(&below)?, value))).collect();
+    let same = of_old.iter().filter(|(key, value)| pair.new.get(&format!("{new}.{key}")) == Some(*value));
+    (same.count(), of_old.len())
+}

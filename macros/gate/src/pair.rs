@@ -1,0 +1,136 @@
+//! Two records side by side, and the differences between their facts.
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use toolwarrant_reader::Record;
+
+/// The facts of one record, by key.
+pub(crate) type Facts = BTreeMap<String, Value>;
+
+/// The parts of a contract that come and go as a whole. A longer part is looked for first.
+const PARTS: [&str; 13] = [
+    "tool.*",
+    "permission.*",
+    "resource.*",
+    "probe.*",
+    "state.*",
+    "error.*",
+    "type.*",
+    "framework.type.*",
+    "tool.*.argument.*",
+    "tool.*.task",
+    "error.*.field.*",
+    "type.*.field.*",
+    "framework.type.*.field.*",
+];
+
+/// Two records of one contract.
+#[derive(Debug)]
+pub(crate) struct Pair {
+    pub(crate) old: Facts,
+    pub(crate) new: Facts,
+}
+
+/// A difference: a fact, or a part that only one of the records has.
+#[derive(Clone, Debug)]
+pub(crate) struct Difference {
+    pub(crate) key: String,
+    pub(crate) old: Option<Value>,
+    pub(crate) new: Option<Value>,
+}
+
+impl Pair {
+    pub(crate) fn new(old: &Record, new: &Record) -> Self {
+        let mut pair = Self { old: old.facts.clone(), new: new.facts.clone() };
+        expand_cases(&mut pair.old, &new.facts);
+        expand_cases(&mut pair.new, &old.facts);
+        pair
+    }
+
+    /// Returns the differences, sorted by key.
+    pub(crate) fn differences(&self) -> Vec<Difference> {
+        let keys: BTreeSet<&String> = self.old.keys().chain(self.new.keys()).collect();
+        let mut found: BTreeMap<String, Difference> = BTreeMap::new();
+        for key in keys.into_iter().filter(|key| self.old.get(*key) != self.new.get(*key)) {
+            let whole = parts(key).find(|part| has_part(&self.old, part) != has_part(&self.new, part));
+            let difference = match whole {
+                Some(part) => {
+                    let present = |facts| has_part(facts, &part).then_some(Value::Bool(true));
+                    Difference { old: present(&self.old), new: present(&self.new), key: part }
+                }
+                None => {
+                    Difference { key: key.clone(), old: self.old.get(key).cloned(), new: self.new.get(key).cloned() }
+                }
+            };
+            found.entry(difference.key.clone()).or_insert(difference);
+        }
+        found.into_values().collect()
+    }
+}
+
+impl Difference {
+    /// Returns the parts of the key.
+    pub(crate) fn path(&self) -> Vec<&str> {
+        self.key.split('.').collect()
+    }
+}
+
+/// Returns true if a key fits a pattern, in which `*` stands for one part. The pattern `*` fits
+/// every key.
+pub(crate) fn fits(pattern: &str, key: &str) -> bool {
+    let (mut wanted, mut found) = (pattern.split('.'), key.split('.'));
+    pattern == "*"
+        || loop {
+            match (wanted.next(), found.next()) {
+                (None, None) => return true,
+                (Some(wanted), Some(found)) if wanted == "*" || wanted == found => {}
+                _ => return false,
+            }
+        }
+}
+
+/// Returns the value of a fact that is text; an absent one is empty.
+pub(crate) fn text<'a>(facts: &'a Facts, key: &str) -> &'a str {
+    facts.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Returns the names of the parts directly below `above`, such as those of all tools below `tool`.
+pub(crate) fn names<'a>(facts: &'a Facts, above: &str) -> Vec<&'a str> {
+    let below = format!("{above}.");
+    let keys = facts.range(below.clone()..).map(|(key, _)| key.as_str());
+    let mut names: Vec<_> =
+        keys.map_while(|key| key.strip_prefix(&*below)).filter_map(|rest| rest.split('.').next()).collect();
+    names.dedup();
+    names
+}
+
+fn has_part(facts: &Facts, part: &str) -> bool {
+    let below = format!("{part}.");
+    facts.range(below.clone()..).next().is_some_and(|(key, _)| key.starts_with(&below))
+}
+
+/// Returns the parts of a contract that contain a fact, the largest first.
+fn parts(key: &str) -> impl Iterator<Item = String> {
+    let path: Vec<&str> = key.split('.').collect();
+    PARTS.iter().filter_map(move |pattern| {
+        let length = pattern.split('.').count();
+        let part = path.get(..length)?.join(".");
+        (length < path.len() && fits(pattern, &part)).then_some(part)
+    })
+}
+
+/// Repeats the terms of a task for each case that only the other record distinguishes.
+fn expand_cases(facts: &mut Facts, other: &Facts) {
+    let tools: Vec<String> = names(facts, "tool").into_iter().map(str::to_owned).collect();
+    for tool in tools {
+        let task = format!("tool.{tool}.task");
+        let cases = names(other, &format!("{task}.case"));
+        if cases.is_empty() || facts.contains_key(&format!("{task}.select")) {
+            continue;
+        }
+        for term in ["probe", "resend", "settle_seconds", "deadline_seconds"] {
+            let Some(value) = facts.remove(&format!("{task}.{term}")) else { continue };
+            facts.extend(cases.iter().map(|case| (format!("{task}.case.{case}.{term}"), value.clone())));
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The values that types admit, and the places that use a type.
+
+use crate::pair::{Facts, names, text};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use toolwarrant_reader::model::StoredArgument;
+use toolwarrant_reader::pascal;
+
+/// The direction in which values of a type go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Way {
+    /// From clients to the server: arguments.
+    In,
+    /// From the server to clients: results and fields of errors.
+    Out,
+}
+
+/// A place that uses a type: its key, and the direction.
+pub(crate) type User = (Way, String);
+
+/// Returns the places that use a named type, also through objects that contain it.
+pub(crate) fn users(facts: &Facts, name: &str) -> BTreeSet<User> {
+    let mut found = BTreeSet::new();
+    for (key, value) in facts {
+        let way = match key.split('.').collect::<Vec<_>>()[..] {
+            ["tool", _, "argument", _, "type"] => Way::In,
+            ["tool", _, "result"] | ["error", _, "field", _, "type"] => Way::Out,
+            _ => continue,
+        };
+        if value.as_str().is_some_and(|spelled| contains(facts, spelled, name, &mut Vec::new())) {
+            found.insert((way, key.trim_end_matches(".type").to_owned()));
+        }
+    }
+    found
+}
+
+/// Returns the resource whose ids have this type.
+pub(crate) fn resource_of<'a>(facts: &'a Facts, name: &str) -> Option<&'a str> {
+    names(facts, "resource").into_iter().find(|resource| text(facts, &format!("resource.{resource}.id")) == name)
+}
+
+/// Returns true if values of the type that `spelled` names contain values of the type `name`.
+fn contains<'a>(facts: &'a Facts, spelled: &'a str, name: &str, seen: &mut Vec<&'a str>) -> bool {
+    let element = spelled.trim_start_matches('[').trim_end_matches(']');
+    if element == name || seen.contains(&element) {
+        return element == name;
+    }
+    seen.push(element);
+    let fields = format!("{}.field", table(facts, element));
+    names(facts, &fields).into_iter().any(|field| {
+        let spelled = text(facts, &format!("{fields}.{field}.type"));
+        contains(facts, spelled, name, seen)
+    })
+}
+
+/// Returns the key of a named type.
+fn table(facts: &Facts, name: &str) -> String {
+    let own = format!("type.{name}");
+    if facts.contains_key(&format!("{own}.kind")) { own } else { format!("framework.{own}") }
+}
+
+/// Returns true if the type that `new` names admits every value of the type that `old` named. Each
+/// name is looked up in the facts next to it. For objects, fields must be the same ones.
+pub(crate) fn admits((new_facts, new): (&Facts, &str), (old_facts, old): (&Facts, &str)) -> bool {
+    if let (Some(new), Some(old)) = (item(new), item(old)) {
+        return admits((new_facts, new), (old_facts, old));
+    }
+    let (new_table, old_table) = (table(new_facts, new), table(old_facts, old));
+    let kind = |facts, table: &str| text(facts, &format!("{table}.kind")) == "object";
+    if !(kind(new_facts, &new_table) && kind(old_facts, &old_table)) {
+        return match (shape(new_facts, new), shape(old_facts, old)) {
+            (Some(new), Some(old)) => new.admits(&old),
+            _ => new == old,
+        };
+    }
+    let fields = |facts, table: &str| names(facts, &format!("{table}.field")).join(" ");
+    let names_of = fields(new_facts, &new_table);
+    names_of == fields(old_facts, &old_table)
+        && names_of.split(' ').all(|field| {
+            let [new_key, old_key] = [&new_table, &old_table].map(|table| format!("{table}.field.{field}"));
+            field_admits((new_facts, &new_key), (old_facts, &old_key))
+        })
+}
+
+/// Returns true if the new field admits every value of the old one.
+fn field_admits((new_facts, new): (&Facts, &str), (old_facts, old): (&Facts, &str)) -> bool {
+    let may_be_null = |facts: &Facts, key: &str| facts.contains_key(&format!("{key}.nullable"));
+    let cut = |facts: &Facts, key: &str| {
+        let spelled = text(facts, &format!("{key}.type"));
+        // Text of others is cut; the whole of it is admitted where it is not.
+        let is_cut = text(facts, &format!("{key}.text")) == "untrusted" && spelled.trim_matches(['[', ']']) == "string";
+        (spelled.to_owned(), is_cut)
+    };
+    let ((new_type, new_cut), (old_type, old_cut)) = (cut(new_facts, new), cut(old_facts, old));
+    (may_be_null(new_facts, new) || !may_be_null(old_facts, old))
+        && (old_cut || !new_cut)
+        && admits((new_facts, &new_type), (old_facts, &old_type))
+}
+
+/// Returns the type of a list's items.
+fn item(spelled: &str) -> Option<&str> {
+    spelled.strip_prefix('[')?.strip_suffix(']')
+}
+
+/// Returns the values that a type admits; `None` for objects, and for types that are their own kind.
+fn shape(facts: &Facts, spelled: &str) -> Option<StoredArgument> {
+    let of = |shape: Value| serde_json::from_value(shape).ok();
+    let list = |values: Vec<&str>| of(json!({"type": "enum", "values": values}));
+    let limit = |key: &str| facts.get(&format!("framework.{key}")).and_then(Value::as_i64).unwrap_or(i64::MAX);
+    match spelled {
+        "string" | "boolean" => return of(json!({"type": spelled})),
+        "integer" => return of(json!({"type": "integer", "min": -limit("integer_max"), "max": limit("integer_max")})),
+        "Permission" => return list(names(facts, "permission")),
+        "Probe" => return list(names(facts, "probe")),
+        _ => {}
+    }
+    let flags = |resource: &&str| spelled == format!("{}Capability", pascal(resource));
+    if let Some(resource) = names(facts, "resource").into_iter().find(flags) {
+        return list(names(facts, &format!("resource.{resource}.capability")));
+    }
+    let table = table(facts, spelled);
+    let get = |key: &str| facts.get(&format!("{table}.{key}")).cloned().unwrap_or_default();
+    match text(facts, &format!("{table}.kind")) {
+        "enum" => list(names(facts, &format!("{table}.value"))),
+        "integer" => of(json!({"type": "integer", "min": get("min"), "max": get("max")})),
+        "string" => {
+            let prefix = text(facts, &format!("{table}.prefix"));
+            let charset = if get("charset").is_null() { json!([]) } else { get("charset") };
+            of(json!({
+                "type": "string", "min": get("min_length"), "max": get("max_length"), "prefix": prefix, "charset": charset
+            }))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,71 @@
+//! Each fact of a record is watched by a rule.
+
+use serde_json::{Value, json};
+use std::path::Path;
+use toolwarrant_gate::{Change, compare};
+use toolwarrant_reader::{Record, load};
+
+/// The folders of contracts, next to the workspace's manifest.
+const CONTRACTS: [&str; 3] = ["spec", "tests/services/print_shop/spec", "tests/services/library/spec"];
+
+fn record(folder: &str) -> Record {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    Record::of(&load(&root.join(folder)).expect("a valid contract"))
+}
+
+/// Returns other values for a fact; `None` takes it away.
+fn others(value: &Value) -> Vec<Option<Value>> {
+    let other = match value {
+        Value::Bool(flag) => vec![json!(!flag)],
+        Value::Number(number) => {
+            let number = number.as_i64().expect("an integer");
+            vec![json!(number + 1), json!(number - 1)]
+        }
+        Value::String(text) => vec![json!(format!("{text} x")), json!("another")],
+        Value::Array(all) => {
+            let mut more = all.clone();
+            more.push(json!("another"));
+            vec![Value::Array(more), Value::Array(all.iter().skip(1).cloned().collect())]
+        }
+        other => panic!("{other} is no value of a fact"),
+    };
+    other.into_iter().map(Some).chain([None]).filter(|other| other.as_ref() != Some(value)).collect()
+}
+
+fn names(change: &Change, key: &str) -> bool {
+    let is_part = key.strip_prefix(&*change.fact).is_some_and(|rest| rest.starts_with('.'));
+    change.fact == key || is_part || change.consequences.iter().any(|below| names(below, key))
+}
+
+#[test]
+fn a_record_has_no_change_against_itself_and_is_read_as_it_is_written() {
+    for folder in CONTRACTS {
+        let record = record(folder);
+        assert!(compare(&record, &record).is_empty(), "{folder}");
+        assert_eq!(Record::parse(&record.text()), Ok(record), "{folder}");
+    }
+}
+
+#[test]
+fn each_fact_that_changes_alone_is_named_by_a_change() {
+    let mut unwatched = Vec::new();
+    for folder in CONTRACTS {
+        let record = record(folder);
+        for (key, value) in &record.facts {
+            for other in others(value) {
+                let mut changed = record.clone();
+                match &other {
+                    Some(other) => drop(changed.facts.insert(key.clone(), other.clone())),
+                    None => drop(changed.facts.remove(key)),
+                }
+                let (there, back) = (compare(&record, &changed), compare(&changed, &record));
+                for (way, changes) in [("there", there), ("back", back)] {
+                    if !changes.iter().any(|change| names(change, key)) {
+                        unwatched.push(format!("{folder}: {key}: {value} {other:?} {way}"));
+                    }
+                }
+            }
+        }
+    }
+    assert!(unwatched.is_empty(), "{} unwatched:\n{}", unwatched.len(), unwatched[..unwatched.len().min(40)].join("\n"));
+}
