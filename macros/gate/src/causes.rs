@@ -48,10 +48,9 @@ fn opens(facts: &Facts, fact: &str, permission: &str, tool: &str) -> bool {
 pub(crate) fn group(pair: &Pair, mut changes: Vec<Change>) -> Vec<Change> {
     let renames = name_renames(pair, &mut changes);
     let places: BTreeMap<String, usize> = (0..).zip(&changes).map(|(n, change)| (change.fact.clone(), n)).collect();
-    let weight = |change: &Change| (change.worst(), change.rule.bump);
     let cause_of = |n: usize, change: &Change| {
         let found = causes(pair, change, &renames, &changes).into_iter().filter_map(|fact| places.get(&fact).copied());
-        found.filter(|cause| *cause != n && weight(&changes[*cause]) >= weight(change)).min()
+        found.filter(|cause| *cause != n && changes[*cause].rule.weight() >= change.rule.weight()).min()
     };
     let mut causes: Vec<Option<usize>> = (0..).zip(&changes).map(|(n, change)| cause_of(n, change)).collect();
     for n in 0..causes.len() {

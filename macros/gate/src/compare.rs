@@ -6,22 +6,22 @@ use crate::change::Change;
 use crate::pair::{Difference, Facts, Pair, fits, names, text};
 use crate::rules::{Rule, When, rule, rules};
 use crate::texts::is_wording;
-use crate::values::{Way, admits, resource_of, users};
+use crate::values::{User, Way, admits, resource_of, users};
 use serde_json::Value;
-use std::collections::{BTreeSet, HashSet};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use toolwarrant_reader::Record;
 
 /// Returns the changes from `old` to `new`, each with what follows from it; the worst first.
 #[must_use]
 pub fn compare(old: &Record, new: &Record) -> Vec<Change> {
     let pair = Pair::new(old, new);
-    let words = vocabulary(&pair);
     let is_upgrade = old.head_text("framework") != new.head_text("framework");
     let mut changes = Vec::new();
     for difference in pair.differences() {
-        let Some(rule) = judge(&pair, &difference, &words) else { continue };
+        let Some(rule) = judge(&pair, &difference) else { continue };
         let is_framework = is_upgrade && difference.key.starts_with("framework.");
-        let users = named_type(&difference.key).map(|name| users(&pair.old, name)).unwrap_or_default();
+        let users = named_type(&difference.key).map(|name| shared_users(&pair, name)).unwrap_or_default();
         changes.push(Change {
             rule,
             message: message(&difference),
@@ -36,25 +36,25 @@ pub fn compare(old: &Record, new: &Record) -> Vec<Change> {
     }
     causes::attach_lists(&list_changes(&pair), &pair, &mut changes);
     let mut changes = causes::group(&pair, changes);
-    changes.sort_by_key(|change| (std::cmp::Reverse((change.worst(), change.rule.bump)), change.fact.clone()));
+    changes.sort_by_key(|change| (Reverse(change.rule.weight()), change.fact.clone()));
     changes
 }
 
 /// Returns the rule that judges a difference; `None` only if no rule watches the fact.
-fn judge(pair: &Pair, difference: &Difference, words: &HashSet<&str>) -> Option<&'static Rule> {
+fn judge(pair: &Pair, difference: &Difference) -> Option<&'static Rule> {
     if let Some(id) = judge_by_context(pair, difference) {
         return rule(id);
     }
     let watching = rules().iter().flat_map(|rule| rule.watches.iter().map(move |watch| (rule, watch)));
     let watching = watching
-        .filter(|(_, watch)| fits(&watch.key, &difference.key) && holds(watch.when, difference, words))
+        .filter(|(_, watch)| fits(&watch.key, &difference.key) && holds(watch.when, difference, pair))
         // What is said of any change of a fact, and of any text, comes last.
         .min_by_key(|(_, watch)| (watch.key == "*", watch.when == When::Changed));
     watching.map(|(rule, _)| rule)
 }
 
 /// Returns true if a difference is of this kind.
-fn holds(when: When, Difference { old, new, .. }: &Difference, words: &HashSet<&str>) -> bool {
+fn holds(when: When, Difference { old, new, .. }: &Difference, pair: &Pair) -> bool {
     let is_flag = |value: &Option<Value>| matches!(value, None | Some(Value::Bool(_)));
     let is_set = |value: &Option<Value>| value.as_ref().is_some_and(|value| *value != Value::Bool(false));
     let number = |value: &Option<Value>| value.as_ref().and_then(Value::as_i64).unwrap_or(0);
@@ -73,7 +73,7 @@ fn holds(when: When, Difference { old, new, .. }: &Difference, words: &HashSet<&
             };
             let is_text = |value: &Option<Value>| matches!(value, None | Some(Value::String(_) | Value::Array(_)));
             let (before, after) = (words_of(old), words_of(new));
-            is_text(old) && is_text(new) && is_wording(&before, &after, words) == (when == When::Wording)
+            is_text(old) && is_text(new) && is_wording(&before, &after, pair.vocabulary()) == (when == When::Wording)
         }
         When::Judged => false,
     }
@@ -194,13 +194,10 @@ fn judge_author(before: &str, after: &str) -> &'static str {
 fn judge_type(pair: &Pair, difference: &Difference, name: &str) -> Option<&'static str> {
     let Difference { key, old, new } = difference;
     let path: Vec<&str> = key.strip_prefix("framework.").unwrap_or(key).split('.').collect();
-    let used: BTreeSet<_> = users(&pair.old, name).into_iter().chain(users(&pair.new, name)).collect();
-    let ways: BTreeSet<Way> = used.iter().map(|(way, _)| *way).collect();
+    let ways: BTreeSet<Way> = shared_users(pair, name).into_iter().map(|(way, _)| way).collect();
     let is_id = resource_of(&pair.old, name).or(resource_of(&pair.new, name)).is_some();
-    let same_name = |in_new: bool| match in_new {
-        true => admits((&pair.new, name), (&pair.old, name)),
-        false => admits((&pair.old, name), (&pair.new, name)),
-    };
+    let takes_old = admits((&pair.new, name), (&pair.old, name));
+    let gives_old = admits((&pair.old, name), (&pair.new, name));
     let spelled = |value: &Option<Value>| value.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
     let inward = |rule: &'static str| ways.contains(&Way::In).then_some(rule);
     let outward = |rule: &'static str| ways.contains(&Way::Out).then_some(rule);
@@ -218,54 +215,48 @@ fn judge_type(pair: &Pair, difference: &Difference, name: &str) -> Option<&'stat
             vec![outward(if new.is_some() { "field-nullable" } else { "result-tightened" })]
         }
         ["field", _, "text"] => vec![outward(judge_author(&spelled(old), &spelled(new)))],
-        _ => {
-            let (takes_old, gives_old) = (same_name(true), same_name(false));
-            let alone = |facts: &Facts, other: &Facts| {
-                let mut facts = facts.clone();
-                match other.get(key) {
-                    Some(value) => drop(facts.insert(key.clone(), value.clone())),
-                    None => drop(facts.remove(key)),
-                }
-                facts
+        ["kind"] => {
+            let out = if gives_old {
+                "result-tightened"
+            } else if takes_old {
+                "result-loosened"
+            } else {
+                "field-retyped"
             };
-            let only = alone(&pair.old, &pair.new);
+            vec![
+                is_id.then_some(if takes_old { "id-widened" } else { "id-narrowed" }),
+                inward(if takes_old { "argument-widened" } else { "argument-narrowed" }),
+                outward(out),
+            ]
+        }
+        _ => {
+            // The type as it was, with this limit alone as it is now.
+            let mut only = pair.old.clone();
+            match new {
+                Some(value) => drop(only.insert(key.clone(), value.clone())),
+                None => drop(only.remove(key)),
+            }
             let is_wider = takes_old || admits((&only, name), (&pair.old, name));
             let is_tighter = gives_old || admits((&pair.old, name), (&only, name));
             vec![
                 is_id.then_some(if is_wider { "id-widened" } else { "id-narrowed" }),
                 inward(if is_wider { "argument-widened" } else { "argument-narrowed" }),
-                outward(if is_tighter {
-                    "result-tightened"
-                } else if path[2..] == ["kind"] {
-                    "field-retyped"
-                } else {
-                    "result-loosened"
-                }),
+                outward(if is_tighter { "result-tightened" } else { "result-loosened" }),
             ]
         }
     };
-    let worst =
-        candidates.into_iter().flatten().filter_map(rule).max_by_key(|rule| (rule.verdicts.iter().max(), rule.bump));
+    let worst = candidates.into_iter().flatten().filter_map(rule).max_by_key(|rule| rule.weight());
     Some(worst.map_or("unseen-changed", |rule| &rule.id))
+}
+
+/// Returns the places that use a type in both contracts. One that came or went is judged by itself.
+fn shared_users(pair: &Pair, name: &str) -> BTreeSet<User> {
+    &users(&pair.old, name) & &users(&pair.new, name)
 }
 
 /// Returns the named type that a key belongs to.
 fn named_type(key: &str) -> Option<&str> {
     key.strip_prefix("framework.").unwrap_or(key).strip_prefix("type.")?.split('.').next()
-}
-
-/// Returns the names of both contracts that no text may lose: tools, permissions, values, fields.
-fn vocabulary(pair: &Pair) -> HashSet<&str> {
-    let keys = pair.old.keys().chain(pair.new.keys());
-    keys.flat_map(|key| {
-        let path: Vec<&str> = key.split('.').collect();
-        let named = path.windows(2).filter(|pair| {
-            matches!(pair[0], "tool" | "permission" | "error" | "value" | "capability" | "probe" | "state" | "type")
-        });
-        named.map(|pair| pair[1]).collect::<Vec<_>>()
-    })
-    .filter(|name| name.contains('_') || name.starts_with(|c: char| c.is_uppercase()))
-    .collect()
 }
 
 /// Says the change in words.

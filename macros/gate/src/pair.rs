@@ -1,14 +1,15 @@
 //! Two records side by side, and the differences between their facts.
 
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use toolwarrant_reader::Record;
 
 /// The facts of one record, by key.
 pub(crate) type Facts = BTreeMap<String, Value>;
 
 /// The parts of a contract that come and go as a whole. A longer part is looked for first.
-const PARTS: [&str; 13] = [
+const PARTS: [&str; 14] = [
     "tool.*",
     "permission.*",
     "resource.*",
@@ -19,6 +20,7 @@ const PARTS: [&str; 13] = [
     "framework.type.*",
     "tool.*.argument.*",
     "tool.*.task",
+    "tool.*.task.case.*",
     "error.*.field.*",
     "type.*.field.*",
     "framework.type.*.field.*",
@@ -29,6 +31,7 @@ const PARTS: [&str; 13] = [
 pub(crate) struct Pair {
     pub(crate) old: Facts,
     pub(crate) new: Facts,
+    vocabulary: OnceCell<HashSet<String>>,
 }
 
 /// A difference: a fact, or a part that only one of the records has.
@@ -41,10 +44,33 @@ pub(crate) struct Difference {
 
 impl Pair {
     pub(crate) fn new(old: &Record, new: &Record) -> Self {
-        let mut pair = Self { old: old.facts.clone(), new: new.facts.clone() };
+        let (old_facts, new_facts) = (old.facts.clone(), new.facts.clone());
+        let mut pair = Self { old: old_facts, new: new_facts, vocabulary: OnceCell::new() };
         expand_cases(&mut pair.old, &new.facts);
         expand_cases(&mut pair.new, &old.facts);
         pair
+    }
+
+    /// Returns the names of both contracts that no text may lose: of tools, permissions, values and
+    /// the like.
+    pub(crate) fn vocabulary(&self) -> &HashSet<String> {
+        const NAMED: [&str; 8] = ["tool", "permission", "error", "value", "capability", "probe", "state", "type"];
+        let names = |key: &String| {
+            let path: Vec<&str> = key.split('.').collect();
+            let named = path.windows(2).filter(|pair| NAMED.contains(&pair[0])).map(|pair| pair[1].to_owned());
+            named.filter(|name| name.contains('_') || name.starts_with(|c: char| c.is_uppercase())).collect::<Vec<_>>()
+        };
+        self.vocabulary.get_or_init(|| self.old.keys().chain(self.new.keys()).flat_map(names).collect())
+    }
+
+    /// Returns the key of the kind of a type, if it is another and the key lies below that type:
+    /// then the limits of both kinds are one difference.
+    fn kind_above(&self, key: &str) -> Option<String> {
+        let (table, below) = key.split_once("type.").filter(|(above, _)| matches!(*above, "" | "framework."))?;
+        let (name, below) = below.split_once('.')?;
+        let kind = format!("{table}type.{name}.kind");
+        let [old, new] = [&self.old, &self.new].map(|facts| facts.get(&kind));
+        (below != "doc" && old.is_some() && new.is_some() && old != new).then_some(kind)
     }
 
     /// Returns the differences, sorted by key.
@@ -52,6 +78,7 @@ impl Pair {
         let keys: BTreeSet<&String> = self.old.keys().chain(self.new.keys()).collect();
         let mut found: BTreeMap<String, Difference> = BTreeMap::new();
         for key in keys.into_iter().filter(|key| self.old.get(*key) != self.new.get(*key)) {
+            let key = &self.kind_above(key).unwrap_or_else(|| key.clone());
             let whole = parts(key).find(|part| has_part(&self.old, part) != has_part(&self.new, part));
             let difference = match whole {
                 Some(part) => {

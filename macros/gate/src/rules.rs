@@ -28,6 +28,14 @@ pub struct Rule {
     pub mirror: String,
 }
 
+impl Rule {
+    /// Returns a key by which a rule that hurts more comes after one that hurts less.
+    pub(crate) fn weight(&self) -> (Option<Verdict>, Bump, usize) {
+        let sum = self.verdicts.iter().map(|verdict| *verdict as usize).sum();
+        (self.verdicts.into_iter().max(), self.bump, sum)
+    }
+}
+
 /// Facts, and the kind of change of them that a rule judges. In a contract of rules it is written as
 /// `KIND KEY`.
 #[derive(Debug, Deserialize)]

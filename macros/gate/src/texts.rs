@@ -13,7 +13,7 @@ const STRICT: [&str; 41] = [
 /// Returns true if a text says the same in other words: names, numbers, quoted values and words of
 /// negation, obligation and order stay the same sequence, and four fifths of the words stay.
 /// `names` are those of the contract.
-pub(crate) fn is_wording(old: &str, new: &str, names: &HashSet<&str>) -> bool {
+pub(crate) fn is_wording(old: &str, new: &str, names: &HashSet<String>) -> bool {
     let [old, new] = [old, new].map(|text| text.split_whitespace().map(word).filter(|word| !word.is_empty()));
     let (old, new): (Vec<_>, Vec<_>) = (old.collect(), new.collect());
     let strict = |words: &[String]| -> Vec<String> {
@@ -29,7 +29,7 @@ fn word(token: &str) -> String {
     token.trim_matches(is_outside).to_owned()
 }
 
-fn is_strict(word: &str, names: &HashSet<&str>) -> bool {
+fn is_strict(word: &str, names: &HashSet<String>) -> bool {
     let lower = word.to_lowercase();
     word.contains(['`', '_', '{', '"'])
         || word.contains(|c: char| c.is_ascii_digit())

@@ -125,9 +125,11 @@ fn shape(facts: &Facts, spelled: &str) -> Option<StoredArgument> {
         "integer" => of(json!({"type": "integer", "min": get("min"), "max": get("max")})),
         "string" => {
             let prefix = text(facts, &format!("{table}.prefix"));
+            // No value is shorter than its prefix.
+            let least = get("min_length").as_u64().unwrap_or(0).max(prefix.len() as u64);
             let charset = if get("charset").is_null() { json!([]) } else { get("charset") };
             of(json!({
-                "type": "string", "min": get("min_length"), "max": get("max_length"), "prefix": prefix, "charset": charset
+                "type": "string", "min": least, "max": get("max_length"), "prefix": prefix, "charset": charset
             }))
         }
         _ => None,

@@ -67,5 +67,10 @@ fn each_fact_that_changes_alone_is_named_by_a_change() {
             }
         }
     }
-    assert!(unwatched.is_empty(), "{} unwatched:\n{}", unwatched.len(), unwatched[..unwatched.len().min(40)].join("\n"));
+    assert!(
+        unwatched.is_empty(),
+        "{} unwatched:\n{}",
+        unwatched.len(),
+        unwatched[..unwatched.len().min(40)].join("\n")
+    );
 }
