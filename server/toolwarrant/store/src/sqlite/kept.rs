@@ -65,13 +65,14 @@ pub(super) fn surplus(db: &Connection, most: u64, limit: u32) -> Result<u32, Fau
     Ok(u32::try_from(surplus).unwrap_or(u32::MAX).min(limit))
 }
 
-/// Returns the number of rows of each kind, with the oldest time.
+/// Returns the number of rows of each kind, with the oldest time. Deduplication keys with `until` 0
+/// are those that a stop has written; a running server has them in memory.
 pub(super) fn figures(db: &Connection) -> Result<Vec<Figure>, Fault> {
     [
         ("ended tasks", "SELECT count(*), min(finished_at) FROM task WHERE terminal = 1"),
         ("timelines of tasks", "SELECT count(*), min(at) FROM task_event"),
         ("cool-downs", "SELECT count(*), min(until) FROM settling"),
-        ("deduplication keys", "SELECT count(*), min(until) FROM mark"),
+        ("deduplication keys", "SELECT count(*), min(until) FROM mark WHERE until > 0"),
         ("ledger", "SELECT count(*), min(at) FROM ledger"),
     ]
     .into_iter()
