@@ -11,7 +11,6 @@ use super::tasks::{LongPoll, Poll, TaskPage, TaskQuery, TaskReadError, TaskView,
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 use std::ops::Deref;
-use std::slice;
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 use toolwarrant_base::clock::{Clock, Timestamp};
@@ -60,7 +59,8 @@ pub struct Call<'a> {
     target: OnceLock<Box<str>>,
     given: &'a RawValue,
     arguments: OnceLock<Option<Box<RawValue>>>,
-    /// The targets of the tasks that the call has read, by resource and id.
+    /// The targets of the tasks that the handler has listed, by resource and id. A result may show
+    /// them.
     of_tasks: Mutex<BTreeSet<(String, String)>>,
 }
 
@@ -100,19 +100,15 @@ impl<'a> Call<'a> {
         find_refused(value, |resource, id| self.caller.application.grants.covers(resource, id)).is_none()
     }
 
-    /// Reads a task. The answer is held until the task ends or `wait` is over. Without `wait`, it
-    /// is held until the next poll is due, but no longer than the contract's `hold_seconds`.
-    ///
-    /// # Errors
-    /// See [`TaskReadError`].
-    pub async fn task(&self, id: &str, wait: Option<Duration>) -> Result<TaskView, TaskReadError> {
+    /// Reads a task for the tool that reads tasks. The answer is held until the task ends or `wait`
+    /// is over. Without `wait`, it is held until the next poll is due, but no longer than the
+    /// contract's `hold_seconds`.
+    pub(super) async fn task(&self, id: &str, wait: Option<Duration>) -> Result<TaskView, TaskReadError> {
         let service = &self.catalogue.service;
         let [interval, hold_at_most] =
             [service.poll_interval_seconds, service.hold_seconds].map(|seconds| Duration::from_secs(seconds.into()));
         let poll = Poll { caller: self.caller, id, wait, hold_at_most, hold: self.hold, interval };
-        let task = self.around.tasks.poll(poll).await?;
-        self.note_targets(slice::from_ref(&task));
-        Ok(task)
+        self.around.tasks.poll(poll).await
     }
 
     /// Returns a page of the tasks of the caller's application, newest first.
@@ -121,14 +117,9 @@ impl<'a> Call<'a> {
     /// `NotFound` if `query.before` is not the id of a task; `Broken` if the tasks cannot be read.
     pub async fn tasks(&self, query: TaskQuery<'_>) -> Result<TaskPage, TaskReadError> {
         let page = self.around.tasks.list(&self.caller.application.id, query).await?;
-        self.note_targets(&page.tasks);
-        Ok(page)
-    }
-
-    /// Notes the targets of tasks that the caller may read. A result may show them.
-    fn note_targets(&self, tasks: &[TaskView]) {
-        let targets = tasks.iter().map(|task| (task.resource.clone(), task.target.clone()));
+        let targets = page.tasks.iter().map(|task| (task.resource.clone(), task.target.clone()));
         ignore_poison(self.of_tasks.lock()).extend(targets);
+        Ok(page)
     }
 
     /// Sets the target in the audit line.
