@@ -9,6 +9,7 @@ mod access;
 mod causes;
 mod change;
 mod compare;
+mod digest;
 mod pair;
 mod rules;
 mod texts;
@@ -16,4 +17,5 @@ mod values;
 
 pub use change::{Audience, Bump, Change, ListChange, Verdict};
 pub use compare::compare;
+pub use digest::digest;
 pub use rules::{Rule, Watch, When, rule, rules};

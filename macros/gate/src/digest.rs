@@ -1,0 +1,14 @@
+//! The digest of a record, which names the facts of a contract in 64 characters.
+
+use sha2::{Digest as _, Sha256};
+use std::fmt::Write;
+use toolwarrant_reader::Record;
+
+/// Returns the SHA-256 of the facts of a record as lower-case hexadecimal digits.
+#[must_use]
+pub fn digest(record: &Record) -> String {
+    Sha256::digest(record.facts_text()).iter().fold(String::with_capacity(64), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
