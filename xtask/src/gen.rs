@@ -13,7 +13,7 @@ use toolwarrant_reader::model::{Contract, ToolSpec};
 use toolwarrant_reader::{GenerateError, Generated, Mode, editor_schemas, generate, load, replace};
 
 /// The contract of the product.
-const SPEC: &str = "spec";
+pub(crate) const SPEC: &str = "spec";
 
 /// The folders with the schemas for editors: the framework's own, which `gen` of a service copies,
 /// and the product's.

@@ -17,7 +17,18 @@ const OWNERS: [(&str, &[&str]); 6] = [
     ("axum", &["toolwarrant-http", "armcloud-double"]),
     ("hyper", &["toolwarrant-http"]),
     ("rusqlite", &["toolwarrant-store"]),
-    ("clap", &["toolwarrant-client", "toolwarrant-operator", "cloudphone", "print-shop", "armcloud-double", "xtask"]),
+    (
+        "clap",
+        &[
+            "toolwarrant-client",
+            "toolwarrant-gate",
+            "toolwarrant-operator",
+            "cloudphone",
+            "print-shop",
+            "armcloud-double",
+            "xtask",
+        ],
+    ),
     ("rustls", &["toolwarrant-outbound", "toolwarrant-http"]),
     ("tiktoken-rs", &["xtask"]),
 ];

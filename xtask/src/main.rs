@@ -7,6 +7,7 @@ macro_rules! println {
 }
 
 mod bench;
+mod contract;
 mod deny;
 mod drill;
 mod fuzz;
@@ -26,6 +27,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use toolwarrant_gate::GateCommand;
 
 /// The maintainer's commands.
 #[derive(Parser)]
@@ -45,6 +47,9 @@ enum Verb {
         #[arg(long)]
         check: bool,
     },
+    /// Check changes of the contract in spec/, accept them, and release them
+    #[command(subcommand)]
+    Contract(GateCommand),
     /// Print the crates and their dependencies; fails if a rule of the architecture is broken
     Graph,
     /// Count the lines of Rust that are neither blank nor comment, by crate: code, tests, benches
@@ -82,6 +87,7 @@ enum Verb {
 fn main() -> Result<()> {
     match Arguments::parse().verb {
         Verb::Gen { check } => r#gen::run(&root(), check),
+        Verb::Contract(command) => contract::run(&root(), &command),
         Verb::Graph => graph::run(&root()),
         Verb::Lines { folder } => lines::run(&folder.unwrap_or_else(root)),
         Verb::Deny => deny::run(&root()),

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
+use toolwarrant_gate::GateCommand;
 
 /// Runs every step, stops at the first that fails, and prints the number of tests at the end.
 pub(crate) fn run(root: &Path) -> Result<()> {
@@ -16,6 +17,8 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     crate::graph::run(root)?;
     println!("\n> cargo xtask gen --check");
     crate::r#gen::run(root, true)?;
+    println!("\n> cargo xtask contract check");
+    crate::contract::run(root, &GateCommand::check())?;
     let passed = step(root, &["test", "--locked"])?;
     step(root, &["xtask", "drill", "soak"])?;
     println!("\nall steps done in {} s", begin.elapsed().as_secs());

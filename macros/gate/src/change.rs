@@ -70,6 +70,18 @@ pub enum Bump {
     Major,
 }
 
+impl Bump {
+    /// Returns the name of the number.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Patch => "patch",
+            Self::Minor => "minor",
+            Self::Major => "major",
+        }
+    }
+}
+
 /// One change between two records, with what follows from it.
 #[derive(Clone, Debug)]
 pub struct Change {

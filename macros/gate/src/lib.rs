@@ -5,17 +5,26 @@
 //! [Change], accepted.toml, versions --check--> Check: what is to do before the contract may land
 //! ```
 
+mod accepted;
 mod access;
+mod base;
 mod causes;
 mod change;
+mod check;
+mod command;
 mod compare;
 mod digest;
 mod pair;
+mod release;
+mod report;
 mod rules;
+mod source;
 mod texts;
 mod values;
+mod version;
 
 pub use change::{Audience, Bump, Change, ListChange, Verdict};
+pub use command::{GateAnswer, GateCommand, GateContext, ReportFormat, execute};
 pub use compare::compare;
 pub use digest::digest;
 pub use rules::{Rule, Watch, When, rule, rules};

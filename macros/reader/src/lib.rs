@@ -39,11 +39,12 @@ pub use generate::{GenerateError, Generated, Mode, generate, replace};
 pub use json_schema::{input_schema, output_schema, schema_text, type_schema};
 pub use names::{help as suggestion, pascal};
 pub use openapi::{OPENAPI_PATH, openapi};
-pub use record::{RECORD_FORMAT, RELEASED, Record};
+pub use record::{RECORD_FORMAT, Record};
 pub use reference::reference;
 pub use report::{Excerpt, Problem, Report, excerpt, line_column};
 pub use rules::{COMMANDS, FALLBACK, REVISIONS, ROLES, RUNTIME_TYPES, Rule, STATES};
 pub use sentences::{SentenceSpec, instructions, instructions_text, sentences};
+pub use source::{ACCEPTED, RELEASED};
 
 use std::path::Path;
 
@@ -62,6 +63,13 @@ pub fn load(dir: &Path) -> Result<model::Contract, Report> {
     source::tools(dir, raw.service.service.as_ref().map(|service| &service.tools), &mut sources, &mut report);
     raw.tools = parse::tools(&sources, &mut report);
     let contract = lower::lower(&raw, &sources, &mut report);
+    let contract = contract.map(|contract| model::Contract { released: last_release(dir), ..contract });
     report.names = lower::rust_names(&raw, &sources);
     report.finish(sources, contract)
+}
+
+/// Returns the version and the digest of the record that was released last.
+fn last_release(dir: &Path) -> Option<[String; 2]> {
+    let record = Record::parse(&std::fs::read_to_string(dir.join(RELEASED)).ok()?).ok()?;
+    Some(["version", "digest"].map(|key| record.head_text(key).to_owned()))
 }

@@ -71,6 +71,7 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
         types: types.done,
         domains,
         stored,
+        released: None,
         reserved: reserved(files),
         written: words.written.borrow().clone(),
         files: Vec::new(),

@@ -45,6 +45,9 @@ pub struct Contract {
     pub domains: Vec<Domain>,
     /// The recorded stored forms of each tool that makes or made tasks.
     pub stored: Vec<RecordedTool>,
+    /// The version and the digest of the record that was released last; `None` if there is no such
+    /// record, or it cannot be read.
+    pub released: Option<[String; 2]>,
     /// The names that were retired.
     pub reserved: ReservedSpec,
     /// Texts as they are written, with placeholders, by the text with their values.

@@ -16,9 +16,6 @@ use toml::Table;
 /// The format of records that this framework reads and writes.
 pub const RECORD_FORMAT: i64 = 1;
 
-/// The name of the file of the record that was released last, next to the contract.
-pub const RELEASED: &str = "released.toml";
-
 /// The first part of the keys of a record's head.
 const HEAD: &str = "record";
 
@@ -26,7 +23,8 @@ const HEAD: &str = "record";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// What is said of the record itself, by the key without `record.`: `format`, `framework`,
-    /// `service` and `version`; in a released one also `date`, `digest` and `cost`.
+    /// `service` and `version`; in a released one also `date`, `digest` and `cost`, and in the one of
+    /// the contract in force the `version` and the `digest` that were `released` last.
     pub head: BTreeMap<String, Value>,
     /// The facts.
     pub facts: BTreeMap<String, Value>,
@@ -42,7 +40,11 @@ impl Record {
             ("service", contract.service.name.as_str().into()),
             ("version", contract.service.version.as_str().into()),
         ];
-        Self { head: head.map(|(key, value)| (key.to_owned(), value)).into(), facts: facts::facts(contract) }
+        let released = contract.released.iter().flat_map(|[version, digest]| {
+            [("released.version", version.as_str().into()), ("released.digest", digest.as_str().into())]
+        });
+        let head = head.into_iter().chain(released).map(|(key, value)| (key.to_owned(), value));
+        Self { head: head.collect(), facts: facts::facts(contract) }
     }
 
     /// Parses the text of a record.

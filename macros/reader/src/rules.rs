@@ -16,6 +16,12 @@ macro_rules! rules {
             pub fn id(self) -> &'static str {
                 match self { $(Self::$name => $id,)+ }
             }
+
+            /// Returns the rule as a sentence.
+            #[must_use]
+            pub fn text(self) -> &'static str {
+                match self { $(Self::$name => concat!($($doc),+).trim_ascii_start(),)+ }
+            }
         }
     };
 }
@@ -131,9 +137,9 @@ rules! {
 
 /// The commands of every service's program. The command for a resource has the resource's name, so
 /// no resource has one of these.
-pub const COMMANDS: [&str; 19] = [
-    "app", "audit", "backup", "bridge", "call", "clock", "config", "doctor", "expand", "flags", "gen", "help", "key",
-    "refunds", "restore", "serve", "sign", "task", "tools",
+pub const COMMANDS: [&str; 20] = [
+    "app", "audit", "backup", "bridge", "call", "clock", "config", "contract", "doctor", "expand", "flags", "gen",
+    "help", "key", "refunds", "restore", "serve", "sign", "task", "tools",
 ];
 
 /// The roles of errors that the framework itself answers with. Each is played by one error of the

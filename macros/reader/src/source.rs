@@ -29,6 +29,12 @@ const FILES: [(&str, bool); 5] = [
     (stored::FILE, false),
 ];
 
+/// The record that was released last.
+pub const RELEASED: &str = "released.toml";
+
+/// The breaks that are accepted until the next release.
+pub const ACCEPTED: &str = "accepted.toml";
+
 /// The defaults for what a contract may leave out.
 const FRAMEWORK: &str = include_str!("defaults.toml");
 
@@ -45,7 +51,7 @@ pub(crate) fn read(dir: &Path, report: &mut Report) -> Vec<Source> {
         }
     }
     for name in present(dir).into_iter().map(|name| name + ".toml") {
-        if FILES.iter().all(|(known, _)| *known != name) {
+        if FILES.iter().all(|(known, _)| *known != name) && ![RELEASED, ACCEPTED].contains(&name.as_str()) {
             // Nobody writes the record of stored forms by hand.
             let by_hand = |known: &&str| *known != stored::FILE && !dir.join(known).exists();
             let absent = FILES.iter().map(|(known, _)| *known).filter(by_hand);

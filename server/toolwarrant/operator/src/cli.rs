@@ -462,8 +462,8 @@ mod tests {
     fn no_resource_can_have_the_name_of_a_command() {
         let commands = OperatorCommand::augment_subcommands(clap::Command::new("program"));
         let commands = ClientCommand::augment_subcommands(MaintainerCommand::augment_subcommands(commands));
-        // The last two exist only with the feature `maintain`.
-        let others = ["config", "help", "serve", "expand", "gen"];
+        // The last three exist only with the feature `maintain`.
+        let others = ["config", "help", "serve", "contract", "expand", "gen"];
         let names: BTreeSet<_> = commands.get_subcommands().map(clap::Command::get_name).chain(others).collect();
         assert_eq!(names, BTreeSet::from(COMMANDS));
     }

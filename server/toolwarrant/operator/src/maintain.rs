@@ -21,7 +21,7 @@ pub enum MaintainerCommand {
     Flags,
 }
 
-/// Carries out a command and returns the text to print. `flags` makes the reference of the
+/// Carries out a command and returns the text to print with the exit code. `flags` makes the reference of the
 /// service's flags.
 ///
 /// # Errors
@@ -34,10 +34,10 @@ pub fn maintain(
     catalogue: &Catalogue,
     command: &MaintainerCommand,
     flags: impl FnOnce() -> String,
-) -> Result<String, String> {
+) -> Result<(String, u8), String> {
     match command {
         #[cfg(feature = "maintain")]
         MaintainerCommand::Contract(command) => contract::execute(catalogue, command),
-        MaintainerCommand::Flags => Ok(flags()),
+        MaintainerCommand::Flags => Ok((flags(), 0)),
     }
 }

@@ -153,7 +153,8 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             }
             Invocation::Maintain(command) => {
                 let done = maintain(H::CATALOGUE, &command, || line.reference::<F, C>());
-                done.map_err(|why| anyhow!(why)).and_then(|text| print(&text)).map(|()| ExitCode::SUCCESS)
+                let done = done.map_err(|why| anyhow!(why));
+                done.and_then(|(text, code)| print(&text).map(|()| ExitCode::from(code)))
             }
             Invocation::Operate { command, question, flags, config, data, json } => {
                 log(LogOptions::default());

@@ -1,4 +1,5 @@
-//! Commands on a contract: the files that are generated from it, and the code.
+//! Commands on a contract: the files that are generated from it, the code, and the check of its
+//! changes.
 //!
 //! Under `cargo run` the contract is found in the same place as by the macro; otherwise, relative
 //! to the working directory. The contract of another service is refused.
@@ -6,7 +7,9 @@
 use clap::{Args, Subcommand};
 use std::env;
 use std::path::{Path, PathBuf};
+use toolwarrant_base::clock::Clock;
 use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_gate::{GateAnswer, GateCommand, GateContext};
 use toolwarrant_reader::model::Contract;
 use toolwarrant_reader::{Mode, generate, load};
 
@@ -29,6 +32,13 @@ pub enum ContractCommand {
         #[command(flatten)]
         folder: ContractFolder,
     },
+    /// Check changes of the contract, accept them, and release them
+    Contract {
+        #[command(subcommand)]
+        command: GateCommand,
+        #[command(flatten)]
+        folder: ContractFolder,
+    },
 }
 
 /// The folder of the contract.
@@ -36,24 +46,31 @@ pub enum ContractCommand {
 pub struct ContractFolder {
     /// Folder of the contract; by default, the one in the sources of the package that `cargo run`
     /// runs
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", global = true)]
     spec: Option<PathBuf>,
 }
 
-/// Carries out a command and returns the text to print.
-pub(super) fn execute(catalogue: &Catalogue, command: &ContractCommand) -> Result<String, String> {
-    match command {
+/// Carries out a command and returns the text to print with the exit code.
+pub(super) fn execute(catalogue: &Catalogue, command: &ContractCommand) -> Result<(String, u8), String> {
+    let text = match command {
         ContractCommand::Gen { check, folder } => {
             let mode = if *check { Mode::Check } else { Mode::Write };
             let (path, _) = folder.contract(catalogue)?;
             let generated = generate(&path, mode).map_err(|error| error.to_string())?;
-            Ok(format!("{generated}\n"))
+            format!("{generated}\n")
         }
         ContractCommand::Expand { folder } => {
             let (_, contract) = folder.contract(catalogue)?;
-            Ok(toolwarrant_codegen::expand(&contract, RUNTIME))
+            toolwarrant_codegen::expand(&contract, RUNTIME)
         }
-    }
+        ContractCommand::Contract { command, folder } => {
+            let (path, today) = (folder.path(catalogue), Clock::system().wall().to_string());
+            let context = GateContext { folder: &path, today: today.get(..10).unwrap_or(&today) };
+            let GateAnswer { text, code } = toolwarrant_gate::execute(command, context);
+            return Ok((text, code));
+        }
+    };
+    Ok((text, 0))
 }
 
 impl ContractFolder {

@@ -1,0 +1,58 @@
+//! Records of other states of the contract: of a revision, a file or a folder.
+
+use std::path::Path;
+use std::process::Command;
+use toolwarrant_reader::{Record, load};
+
+/// The record of the contract in force, below the contract's folder.
+const IN_FORCE: &str = "generated/contract.toml";
+
+/// Reads the record of a file, a folder with a contract, or a revision.
+///
+/// # Errors
+/// There is no such record.
+pub(crate) fn read(folder: &Path, from: &str) -> Result<(Record, String), String> {
+    let path = Path::new(from);
+    if path.is_dir() {
+        let record = load(path).map(|contract| Record::of(&contract)).map_err(|report| report.to_string())?;
+        let text = record.text();
+        return Ok((record, text));
+    }
+    if path.is_file() {
+        let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {from}: {error}"))?;
+        return parse(from, text);
+    }
+    at(folder, from)
+}
+
+/// Reads the record in force at a revision. It needs the revision's commit, and no history.
+///
+/// # Errors
+/// Git does not have the revision, or the revision does not have the record.
+pub(crate) fn at(folder: &Path, revision: &str) -> Result<(Record, String), String> {
+    let commit = format!("{revision}^{{commit}}");
+    if git(folder, &["rev-parse", "--verify", "--quiet", "--end-of-options", &commit])?.is_none() {
+        let fetch = match revision.split_once('/') {
+            Some(("origin", branch)) => format!("--depth=1 origin {branch}:refs/remotes/origin/{branch}"),
+            _ if revision.starts_with("HEAD") => "--deepen=1".to_owned(),
+            _ => format!("--depth=1 origin {revision}"),
+        };
+        return Err(format!("this clone has no revision `{revision}`: run `git fetch {fetch}`"));
+    }
+    let blob = format!("{revision}:./{IN_FORCE}");
+    let text = git(folder, &["show", "--end-of-options", &blob])?;
+    let text = text.ok_or_else(|| format!("`{revision}` has no {IN_FORCE} of this contract: `gen` writes it"))?;
+    parse(&blob, text)
+}
+
+fn parse(from: &str, text: String) -> Result<(Record, String), String> {
+    let record = Record::parse(&text).map_err(|why| format!("{from}: {why}"))?;
+    Ok((record, text))
+}
+
+/// Runs git in a folder. Returns its output, or `None` if it fails.
+fn git(folder: &Path, arguments: &[&str]) -> Result<Option<String>, String> {
+    let output = Command::new("git").arg("-C").arg(folder).args(arguments).output();
+    let output = output.map_err(|error| format!("cannot run git: {error}"))?;
+    Ok(output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned()))
+}

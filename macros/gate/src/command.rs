@@ -1,0 +1,219 @@
+//! The commands on the changes of a contract: check, release, accept and explain.
+
+use crate::accepted::{self, Accepted};
+use crate::check::{Against, Judgement, breaks, check};
+use crate::release;
+use crate::rules::{rule, rules};
+use crate::version::Version;
+use crate::{Audience, Rule};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+use toolwarrant_reader::{ACCEPTED, RELEASED, Rule as CompilerRule, documents, load, replace, suggestion};
+
+/// A command on the changes of a contract.
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "cli", derive(clap::Subcommand))]
+pub enum GateCommand {
+    /// Compare the contract with the released one: exits with 0 if it is sound, with 1 if there is
+    /// something to do, and with 2 if it was not compared
+    Check {
+        /// Also show the changes since this revision, and read nothing else of it
+        #[cfg_attr(feature = "cli", arg(long, value_name = "REVISION"))]
+        base: Option<String>,
+        /// Compare with this file, folder or revision in place of the released record
+        #[cfg_attr(feature = "cli", arg(long, value_name = "FILE|DIR|REVISION", conflicts_with = "base"))]
+        against: Option<String>,
+        /// Print the report as JSON
+        #[cfg_attr(feature = "cli", arg(long, conflicts_with = "format"))]
+        json: bool,
+        /// Form of the report
+        #[cfg_attr(feature = "cli", arg(long, value_enum, default_value = "text"))]
+        format: ReportFormat,
+    },
+    /// Write the record of the contract as it is released, and the section of its version in
+    /// CHANGELOG.md next to the contract's folder
+    Release {
+        /// Version, which `[service]` in service.toml has
+        version: String,
+    },
+    /// Accept a break until the next release
+    Accept {
+        /// Fact that changed; the rule comes before it if several judge the fact
+        #[cfg_attr(feature = "cli", arg(value_name = "[RULE] FACT", num_args = 1..=2, required = true))]
+        fact: Vec<String>,
+        /// Reason, which the changelog shows
+        #[cfg_attr(feature = "cli", arg(long))]
+        reason: String,
+    },
+    /// Explain a rule of changes or of the compiler
+    Explain {
+        /// Id of the rule
+        rule: String,
+    },
+}
+
+impl GateCommand {
+    /// Returns the check against the released record, with a report for people.
+    #[must_use]
+    pub fn check() -> Self {
+        Self::Check { base: None, against: None, json: false, format: ReportFormat::Text }
+    }
+}
+
+/// The form of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
+pub enum ReportFormat {
+    /// Text with the places, in the style of rustc
+    Text,
+    /// Annotations for GitHub
+    Github,
+}
+
+/// The contract on which a command works, and the day.
+#[derive(Clone, Copy, Debug)]
+pub struct GateContext<'a> {
+    /// The folder of the contract.
+    pub folder: &'a Path,
+    /// Today in UTC, as `YYYY-MM-DD`.
+    pub today: &'a str,
+}
+
+/// The text to print, and the exit code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GateAnswer {
+    /// The text. It ends with a line break.
+    pub text: String,
+    /// 0: done, and the contract is sound. 1: there is something to do. 2: nothing was compared.
+    pub code: u8,
+}
+
+/// Carries out a command.
+#[must_use]
+pub fn execute(command: &GateCommand, context: GateContext<'_>) -> GateAnswer {
+    let GateContext { folder, today } = context;
+    let done = match command {
+        GateCommand::Check { base, against, json, format } => {
+            let against = Against { revision: base.as_deref(), other: against.as_deref() };
+            let judgement = check(folder, against);
+            let code = judgement.as_ref().map_or(2, |judgement| u8::from(!judgement.refusals.is_empty()));
+            let text = match (judgement, json, format) {
+                (Ok(judgement), true, _) => format!("{:#}\n", judgement.json()),
+                (Err(why), true, _) => format!("{:#}\n", json!({"compared": false, "reason": why})),
+                (Ok(judgement), false, ReportFormat::Text) => judgement.text(),
+                (Ok(judgement), false, ReportFormat::Github) => judgement.annotations(&above(folder)),
+                (Err(why), false, _) => format!("not compared: {why}\n"),
+            };
+            return GateAnswer { text, code };
+        }
+        GateCommand::Release { version } => write_release(folder, version, today),
+        GateCommand::Accept { fact, reason } => accept(folder, fact, reason),
+        GateCommand::Explain { rule } => explain(rule),
+    };
+    let (text, code) = done.map_or_else(|(why, code)| (why, code), |text| (text, 0));
+    GateAnswer { text: text.trim_end().to_owned() + "\n", code }
+}
+
+/// Returns the path of the folder above the contract's, relative to the working directory.
+fn above(folder: &Path) -> String {
+    let here = env::current_dir().unwrap_or_default();
+    let above = folder.parent().unwrap_or(folder);
+    let inner = above.strip_prefix(here).unwrap_or(above).to_string_lossy().into_owned();
+    if inner.is_empty() { inner } else { inner + "/" }
+}
+
+type Done = Result<String, (String, u8)>;
+
+fn write_release(folder: &Path, version: &str, date: &str) -> Done {
+    let refuse = |why: String| (why, 1);
+    let contract = load(folder).map_err(|report| (report.to_string(), 2))?;
+    let wanted = Version::parse(version).map_err(refuse)?;
+    let written = &contract.service.version;
+    if written != version {
+        return Err(refuse(format!(
+            "`[service]` in service.toml has version {written}: write `version = \"{version}\"`"
+        )));
+    }
+    let judgement = match folder.join(RELEASED).exists() {
+        true => Some(check(folder, Against::default()).map_err(|why| (format!("not compared: {why}"), 2))?),
+        false => None,
+    };
+    if let Some(judgement) = &judgement {
+        if !judgement.refusals.is_empty() {
+            return Err(refuse(judgement.text()));
+        }
+        if Version::parse(&judgement.versions[0]).is_ok_and(|before| wanted <= before) {
+            return Err(refuse(format!("{version} was released before: write a higher version under `[service]`")));
+        }
+    }
+    let changes: Vec<_> = judgement.iter().flat_map(|judgement| &judgement.changes).collect();
+    let changes: Vec<_> = changes.iter().map(|judged| (&judged.change, judged.accepted.as_ref())).collect();
+    let log = folder.parent().unwrap_or(folder).join("CHANGELOG.md");
+    let text = release::changelog(&fs::read_to_string(&log).unwrap_or_default(), (version, date), &changes);
+    let write = |path: PathBuf, text: &str| replace(&path, text).map_err(|error| refuse(error.to_string()));
+    write(log.clone(), &text)?;
+    write(folder.join(RELEASED), &release::released_text(&contract, date))?;
+    // The record in force names the released one.
+    let contract = load(folder).map_err(|report| (report.to_string(), 2))?;
+    let in_force = folder.join("generated/contract.toml");
+    if let (true, Some(text)) = (in_force.exists(), documents(&contract).get(Path::new("contract.toml"))) {
+        write(in_force, text)?;
+    }
+    let accepted = folder.join(ACCEPTED);
+    if accepted.exists() {
+        fs::remove_file(&accepted).map_err(|error| refuse(format!("cannot remove {}: {error}", accepted.display())))?;
+    }
+    Ok(format!("released {version}: commit {RELEASED}, {}, and the files of `gen`", log.display()))
+}
+
+fn accept(folder: &Path, names: &[String], reason: &str) -> Done {
+    let judgement = check(folder, Against::default()).map_err(|why| (format!("not compared: {why}"), 2))?;
+    let Judgement { changes, .. } = judgement;
+    let all: Vec<_> = changes.iter().map(|judged| &judged.change).filter(|change| breaks(change)).collect();
+    let (fact, rule) = match names {
+        [rule, fact, ..] => (fact.as_str(), Some(rule)),
+        names => (names.first().map_or("", String::as_str), None),
+    };
+    let meant = all.iter().filter(|change| change.fact == fact && rule.is_none_or(|rule| *rule == change.rule.id));
+    let change = match &meant.collect::<Vec<_>>()[..] {
+        [change] => **change,
+        [] => {
+            let help = suggestion(fact, all.iter().map(|change| change.fact.as_str()));
+            return Err((format!("the contract has no break of `{fact}`; {help}"), 1));
+        }
+        several => {
+            let rules: Vec<_> = several.iter().map(|change| change.rule.id.as_str()).collect();
+            return Err((format!("several rules judge `{fact}`; write one before it: {}", rules.join(", ")), 1));
+        }
+    };
+    if reason.trim().is_empty() {
+        return Err(("the reason is empty, and the changelog shows it".to_owned(), 1));
+    }
+    let path = folder.join(ACCEPTED);
+    let known = fs::read_to_string(&path).unwrap_or_default();
+    let mistaken = |mistake: accepted::Mistake| (format!("{}: {}", path.display(), mistake.message), 1);
+    let mut all = accepted::parse(&known).map_err(mistaken)?;
+    all.retain(|known| !known.concerns(change));
+    all.push(Accepted::of(change, reason));
+    replace(&path, &accepted::text(&all)).map_err(|error| (error.to_string(), 1))?;
+    Ok(format!("accepted until the next release: {}", change.message))
+}
+
+fn explain(id: &str) -> Done {
+    if let Some(Rule { id, verdicts, bump, why, help, mirror, .. }) = rule(id) {
+        let verdicts =
+            Audience::ALL.map(|audience| format!("{}: {}", audience.name(), verdicts[audience as usize].name()));
+        let bump = bump.name();
+        return Ok(format!(
+            "{id}: a rule of changes\n\n{}\nversion from 1.0 on: {bump}\n\nwhy: {why}\nhelp: {help}\nthe opposite: {mirror}",
+            verdicts.join("\n")
+        ));
+    }
+    let compiler = || CompilerRule::ALL.iter();
+    if let Some(known) = compiler().find(|known| known.id() == id) {
+        return Ok(format!("{id}: a rule of the compiler\n\n{}", known.text()));
+    }
+    let all = rules().iter().map(|rule| rule.id.as_str()).chain(compiler().map(|rule| rule.id()));
+    Err((format!("unknown rule `{id}`; {}", suggestion(id, all)), 1))
+}

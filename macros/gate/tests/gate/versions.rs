@@ -1,0 +1,103 @@
+//! The way from one release to the next.
+
+use super::{Shop, show};
+use std::fs;
+
+#[test]
+fn a_release_writes_the_record_and_moves_the_unreleased_part_of_the_changelog() {
+    let shop = Shop::new();
+    let head = "# Changelog\n\nWhat changes.\n\n";
+    shop.write("CHANGELOG.md", &format!("{head}## Unreleased\n\n### Added\n\n- Printing.\n"));
+    let missing = shop.check();
+    assert_eq!(missing.code, 2);
+    assert_eq!(
+        missing.text,
+        "not compared: there is no spec/released.toml: `contract release VERSION` makes the first release\n"
+    );
+    let other = shop.release("1.0.1");
+    assert_eq!(
+        (other.code, other.text.as_str()),
+        (1, "`[service]` in service.toml has version 1.0.0: write `version = \"1.0.1\"`\n")
+    );
+    assert_eq!(shop.release("1.0").text, "`1.0` is not a version: write three numbers, such as `1.0.0`\n");
+    assert!(!shop.path("spec/released.toml").exists());
+
+    let done = shop.release("1.0.0");
+    assert_eq!(
+        (done.code, done.text.as_str()),
+        (0, "released 1.0.0: commit released.toml, CHANGELOG.md, and the files of `gen`\n")
+    );
+    let released = shop.read("spec/released.toml");
+    let (head_of_record, _) = released.split_once("\n\nerror.").expect("facts");
+    insta::assert_snapshot!("head_of_a_released_record", head_of_record);
+    let moved = "## Unreleased\n\n## 1.0.0 - 2026-11-23\n\n### Added\n\n- Printing.\n";
+    assert_eq!(shop.read("CHANGELOG.md"), format!("{head}{moved}"));
+    let sound = shop.check();
+    assert_eq!(sound.code, 0, "{}", sound.text);
+    let again = shop.release("1.0.0");
+    assert_eq!(
+        (again.code, again.text.as_str()),
+        (1, "1.0.0 was released before: write a higher version under `[service]`\n")
+    );
+}
+
+#[test]
+fn a_break_lands_with_an_acceptance_and_a_version_and_the_next_release_ends_the_acceptance() {
+    let shop = Shop::released();
+    shop.break_it();
+    insta::assert_snapshot!("a_break", show(&shop.check()));
+    let fact = "tool.print_page.permission";
+    let unknown = shop.accept(&["tool.print_page.permision"], "Pages cost paper.");
+    assert_eq!(
+        (unknown.code, unknown.text.contains("did you mean `tool.print_page.permission`?")),
+        (1, true),
+        "{}",
+        unknown.text
+    );
+    assert_eq!(shop.accept(&[fact], " ").code, 1);
+    assert!(!shop.path("spec/accepted.toml").exists());
+    let accepted = shop.accept(&[fact], "Pages cost \"paper\".");
+    assert_eq!(accepted.code, 0, "{}", accepted.text);
+    insta::assert_snapshot!("accepted", shop.read("spec/accepted.toml"));
+    let low = shop.check();
+    assert_eq!((low.code, low.text.contains("write `version = \"2.0.0\"`")), (1, true), "{}", low.text);
+    shop.edit("spec/service.toml", "version = \"1.0.0\"", "version = \"2.0.0\"");
+    insta::assert_snapshot!("an_accepted_break", show(&shop.check()));
+    assert_eq!(shop.release("2.0.0").code, 0);
+    assert!(!shop.path("spec/accepted.toml").exists());
+    insta::assert_snapshot!("changelog", shop.read("CHANGELOG.md"));
+    assert_eq!(shop.check().code, 0);
+}
+
+#[test]
+fn a_release_is_refused_while_something_is_to_do() {
+    let shop = Shop::released();
+    shop.break_it();
+    shop.edit("spec/service.toml", "version = \"1.0.0\"", "version = \"2.0.0\"");
+    let before = fs::read(shop.path("spec/released.toml")).expect("a record");
+    let refused = shop.release("2.0.0");
+    assert_eq!((refused.code, refused.text.contains("error[break-not-accepted]")), (1, true), "{}", refused.text);
+    assert_eq!(fs::read(shop.path("spec/released.toml")).expect("a record"), before);
+}
+
+#[test]
+fn a_release_updates_the_record_in_force_if_there_is_one() {
+    let shop = Shop::new();
+    shop.generate();
+    assert_eq!(shop.release("1.0.0").code, 0);
+    let in_force = shop.read("spec/generated/contract.toml");
+    assert!(in_force.contains("record.released.version = \"1.0.0\""), "{in_force}");
+    assert!(in_force.starts_with('#'));
+}
+
+#[test]
+fn a_name_that_went_must_be_reserved() {
+    let shop = Shop::released();
+    shop.edit("spec/types.toml", "values.fine = \"In colour.\"\n", "values.neat = \"In colour.\"\n");
+    shop.edit("spec/tools/printing.toml", "case.fine", "case.neat");
+    let lost = shop.check();
+    assert!(lost.text.contains("help: add to reserved.toml: values = [\"fine\"]"), "{}", lost.text);
+    shop.edit("spec/reserved.toml", "tools = ", "values = [\"fine\"]\ntools = ");
+    let kept = shop.check();
+    assert!(!kept.text.contains("name-not-reserved"), "{}", kept.text);
+}

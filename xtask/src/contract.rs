@@ -1,0 +1,18 @@
+//! `cargo xtask contract`: the commands of the contract's gate on the contract of the product.
+
+use anyhow::Result;
+use std::path::Path;
+use toolwarrant_base::clock::Clock;
+use toolwarrant_gate::{GateAnswer, GateCommand, GateContext, execute};
+
+/// Carries out a command. Ends the program with its exit code if that is not zero.
+pub(crate) fn run(root: &Path, command: &GateCommand) -> Result<()> {
+    let today = Clock::system().wall().to_string();
+    let context = GateContext { folder: &root.join(crate::r#gen::SPEC), today: today.get(..10).unwrap_or(&today) };
+    let GateAnswer { text, code } = execute(command, context);
+    println!("{}", text.trim_end());
+    if code != 0 {
+        std::process::exit(code.into());
+    }
+    Ok(())
+}
