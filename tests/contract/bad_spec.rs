@@ -2,7 +2,6 @@
 //! the report.
 
 mod cases;
-mod forms;
 mod texts;
 
 use proptest::prelude::*;
@@ -17,7 +16,6 @@ const SERVICE: &str = "service.toml";
 const ERRORS: &str = "errors.toml";
 const TYPES: &str = "types.toml";
 const RESERVED: &str = "reserved.toml";
-const STORED: &str = "stored.toml";
 const PRINTERS: &str = "tools/printers.toml";
 const PRINTING: &str = "tools/printing.toml";
 const TRAYS: &str = "tools/trays.toml";
@@ -41,7 +39,7 @@ use Edit::{Append, Change, Remove, Write};
 
 /// Each case: the expected behaviour, and the edits that provoke it.
 fn cases() -> impl Iterator<Item = &'static (&'static str, &'static [(&'static str, Edit)])> {
-    cases::CASES.iter().chain(forms::CASES).chain(texts::CASES)
+    cases::CASES.iter().chain(texts::CASES)
 }
 
 #[test]
@@ -114,13 +112,6 @@ fn a_word_of_a_path_may_stand_where_another_twin_has_an_argument() {
         ["effect = \"read\"\nhttp = \"GET /v1/printers/first\"", "effect = \"read\"\nhttp = \"GET /v1/jobs/first\""]
     {
         assert_eq!(spoil(&[(FLOOR, Change("effect = \"read\"", twin))]).map_err(|report| report.to_string()), Ok(()));
-    }
-}
-
-#[test]
-fn former_forms_are_read_by_their_former_names_or_excused_by_a_reason() {
-    for edits in forms::SOUND {
-        assert_eq!(spoil(edits).map_err(|report| report.to_string()), Ok(()));
     }
 }
 

@@ -151,9 +151,10 @@ fn write_release(folder: &Path, version: &str, date: &str) -> Done {
     let changes: Vec<_> = changes.iter().map(|judged| (&judged.change, judged.accepted.as_ref())).collect();
     let log = folder.parent().unwrap_or(folder).join("CHANGELOG.md");
     let text = release::changelog(&fs::read_to_string(&log).unwrap_or_default(), (version, date), &changes);
+    let before = release::read(folder).ok().map(|(record, _)| record);
     let write = |path: PathBuf, text: &str| replace(&path, text).map_err(|error| refuse(error.to_string()));
     write(log.clone(), &text)?;
-    write(folder.join(RELEASED), &release::released_text(&contract, date))?;
+    write(folder.join(RELEASED), &release::released_text(&contract, before.as_ref(), date))?;
     // The record in force names the released one.
     let contract = load(folder).map_err(|report| (report.to_string(), 2))?;
     let in_force = folder.join("generated/contract.toml");

@@ -3,6 +3,7 @@
 use crate::access::{judge_implication, judge_permission, list_changes};
 use crate::causes;
 use crate::change::Change;
+use crate::forms;
 use crate::pair::{Difference, Facts, Pair, fits, names, text};
 use crate::rules::{Rule, When, rule, rules};
 use crate::texts::is_wording;
@@ -33,6 +34,19 @@ pub fn compare(old: &Record, new: &Record) -> Vec<Change> {
             is_framework,
             consequences: Vec::new(),
         });
+    }
+    if let Some(rule) = rule("form-unreadable") {
+        changes.extend(forms::unreadable(&old.facts, &new.facts).into_iter().map(|(fact, message)| Change {
+            rule,
+            fact,
+            old: Some(true.into()),
+            new: None,
+            message,
+            lists: Vec::new(),
+            users: Vec::new(),
+            is_framework: false,
+            consequences: Vec::new(),
+        }));
     }
     causes::attach_lists(&list_changes(&pair), &pair, &mut changes);
     let mut changes = causes::group(&pair, changes);

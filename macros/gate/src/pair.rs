@@ -46,6 +46,10 @@ impl Pair {
     pub(crate) fn new(old: &Record, new: &Record) -> Self {
         let (old_facts, new_facts) = (old.facts.clone(), new.facts.clone());
         let mut pair = Self { old: old_facts, new: new_facts, vocabulary: OnceCell::new() };
+        // Former forms are compared with the tools that must read them.
+        for facts in [&mut pair.old, &mut pair.new] {
+            facts.retain(|key, _| !key.starts_with("stored."));
+        }
         expand_cases(&mut pair.old, &new.facts);
         expand_cases(&mut pair.new, &old.facts);
         pair

@@ -3,6 +3,7 @@
 use crate::accepted::Accepted;
 use crate::change::{Audience, Change, Verdict};
 use crate::digest::digest;
+use crate::forms;
 use crate::version::Version;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -46,9 +47,10 @@ pub(crate) fn read(folder: &Path) -> Result<(Record, String), String> {
     Ok((record, text))
 }
 
-/// Writes the text of the record that is released on a day.
-pub(crate) fn released_text(contract: &Contract, date: &str) -> String {
+/// Writes the text of the record that is released on a day, after the one that was `before`.
+pub(crate) fn released_text(contract: &Contract, before: Option<&Record>, date: &str) -> String {
     let mut record = Record::of(contract);
+    record.facts.extend(before.map(|before| forms::kept(&before.facts, &record.facts)).unwrap_or_default());
     record.head.retain(|key, _| !key.starts_with("released."));
     record.head.insert("date".to_owned(), date.into());
     record.head.insert("digest".to_owned(), digest(&record).into());

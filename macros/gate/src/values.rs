@@ -1,9 +1,9 @@
 //! The values that types admit, and the places that use a type.
 
 use crate::pair::{Facts, names, text};
+use crate::shape::Shape;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use toolwarrant_reader::model::StoredArgument;
 use toolwarrant_reader::pascal;
 
 /// The direction in which values of a type go.
@@ -102,8 +102,17 @@ fn item(spelled: &str) -> Option<&str> {
     spelled.strip_prefix('[')?.strip_suffix(']')
 }
 
+/// Returns the values of an argument as a task stores them, by the argument's key.
+pub(crate) fn stored_shape(facts: &Facts, key: &str) -> Option<Shape> {
+    let spelled = text(facts, &format!("{key}.type"));
+    // An argument with a default is always stored.
+    let is_optional = facts.contains_key(&format!("{key}.optional")) && !facts.contains_key(&format!("{key}.default"));
+    let shape = shape(facts, item(spelled).unwrap_or(spelled))?;
+    Some(Shape { list: item(spelled).is_some(), optional: is_optional, ..shape })
+}
+
 /// Returns the values that a type admits; `None` for objects, and for types that are their own kind.
-fn shape(facts: &Facts, spelled: &str) -> Option<StoredArgument> {
+fn shape(facts: &Facts, spelled: &str) -> Option<Shape> {
     let of = |shape: Value| serde_json::from_value(shape).ok();
     let list = |values: Vec<&str>| of(json!({"type": "enum", "values": values}));
     let limit = |key: &str| facts.get(&format!("framework.{key}")).and_then(Value::as_i64).unwrap_or(i64::MAX);

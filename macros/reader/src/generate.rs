@@ -1,7 +1,7 @@
 //! Updates the folder `generated` next to a contract, which holds exactly the files that
-//! [`documents`] returns, and adds new stored forms to the record of the contract.
+//! [`documents`] returns.
 
-use crate::{Report, documents, load, stored};
+use crate::{Report, documents, load};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -63,8 +63,7 @@ pub enum GenerateError {
     },
 }
 
-/// Updates `generated` and the record in the contract's folder `folder`, or reports which files are
-/// stale.
+/// Updates `generated` in the contract's folder `folder`, or reports which files are stale.
 ///
 /// # Errors
 /// The contract has mistakes, a file cannot be changed, or a file is stale and `mode` is
@@ -90,19 +89,13 @@ pub fn generate(folder: &Path, mode: Mode) -> Result<Generated, GenerateError> {
     }
     let base = PathBuf::from(folder.file_name().unwrap_or_default());
     let names = changed.iter().map(|(path, _)| *path).chain(&stale).map(|path| base.join(FOLDER).join(path));
-    let mut names: Vec<_> = names.collect();
-    let kept = folder.join(stored::FILE);
-    let record = stored::record(&contract).filter(|record| fs::read_to_string(&kept).ok().as_ref() != Some(record));
-    names.extend(record.is_some().then(|| base.join(stored::FILE)));
+    let names: Vec<_> = names.collect();
     match mode {
         Mode::Check if !names.is_empty() => return Err(GenerateError::Stale(names)),
         Mode::Check => {}
         Mode::Write => {
             for (path, text) in changed {
                 replace(&generated.join(path), text)?;
-            }
-            if let Some(record) = &record {
-                replace(&kept, record)?;
             }
             for path in stale.iter().map(|path| generated.join(path)) {
                 fs::remove_file(&path).map_err(|error| GenerateError::Io { path, error })?;
@@ -197,8 +190,6 @@ mod tests {
         generate(&spec, Mode::Write).unwrap();
         edit("types.toml", "values.https = \"HTTP proxy over TLS.\"\n", "");
         edit("tools/proxy.toml", " `https` is an HTTP proxy over TLS.", "");
-        let (first, reason) = ("[[stored.clear_proxy]]", "1 = \"None is in flight.\"");
-        edit("stored.toml", first, &format!("[unreadable.set_proxy]\n{reason}\n\n{first}"));
         for mode in [Mode::Check, Mode::Write] {
             let lost = generate(&spec, mode).unwrap_err().to_string();
             assert!(lost.starts_with("the contract has lost `https`: add retired values to `values`"), "{lost}");

@@ -29,7 +29,6 @@ mod rules;
 mod sentences;
 pub mod shape;
 mod source;
-mod stored;
 
 pub use describe::{describe_values, description};
 pub use documents::{ListForm, documents, list_item};
@@ -49,7 +48,7 @@ pub use source::{ACCEPTED, RELEASED};
 use std::path::Path;
 
 /// Loads the contract in `dir`: `service.toml`, `types.toml`, the files of `tools/` that
-/// service.toml lists, and, if they exist, `errors.toml`, `reserved.toml` and `stored.toml`.
+/// service.toml lists, and, if they exist, `errors.toml` and `reserved.toml`.
 ///
 /// # Errors
 /// A report of all problems of all files, each with its rule, place, excerpt and help.

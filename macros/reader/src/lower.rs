@@ -5,14 +5,14 @@
 //! part. The first mistake does not stop the others from being found. `types` lowers types and
 //! fields, `tools` lowers tools, `errors` and `words` fill in the framework's defaults, and
 //! `derived` makes the derived fields and types. `generated` knows the names that the generated
-//! code uses, `stored` checks that tasks in flight can be read, and `prose` checks the texts.
+//! code uses, `formerly` checks the former names of arguments, and `prose` checks the texts.
 
 mod derived;
 mod errors;
+mod formerly;
 mod generated;
 mod prose;
 mod require;
-mod stored;
 mod tools;
 mod types;
 mod words;
@@ -55,7 +55,7 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
     let scope = tools::Scope { permissions, probes, errors, resources, types, words, files };
     let domains = tools::lower(files, sources, &scope, report);
     let tools::Scope { permissions, probes, errors, resources, types, words, files: _ } = scope;
-    let stored = stored::lower(files, domains.iter().flat_map(|domain| &domain.tools), report);
+    formerly::check(files, report);
     let contract = Contract {
         source: String::new(),
         service: service_of(service.as_ref()?, files, &words, report)?,
@@ -70,7 +70,6 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
         states,
         types: types.done,
         domains,
-        stored,
         released: None,
         reserved: reserved(files),
         written: words.written.borrow().clone(),

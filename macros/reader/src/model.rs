@@ -2,10 +2,8 @@
 //! the files.
 
 mod http;
-mod stored;
 
 pub use http::Http;
-pub use stored::{RecordedTool, StoredArgument, StoredForm};
 
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -43,8 +41,6 @@ pub struct Contract {
     pub types: Vec<Arc<NamedType>>,
     /// The files of `tools/`, as service.toml lists them.
     pub domains: Vec<Domain>,
-    /// The recorded stored forms of each tool that makes or made tasks.
-    pub stored: Vec<RecordedTool>,
     /// The version and the digest of the record that was released last; `None` if there is no such
     /// record, or it cannot be read.
     pub released: Option<[String; 2]>,

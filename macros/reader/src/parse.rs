@@ -1,13 +1,11 @@
 //! Parses text into [`raw`], and checks syntax and shape. Each entry is read separately, so that
 //! one mistake does not hide the next.
 
-use crate::raw::{
-    At, Defaults, ErrorsFile, Files, Named, ReservedFile, ServiceFile, StoredFile, ToolsFile, TypesFile, Unread,
-};
+use crate::raw::{At, Defaults, ErrorsFile, Files, Named, ReservedFile, ServiceFile, ToolsFile, TypesFile, Unread};
 use crate::report::{Place, Report, Source};
 use crate::rules::Rule;
 use crate::shape::{self, Misshape};
-use crate::source::{DEFAULTS, ERRORS, FIRST_TOOLS, RESERVED, SERVICE, STORED, TYPES};
+use crate::source::{DEFAULTS, ERRORS, FIRST_TOOLS, RESERVED, SERVICE, TYPES};
 use serde::de::DeserializeOwned;
 use std::ops::Range;
 use toml::Spanned;
@@ -17,7 +15,7 @@ use toml::de::{DeString, DeTable, DeValue};
 pub(crate) fn common(sources: &[Source], report: &mut Report) -> Files {
     let mut root = |file: usize| root(file, &sources[file], report);
     let (mut service, mut errors, mut types) = (root(SERVICE), root(ERRORS), root(TYPES));
-    let (mut reserved, mut stored, mut defaults) = (root(RESERVED), root(STORED), root(DEFAULTS));
+    let (mut reserved, mut defaults) = (root(RESERVED), root(DEFAULTS));
     let files = Files {
         service: ServiceFile {
             service: service.require("service", report),
@@ -40,10 +38,6 @@ pub(crate) fn common(sources: &[Source], report: &mut Report) -> Files {
             values: reserved.one("values", report),
             allowed: reserved.parse_named("allowed", report),
         },
-        stored: StoredFile {
-            stored: stored.parse_named("stored", report),
-            unreadable: stored.parse_named("unreadable", report),
-        },
         defaults: Defaults {
             protocol: defaults.require("protocol", report),
             limits: defaults.require("limits", report),
@@ -55,7 +49,7 @@ pub(crate) fn common(sources: &[Source], report: &mut Report) -> Files {
         },
         tools: Vec::new(),
     };
-    for root in [service, errors, types, reserved, stored, defaults] {
+    for root in [service, errors, types, reserved, defaults] {
         root.finish(report);
     }
     files

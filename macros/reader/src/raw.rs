@@ -8,7 +8,6 @@ mod entries;
 
 pub(crate) use entries::{At, Named, Unread};
 
-use crate::model::StoredArgument;
 use serde_json::{Map, Value};
 
 /// Declares the structs for tables. Unknown keys are not allowed.
@@ -412,14 +411,6 @@ pub(crate) struct ReservedFile {
     pub(crate) allowed: Named<At<String>>,
 }
 
-/// `stored.toml`: the stored forms of each tool, the oldest first, and the reasons why the contract
-/// need not read some of them, by number.
-#[derive(Debug)]
-pub(crate) struct StoredFile {
-    pub(crate) stored: Named<Vec<Named<StoredArgument>>>,
-    pub(crate) unreadable: Named<Named<At<String>>>,
-}
-
 /// A file of `tools/`.
 #[derive(Debug)]
 #[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
@@ -449,7 +440,6 @@ pub(crate) struct Files {
     pub(crate) errors: ErrorsFile,
     pub(crate) types: TypesFile,
     pub(crate) reserved: ReservedFile,
-    pub(crate) stored: StoredFile,
     pub(crate) defaults: Defaults,
     /// The files of `tools/`, each with its name without ending.
     pub(crate) tools: Vec<(String, ToolsFile)>,

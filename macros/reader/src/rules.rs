@@ -128,8 +128,6 @@ rules! {
     CaseNotTotal = "case-not-total",
     /// One tool reads tasks. Its arguments, result and errors are derived.
     ReadTask = "read-task",
-    /// Tasks of each recorded form can be read, or stored.toml says why they need not be.
-    UnreadableForm = "unreadable-form",
     /// An operation that must not be sent twice is verified by a probe that compares with a
     /// baseline.
     NoBaseline = "no-baseline",

@@ -4,7 +4,6 @@ use crate::names;
 use crate::raw::At;
 use crate::report::{Place, Report, Source};
 use crate::rules::Rule;
-use crate::stored;
 use std::fs;
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -16,18 +15,12 @@ pub(crate) const SERVICE: usize = 0;
 pub(crate) const ERRORS: usize = 1;
 pub(crate) const TYPES: usize = 2;
 pub(crate) const RESERVED: usize = 3;
-pub(crate) const STORED: usize = 4;
-pub(crate) const DEFAULTS: usize = 5;
-pub(crate) const FIRST_TOOLS: usize = 6;
+pub(crate) const DEFAULTS: usize = 4;
+pub(crate) const FIRST_TOOLS: usize = 5;
 
 /// The files next to `tools/`, each with true if a contract must have it.
-const FILES: [(&str, bool); 5] = [
-    ("service.toml", true),
-    ("errors.toml", false),
-    ("types.toml", true),
-    ("reserved.toml", false),
-    (stored::FILE, false),
-];
+const FILES: [(&str, bool); 4] =
+    [("service.toml", true), ("errors.toml", false), ("types.toml", true), ("reserved.toml", false)];
 
 /// The record that was released last.
 pub const RELEASED: &str = "released.toml";
@@ -52,9 +45,7 @@ pub(crate) fn read(dir: &Path, report: &mut Report) -> Vec<Source> {
     }
     for name in present(dir).into_iter().map(|name| name + ".toml") {
         if FILES.iter().all(|(known, _)| *known != name) && ![RELEASED, ACCEPTED].contains(&name.as_str()) {
-            // Nobody writes the record of stored forms by hand.
-            let by_hand = |known: &&str| *known != stored::FILE && !dir.join(known).exists();
-            let absent = FILES.iter().map(|(known, _)| *known).filter(by_hand);
+            let absent = FILES.iter().map(|(known, _)| *known).filter(|known| !dir.join(known).exists());
             let meant = names::nearest(&name, absent);
             let help = meant.map_or("remove it; tools are in the folder `tools`".to_owned(), |meant| {
                 format!("did you mean `{meant}`?")

@@ -487,4 +487,12 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
             (PRINTING, Change("[\"out_of_ink\"]", "[\"out_of_inc\"]")),
         ],
     ),
+    (
+        "a_former_name_is_no_other_argument_and_only_in_tasks",
+        &[
+            (PRINTING, Change("mode = { type = \"Mode\",", "mode = { formerly = [\"pin\", \"Way\"], type = \"Mode\",")),
+            (PRINTING, Change("copies = { type", "copies = { formerly = \"count\", type")),
+            (PRINTERS, Change("[tool.args]\nprinter_id = { type", "[tool.args]\nprinter_id = { formerly = 3, type")),
+        ],
+    ),
 ];

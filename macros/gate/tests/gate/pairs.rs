@@ -85,7 +85,9 @@ impl Draft {
         match dice.roll(4) {
             0 if self.tools.values().all(|tool| tool.permission != low) => {
                 self.permissions.remove(&low);
-                self.permissions.values_mut().for_each(|implied| { implied.remove(&low); });
+                self.permissions.values_mut().for_each(|implied| {
+                    implied.remove(&low);
+                });
             }
             1 => drop(self.permissions.entry(low).or_default()),
             _ if low != high && self.permissions.contains_key(&high) && self.permissions.contains_key(&low) => {

@@ -101,3 +101,48 @@ fn a_name_that_went_must_be_reserved() {
     let kept = shop.check();
     assert!(!kept.text.contains("name-not-reserved"), "{}", kept.text);
 }
+
+#[test]
+fn a_release_keeps_former_forms_of_tasks_until_one_cannot_be_read_and_that_is_accepted() {
+    let shop = Shop::released();
+    let rename = |from: &str, to: &str| {
+        shop.edit("spec/tools/trays.toml", &format!("{from} = {{"), &format!("{to} = {{"));
+        shop.edit("spec/tools/trays.toml", &format!("{from} = 100"), &format!("{to} = 100"));
+    };
+    let version = |from: &str, to: &str| {
+        shop.edit("spec/service.toml", &format!("version = \"{from}\""), &format!("version = \"{to}\""))
+    };
+    let forms = || {
+        let released = shop.read("spec/released.toml");
+        released
+            .lines()
+            .filter(|line| line.starts_with("stored.") && line.contains(".type = "))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(forms(), Vec::<String>::new(), "the tools' own forms are facts of their arguments");
+    rename("sheets", "pages");
+    shop.edit("spec/tools/trays.toml", "pages = {", "pages = { formerly = \"sheets\",");
+    version("1.0.0", "2.0.0");
+    // That `pages` is required follows from the rename.
+    assert_eq!(shop.accept(&["tool.fill_tray.argument.sheets"], "Renamed.").code, 0);
+    let answer = shop.release("2.0.0");
+    assert_eq!(answer.code, 0, "{}", answer.text);
+    assert_eq!(
+        forms(),
+        ["stored.fill_tray.1.sheets.type = \"integer\"", "stored.fill_tray.1.tray_id.type = \"string\""]
+    );
+
+    shop.edit("spec/tools/trays.toml", " formerly = \"sheets\",", "");
+    version("2.0.0", "3.0.0");
+    let answer = shop.check();
+    assert!(
+        answer.code == 1 && answer.text.contains("contract accept form-unreadable stored.fill_tray.1"),
+        "{}",
+        answer.text
+    );
+    assert_eq!(shop.accept(&["stored.fill_tray.1"], "No task of 1.0 is in flight.").code, 0);
+    let answer = shop.release("3.0.0");
+    assert_eq!(answer.code, 0, "{}", answer.text);
+    assert_eq!(forms(), Vec::<String>::new());
+}

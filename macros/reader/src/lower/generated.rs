@@ -29,7 +29,7 @@ const PARAMETERS: [&str; 2] = ["call", "args"];
 const CARRIED: [&str; 5] = ["code", "message", "retryable", "retry_after_seconds", "what"];
 
 pub(crate) fn check(files: &Files, report: &mut Report) {
-    let Files { service, errors, types, reserved: _, stored: _, defaults: _, tools } = files;
+    let Files { service, errors, types, reserved: _, defaults: _, tools } = files;
     let mut taken: HashMap<String, String> = HashMap::new();
     taken.extend(FIXED.split_whitespace().map(|name| (name.to_owned(), "part of every contract".to_owned())));
     taken.extend(FRAMEWORK.split_whitespace().map(|name| (name.to_owned(), "a type of the framework".to_owned())));
@@ -62,7 +62,7 @@ pub(crate) fn is_framework_type(name: &str) -> bool {
 /// Returns the Rust names that other modules import from a contract. For entries that could not be
 /// read, it takes the names from the text.
 pub(crate) fn rust_names(files: &Files, sources: &[Source]) -> Vec<String> {
-    let Files { service, errors: _, types, reserved: _, stored: _, defaults: _, tools } = files;
+    let Files { service, errors: _, types, reserved: _, defaults: _, tools } = files;
     let mut names: Vec<String> = ["CATALOGUE", "Command", "Contract"].map(str::to_owned).into();
     names.extend(FRAMEWORK.split_whitespace().skip(3).map(str::to_owned));
     names.extend(types.r#type.names().map(str::to_owned));

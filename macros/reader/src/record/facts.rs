@@ -222,13 +222,16 @@ impl Facts<'_> {
                 [("resource", &target.resource.name), ("argument", &target.arg), ("requires", requires)];
             self.texts(&format!("{key}.target"), &target);
         }
-        for Field { name, doc, ty, optional, secret, default, .. } in &tool.args {
+        for Field { name, doc, ty, optional, secret, default, formerly, .. } in &tool.args {
             let key = format!("{key}.argument.{name}");
             self.texts(&key, &[("type", &spell(ty)), ("doc", doc)]);
             self.flag(format!("{key}.optional"), *optional);
             self.flag(format!("{key}.secret"), *secret);
             if let Some(default) = default {
                 self.set(format!("{key}.default"), default.clone());
+            }
+            if !formerly.is_empty() {
+                self.set(format!("{key}.formerly"), formerly.clone());
             }
         }
         tool.errors.iter().for_each(|error| self.flag(format!("{key}.error.{}", error.code), true));

@@ -1,50 +1,33 @@
-//! The form in which tasks store their arguments, and the comparison of two forms.
+//! The values that a type admits, in a form that two types can be compared in. A task stores its
+//! arguments in it.
 
-use serde_json::Value;
-use std::collections::BTreeMap;
-
-/// The record of a tool's stored forms.
-#[derive(Debug)]
-pub struct RecordedTool {
-    /// The name of the tool.
-    pub tool: String,
-    /// Its forms, the oldest first.
-    pub forms: Vec<StoredForm>,
-    /// The reasons why forms need not be readable, by number, from 1.
-    pub unreadable: Vec<(String, String)>,
-}
-
-/// The arguments that a task stores, by name.
-pub type StoredForm = BTreeMap<String, StoredArgument>;
-
-/// An argument as a task stores it: its kind, and the values that it can have.
+/// The kind of values, and their limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct StoredArgument {
+pub(crate) struct Shape {
     /// `string`, `integer`, `boolean` or `enum`.
     #[serde(rename = "type")]
-    pub kind: String,
+    pub(crate) kind: String,
     /// True if it is a list of such values.
-    pub list: bool,
+    pub(crate) list: bool,
     /// True if it may be absent.
-    pub optional: bool,
+    pub(crate) optional: bool,
     /// Integers: the smallest. Strings: fewest characters, with the prefix.
-    pub min: Option<i64>,
+    pub(crate) min: Option<i64>,
     /// Integers: the largest. Strings: most characters, with the prefix.
-    pub max: Option<i64>,
+    pub(crate) max: Option<i64>,
     /// Strings: the text that every value begins with.
-    pub prefix: String,
+    pub(crate) prefix: String,
     /// Strings: the ranges of the characters after the prefix. Empty: any character.
-    pub charset: Vec<String>,
+    pub(crate) charset: Vec<String>,
     /// Enums: the values, sorted.
-    pub values: Vec<String>,
+    pub(crate) values: Vec<String>,
 }
 
-impl StoredArgument {
+impl Shape {
     /// Returns true if an argument of this form admits every value that one of the form `former`
     /// can have.
-    #[must_use]
-    pub fn admits(&self, former: &Self) -> bool {
+    pub(crate) fn admits(&self, former: &Self) -> bool {
         let within = self.min.is_none_or(|min| former.min.is_some_and(|former| min <= former))
             && self.max.is_none_or(|max| former.max.is_some_and(|former| max >= former));
         let admitted = match (&*self.kind, &*former.kind) {
@@ -79,32 +62,20 @@ impl StoredArgument {
     fn ranges(&self) -> impl Iterator<Item = (char, char)> {
         self.charset.iter().filter_map(|range| Some((range.chars().next()?, range.chars().next_back()?)))
     }
-
-    /// Returns the argument as an inline table of TOML.
-    #[must_use]
-    pub fn text(&self) -> String {
-        let Ok(Value::Object(members)) = serde_json::to_value(self) else { return String::new() };
-        let absent = [Value::Null, Value::from(""), false.into(), Value::Array(Vec::new())];
-        // JSON writes strings, numbers, booleans and lists of strings as TOML reads them.
-        let members = members.iter().filter(|(_, value)| !absent.contains(value));
-        let members = members.map(|(key, value)| format!("{key} = {value}"));
-        format!("{{ {} }}", members.collect::<Vec<_>>().join(", "))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn argument(text: &str) -> StoredArgument {
+    fn argument(text: &str) -> Shape {
         let argument: Table = toml::from_str(&format!("argument = {text}")).expect("an argument");
-        assert_eq!(argument.argument.text(), text);
         argument.argument
     }
 
     #[derive(serde::Deserialize)]
     struct Table {
-        argument: StoredArgument,
+        argument: Shape,
     }
 
     #[test]
