@@ -77,9 +77,11 @@ const PRIVATE_DOMAINS: [&str; 13] = [
 /// The first address of a range, the length of its prefix, and its kind.
 type Range = (&'static str, u8, HostKind);
 
-/// The IANA IPv4 Special-Purpose Address Registry of 2020-09-04, with 192.88.99.2 (RFC 6751) and
-/// multicast (RFC 5771).
-const IPV4: [Range; 25] = [
+/// The IANA IPv4 and IPv6 Special-Purpose Address Registries, both of 2025-10-09. IPv4 rows: also
+/// multicast (RFC 5771). 0.0.0.0/32 is part of a row, and 192.0.0.170/31 is two rows of the registry.
+/// IPv6 rows: also what is not global unicast, translated addresses (RFC 2765), site-local ones (RFC
+/// 3879) and multicast (RFC 4291). Mapped addresses are IPv4 before.
+const RANGES: [Range; 54] = [
     ("0.0.0.0", 8, HostKind::Barred("is unspecified")),
     ("10.0.0.0", 8, HostKind::Private),
     ("100.64.0.0", 10, HostKind::Private),
@@ -105,11 +107,8 @@ const IPV4: [Range; 25] = [
     ("224.0.0.0", 4, HostKind::Barred("is multicast")),
     ("240.0.0.0", 4, HostKind::Barred("is reserved")),
     ("255.255.255.255", 32, HostKind::Barred("is broadcast")),
-];
-
-/// The IANA IPv6 Special-Purpose Address Registry of 2024-10-22, with 100:0:0:1::/64 (RFC 9780),
-/// translated addresses (RFC 2765), site-local ones (RFC 3879) and multicast (RFC 4291).
-const IPV6: [Range; 27] = [
+    ("::", 0, HostKind::Private),
+    ("2000::", 3, HostKind::Public),
     ("::1", 128, HostKind::Barred("is loopback")),
     ("::", 128, HostKind::Barred("is unspecified")),
     ("64:ff9b::", 96, HostKind::Public),
@@ -169,8 +168,7 @@ impl ProxyHosts {
         };
         let (kind, canonical) = match address {
             Err(name) => (kind_of(&name), name),
-            Ok(IpAddr::V4(address)) => (ipv4(address), address.to_string()),
-            Ok(IpAddr::V6(address)) => (ipv6(address), address.to_string()),
+            Ok(address) => (kind_of_address(address), address.to_string()),
         };
         match (kind, self) {
             (HostKind::Barred(what), _) => Err(what),
@@ -202,25 +200,15 @@ fn is_label(label: &str) -> bool {
     (1..=63).contains(&label.len()) && !label.starts_with('-') && !label.ends_with('-')
 }
 
-/// Returns the kind of an address: of the narrowest range of the tables that has it.
-fn ipv4(address: Ipv4Addr) -> HostKind {
-    match METADATA.contains(&address.into()) {
-        true => HostKind::Barred("is a metadata service"),
-        false => find_range(&IPV4, address.into()).unwrap_or(HostKind::Public),
-    }
-}
-
-fn ipv6(address: Ipv6Addr) -> HostKind {
-    if METADATA.contains(&address.into()) {
+/// Returns the kind of an address: of the narrowest range that has it, or of an IPv4 address inside.
+fn kind_of_address(address: IpAddr) -> HostKind {
+    if METADATA.contains(&address) {
         return HostKind::Barred("is a metadata service");
     }
-    let own = match find_range(&IPV6, address.into()) {
-        Some(kind) => kind,
-        None if address.segments()[0] & 0xe000 == 0x2000 => HostKind::Public,
-        None => HostKind::Private,
-    };
+    let own = find_range(address).unwrap_or(HostKind::Public);
+    let IpAddr::V6(address) = address else { return own };
     // An embedded address counts as well: a translator leads there.
-    match find_ipv4(address).map(ipv4) {
+    match find_ipv4(address).map(|inside| kind_of_address(inside.into())) {
         Some(barred @ HostKind::Barred(_)) => barred,
         Some(HostKind::Private) if own == HostKind::Public => HostKind::Private,
         _ => own,
@@ -228,16 +216,16 @@ fn ipv6(address: Ipv6Addr) -> HostKind {
 }
 
 /// Returns the kind of the narrowest range that has an address.
-fn find_range<const N: usize>(ranges: &[Range; N], address: IpAddr) -> Option<HostKind> {
+fn find_range(address: IpAddr) -> Option<HostKind> {
     let bits = |address: IpAddr| match address {
         IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
         IpAddr::V6(address) => address.to_bits(),
     };
     let has = |(first, length, _): &&Range| {
-        let first: Option<IpAddr> = first.parse().ok();
+        let first = first.parse().ok().filter(|first: &IpAddr| first.is_ipv4() == address.is_ipv4());
         first.is_some_and(|first| (bits(first) ^ bits(address)).checked_shr(128 - u32::from(*length)).unwrap_or(0) == 0)
     };
-    ranges.iter().filter(has).max_by_key(|(_, length, _)| *length).map(|(.., kind)| *kind)
+    RANGES.iter().filter(has).max_by_key(|(_, length, _)| *length).map(|(.., kind)| *kind)
 }
 
 /// Finds the IPv4 address inside an IPv6 address that is mapped, compatible, translated (RFC 6052,
@@ -419,6 +407,29 @@ mod tests {
             for policy in [ProxyHosts::Public, ProxyHosts::PublicAndPrivate] {
                 assert!(policy.judge(host).is_err_and(|why| why.contains(what)), "{host}: {:?}", policy.judge(host));
             }
+        }
+    }
+
+    /// The rows of both registries as of 2025-10-09. `+`: the row is allowed.
+    const REGISTRIES: &str = "0.0.0.0/8 0.0.0.0/32 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12
+        192.0.0.0/24 192.0.0.0/29 192.0.0.8/32 192.0.0.9/32 192.0.0.10/32 192.0.0.170/32 192.0.0.171/32 192.0.2.0/24+
+        192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.88.99.2/32 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15
+        198.51.100.0/24+ 203.0.113.0/24+ 240.0.0.0/4 255.255.255.255/32
+        ::1/128 ::/128 ::ffff:0:0/96 64:ff9b::/96 64:ff9b:1::/48 100::/64 100:0:0:1::/64 2001::/23 2001::/32
+        2001:1::1/128 2001:1::2/128 2001:1::3/128 2001:2::/48 2001:3::/32 2001:4:112::/48 2001:10::/28 2001:20::/28
+        2001:30::/28 2001:db8::/32+ 2002::/16 2620:4f:8000::/48 3fff::/20 5f00::/16 fc00::/7 fe80::/10";
+
+    #[test]
+    fn each_row_of_the_registries_is_refused_from_its_first_address_to_its_last() {
+        for row in REGISTRIES.split_whitespace() {
+            let (first, length) = row.trim_end_matches('+').split_once('/').expect("a range");
+            let length = length.parse().expect("a length");
+            let last: IpAddr = match first.parse().expect("an address") {
+                IpAddr::V4(first) => (first | Ipv4Addr::from(u32::MAX.checked_shr(length).unwrap_or(0))).into(),
+                IpAddr::V6(first) => (first | Ipv6Addr::from(u128::MAX.checked_shr(length).unwrap_or(0))).into(),
+            };
+            let allowed = [first, &last.to_string()].map(|address| ProxyHosts::Public.judge(address).is_ok());
+            assert_eq!(allowed.contains(&true), row.ends_with('+'), "{row}");
         }
     }
 
