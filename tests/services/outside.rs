@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::process::Command;
+use toolwarrant_gate::{NewTool, new_tool};
 
 /// A copy of the service outside this repository.
 pub(crate) struct Outside {
@@ -206,6 +207,18 @@ async fn a_tool_file_that_is_not_listed_is_reported_with_the_line_to_write() {
       |
     help: write `tools = ["lamps", "tasks", "shades"]`, or remove the file
     "#);
+}
+
+#[tokio::test]
+async fn a_new_tool_of_a_service_from_outside_compiles() {
+    let lamps = Outside::copy("new-tool");
+    let keys = ["shades", "switch", "issue", "lamp", "Pulls the shade of a lamp.", "when it dazzles."];
+    let [file, permission, effect, resource, summary, use_when] = keys.map(|key| Some(key.to_owned()));
+    let mut tool = NewTool { name: "pull_shade".into(), file, permission, effect, ..NewTool::default() };
+    (tool.resource, tool.summary, tool.use_when) = (resource, summary, use_when);
+    let written = new_tool(lamps.home.path(), &lamps.path("spec"), &tool).expect("files");
+    assert_eq!(written.len(), 4, "{written:?}");
+    assert_eq!(lamps.build().await, Vec::<String>::new());
 }
 
 /// Limits the size of the smallest service, so that the code which every author must write does not

@@ -19,6 +19,8 @@ mod pair;
 mod release;
 mod report;
 mod rules;
+#[cfg(feature = "cli")]
+mod scaffold;
 mod shape;
 mod source;
 mod texts;
@@ -30,3 +32,5 @@ pub use command::{GateAnswer, GateCommand, GateContext, ReportFormat, execute};
 pub use compare::compare;
 pub use digest::digest;
 pub use rules::{Rule, Watch, When, rule, rules};
+#[cfg(feature = "cli")]
+pub use scaffold::{NewTool, Question, new_tool};
