@@ -5,7 +5,7 @@ use std::process::Command;
 use toolwarrant_reader::{Record, load};
 
 /// The record of the contract in force, below the contract's folder.
-const IN_FORCE: &str = "generated/contract.toml";
+pub(crate) const IN_FORCE: &str = "generated/contract.toml";
 
 /// Reads the record of a file, a folder with a contract, or a revision.
 ///
@@ -30,17 +30,21 @@ pub(crate) fn read(folder: &Path, from: &str) -> Result<(Record, String), String
 /// # Errors
 /// Git does not have the revision, or the revision does not have the record.
 pub(crate) fn at(folder: &Path, revision: &str) -> Result<(Record, String), String> {
+    if revision.starts_with('-') {
+        return Err(format!("`{revision}` is not a revision"));
+    }
     let commit = format!("{revision}^{{commit}}");
-    if git(folder, &["rev-parse", "--verify", "--quiet", "--end-of-options", &commit])?.is_none() {
-        let fetch = match revision.split_once('/') {
-            Some(("origin", branch)) => format!("--depth=1 origin {branch}:refs/remotes/origin/{branch}"),
-            _ if revision.starts_with("HEAD") => "--deepen=1".to_owned(),
-            _ => format!("--depth=1 origin {revision}"),
-        };
-        return Err(format!("this clone has no revision `{revision}`: run `git fetch {fetch}`"));
+    if git(folder, &["rev-parse", "--verify", "--quiet", &commit])?.is_none() {
+        let missing = format!("this clone has no revision `{revision}`: run");
+        let [history, branch] = ["HEAD~", "origin/"].map(|prefix| revision.strip_prefix(prefix));
+        return Err(match (history, branch) {
+            (Some(depth), _) => format!("{missing} `git fetch --deepen={depth}`"),
+            (_, Some(name)) => format!("{missing} `git fetch --depth=1 origin {name}:refs/remotes/{revision}`"),
+            _ => format!("{missing} `git fetch --depth=1 origin {revision}`, and name it FETCH_HEAD"),
+        });
     }
     let blob = format!("{revision}:./{IN_FORCE}");
-    let text = git(folder, &["show", "--end-of-options", &blob])?;
+    let text = git(folder, &["show", &blob])?;
     let text = text.ok_or_else(|| format!("`{revision}` has no {IN_FORCE} of this contract: `gen` writes it"))?;
     parse(&blob, text)
 }

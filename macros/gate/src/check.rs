@@ -4,7 +4,7 @@
 use crate::accepted::{self, Accepted, Mistake};
 use crate::change::{Bump, Change, Verdict};
 use crate::compare::compare;
-use crate::source::{self, File, Spot};
+use crate::source::{self, File, Spot, display_path};
 use crate::version::Version;
 use crate::{base, release};
 use serde_json::Value;
@@ -65,7 +65,7 @@ pub(crate) fn check(folder: &Path, Against { revision, other }: Against<'_>) -> 
     let in_accepted = files.len() - 1;
     let refuse = |Mistake { span, message, help }| {
         let spot = Some(Spot { file: in_accepted, span, is_exact: true });
-        Refusal { id: "accepted", message, help, spot }
+        Refusal { id: "acceptance", message, help, spot }
     };
     let (accepted, mistake) = match accepted::parse(&files[in_accepted].text) {
         Ok(accepted) => (accepted, None),
@@ -74,7 +74,7 @@ pub(crate) fn check(folder: &Path, Against { revision, other }: Against<'_>) -> 
     let mut refusals: Vec<_> = mistake.map(refuse).into_iter().collect();
     let (former, (old, text)) = match other {
         Some(other) => (other.to_owned(), base::read(folder, other)?),
-        None => (source::display_path(folder, &folder.join(RELEASED)), release::read(folder)?),
+        None => (display_path(folder, &folder.join(RELEASED)), release::read(folder)?),
     };
     let mut judge = |old: &Record, shown: &str, text: String| {
         files.push(File { shown: shown.to_owned(), text });
@@ -89,7 +89,10 @@ pub(crate) fn check(folder: &Path, Against { revision, other }: Against<'_>) -> 
         Some(revision) => {
             let (base, text) = base::at(folder, revision)?;
             refusals.extend(altered_release(&base, &new, revision));
-            Some((revision.to_owned(), judge(&base, revision, text)))
+            Some((
+                revision.to_owned(),
+                judge(&base, &format!("{revision}:{}", display_path(folder, &folder.join(base::IN_FORCE))), text),
+            ))
         }
         None => None,
     };

@@ -1,8 +1,10 @@
 //! The commands on the changes of a contract: check, release, accept and explain.
 
 use crate::accepted::{self, Accepted};
+use crate::base::IN_FORCE;
 use crate::check::{Against, Judgement, breaks, check};
 use crate::release;
+use crate::report::annotate;
 use crate::rules::{rule, rules};
 use crate::version::Version;
 use crate::{Audience, Rule};
@@ -103,7 +105,8 @@ pub fn execute(command: &GateCommand, context: GateContext<'_>) -> GateAnswer {
                 (Err(why), true, _) => format!("{:#}\n", json!({"compared": false, "reason": why})),
                 (Ok(judgement), false, ReportFormat::Text) => judgement.text(),
                 (Ok(judgement), false, ReportFormat::Github) => judgement.annotations(&above(folder)),
-                (Err(why), false, _) => format!("not compared: {why}\n"),
+                (Err(why), false, ReportFormat::Text) => format!("not compared: {why}\n"),
+                (Err(why), false, ReportFormat::Github) => annotate("error", "", "not-compared", &why),
             };
             return GateAnswer { text, code };
         }
@@ -157,7 +160,7 @@ fn write_release(folder: &Path, version: &str, date: &str) -> Done {
     write(folder.join(RELEASED), &release::released_text(&contract, before.as_ref(), date))?;
     // The record in force names the released one.
     let contract = load(folder).map_err(|report| (report.to_string(), 2))?;
-    let in_force = folder.join("generated/contract.toml");
+    let in_force = folder.join(IN_FORCE);
     if let (true, Some(text)) = (in_force.exists(), documents(&contract).get(Path::new("contract.toml"))) {
         write(in_force, text)?;
     }

@@ -29,7 +29,7 @@ const WIDTH: usize = 100;
 /// There is no record, it cannot be parsed, or its facts are not those that were released.
 pub(crate) fn read(folder: &Path) -> Result<(Record, String), String> {
     let path = folder.join(RELEASED);
-    let shown = path.display();
+    let shown = crate::source::display_path(folder, &path);
     let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
         ErrorKind::NotFound => format!("there is no {shown}: `contract release VERSION` makes the first release"),
         _ => format!("cannot read {shown}: {error}"),

@@ -133,13 +133,15 @@ impl Judgement {
             let fit = if of_level.len() > ANNOTATIONS { ANNOTATIONS - 1 } else { of_level.len() };
             for (_, id, text, spot) in &of_level[..fit] {
                 let place = spot.as_ref().map(|spot| {
-                    let file = &self.files[spot.file];
-                    format!("file={},line={},", escape(&format!("{folder}{}", file.shown), true), file.line(spot))
+                    let File { shown, .. } = &self.files[spot.file];
+                    let path = format!("{folder}{shown}").replace(':', "%3A").replace(',', "%2C");
+                    format!("file={path},line={},", self.files[spot.file].line(spot))
                 });
-                let _ = writeln!(out, "::{level} {}title={id}::{}", place.unwrap_or_default(), escape(text, false));
+                out += &annotate(level, &place.unwrap_or_default(), id, text);
             }
             if fit < of_level.len() {
-                let _ = writeln!(out, "::{level} title=contract::{} more: run `contract check`", of_level.len() - fit);
+                let rest = format!("{} more: run `contract check`", of_level.len() - fit);
+                out += &annotate(level, "", "contract", &rest);
             }
         }
         out
@@ -160,6 +162,7 @@ fn change_json(change: &Change) -> Value {
         "message": message,
         "verdict": change.worst().name(),
         "verdicts": Map::from_iter(verdicts),
+        "bump": rule.bump.name(),
         "lists": lists.collect::<Vec<_>>(),
         "users": users,
         "framework": is_framework,
@@ -193,8 +196,8 @@ fn snippet<'a>(
     Snippet::source(text.as_str()).path(shown.as_str()).annotation(kind.span(span).label(label))
 }
 
-/// Escapes a text for a command of GitHub's runner.
-fn escape(text: &str, is_property: bool) -> String {
+/// Writes a command of GitHub's runner.
+pub(crate) fn annotate(level: &str, place: &str, title: &str, text: &str) -> String {
     let text = text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
-    if is_property { text.replace(':', "%3A").replace(',', "%2C") } else { text }
+    format!("::{level} {place}title={title}::{text}\n")
 }

@@ -6,6 +6,10 @@ mod facts;
 mod pairs;
 mod versions;
 
+mod input;
+mod pull_request;
+mod report;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -68,7 +72,7 @@ impl Shop {
     }
 
     fn check(&self) -> GateAnswer {
-        self.run(&check())
+        self.run(&GateCommand::check())
     }
 
     fn release(&self, version: &str) -> GateAnswer {
@@ -81,13 +85,11 @@ impl Shop {
     }
 
     fn base(&self, revision: &str) -> GateAnswer {
-        let GateCommand::Check { against, json, format, .. } = check() else { unreachable!() };
-        self.run(&GateCommand::Check { base: Some(revision.to_owned()), against, json, format })
+        self.run(&compare(Some(revision), None, false, ReportFormat::Text))
     }
 
     fn against(&self, other: &str) -> GateAnswer {
-        let GateCommand::Check { base, json, format, .. } = check() else { unreachable!() };
-        self.run(&GateCommand::Check { base, against: Some(other.to_owned()), json, format })
+        self.run(&compare(None, Some(other), false, ReportFormat::Text))
     }
 
     /// Writes the generated files.
@@ -95,25 +97,35 @@ impl Shop {
         generate(&self.path("spec"), Mode::Write).expect("generated");
     }
 
-    /// Runs git in the home of the copy.
+    /// Runs git in the home of the copy. Returns true if it succeeds.
     fn git(&self, line: &str) -> bool {
-        git(self.home.path(), line)
+        let mut git = Command::new("git");
+        git.current_dir(self.home.path()).args(["-c", "user.name=Shop", "-c", "user.email=shop@example.com"]);
+        git.args(line.split(' ')).output().expect("git runs").status.success()
+    }
+
+    /// Makes a repository of the copy, on the branch `main`.
+    fn init(&self) {
+        self.generate();
+        assert!(self.git("init --quiet --initial-branch=main"));
+        self.commit();
     }
 
     fn commit(&self) {
         assert!(self.git("add --all") && self.git("commit --quiet --message=state"));
     }
+
+    /// A clone that has only the last commit.
+    fn shallow(&self) -> Self {
+        let clone = Self { home: TempDir::new().expect("a folder") };
+        assert!(clone.git(&format!("clone --quiet --depth=1 file://{} .", self.home.path().display())));
+        clone
+    }
 }
 
-fn git(folder: &Path, line: &str) -> bool {
-    let mut git = Command::new("git");
-    git.current_dir(folder).args(["-c", "user.name=Shop", "-c", "user.email=shop@example.com"]);
-    let output = git.args(line.split(' ')).output().expect("git runs");
-    output.status.success()
-}
-
-fn check() -> GateCommand {
-    GateCommand::Check { base: None, against: None, json: false, format: ReportFormat::Text }
+fn compare(base: Option<&str>, against: Option<&str>, json: bool, format: ReportFormat) -> GateCommand {
+    let [base, against] = [base, against].map(|name| name.map(str::to_owned));
+    GateCommand::Check { base, against, json, format }
 }
 
 /// Shows an answer with its exit code.

@@ -1,0 +1,76 @@
+//! Bad input: messages and exit codes.
+
+use super::{Shop, show};
+use std::fmt::Write;
+
+/// Shows the answers of `check` on released shops that are spoiled in one way each.
+fn answers(spoil: &[(&str, &dyn Fn(&Shop))]) -> String {
+    let mut out = String::new();
+    for (name, spoil) in spoil {
+        let shop = Shop::released();
+        spoil(&shop);
+        let _ = writeln!(out, "## {name}\n\n{}", show(&shop.check()));
+    }
+    out
+}
+
+const RECORD: &str = "spec/released.toml";
+
+#[test]
+fn a_record_that_cannot_be_compared_is_never_a_pass() {
+    let conflict = "<<<<<<< HEAD\nlimit.hold_seconds = 1\n=======\nlimit.hold_seconds = 2\n>>>>>>> other\n";
+    let add = |shop: &Shop, text: &str| shop.write(RECORD, &(shop.read(RECORD) + text));
+    insta::assert_snapshot!(answers(&[
+        ("no record", &|shop| std::fs::remove_file(shop.path(RECORD)).expect("removed")),
+        ("a newer format", &|shop| shop.edit(RECORD, "record.format = 1", "record.format = 2")),
+        ("no format", &|shop| shop.edit(RECORD, "record.format = 1\n", "")),
+        ("an empty file", &|shop| shop.write(RECORD, "")),
+        ("conflict marks", &|shop| add(shop, conflict)),
+        ("a duplicate key", &|shop| add(shop, "limit.hold_seconds = 1\n")),
+        ("a changed byte", &|shop| shop.edit(RECORD, "limit.hold_seconds = 4", "limit.hold_seconds = 5")),
+        ("a changed version", &|shop| shop.edit(RECORD, "record.version = \"1.0.0\"", "record.version = \"1.0\"")),
+        ("no digest", &|shop| shop.edit(RECORD, "record.digest = ", "record.digested = ")),
+        ("two megabytes in a line", &|shop| add(shop, &format!("text.long = \"{}\"\n", "x".repeat(2 << 20)))),
+        ("a fact of another kind", &|shop| add(shop, "text.number = 1.5\n")),
+        ("a contract with a mistake", &|shop| shop.edit(
+            "spec/service.toml",
+            "implies = [\"look\"]",
+            "implies = [\"lok\"]"
+        )),
+    ]));
+}
+
+#[test]
+fn a_record_with_the_line_ends_of_another_system_is_the_same_record() {
+    let shop = Shop::released();
+    shop.write(RECORD, &shop.read(RECORD).replace('\n', "\r\n"));
+    let answer = shop.check();
+    assert_eq!(answer.code, 0, "{}", answer.text);
+}
+
+#[test]
+fn a_version_and_an_acceptance_that_do_not_fit_are_named_with_their_place() {
+    let accept =
+        |rule: &str, fact: &str, rest: &str| format!("[[accepted]]\nrule = \"{rule}\"\nfact = \"{fact}\"\n{rest}\n");
+    let write = |shop: &Shop, text: &str| {
+        shop.break_it();
+        shop.edit("spec/service.toml", "version = \"1.0.0\"", "version = \"2.0.0\"");
+        shop.write("spec/accepted.toml", text);
+    };
+    let (rule, fact) = ("permission-raised", "tool.print_page.permission");
+    let fit = "value = \"service\"\nreason = \"Paper.\"";
+    insta::assert_snapshot!(answers(&[
+        ("a short version", &|shop| shop.edit("spec/service.toml", "\"1.0.0\"", "\"1.0\"")),
+        ("a lower version", &|shop| shop.edit("spec/service.toml", "\"1.0.0\"", "\"0.9.0\"")),
+        ("an unknown rule", &|shop| write(shop, &accept("permission-rased", fact, fit))),
+        ("another value", &|shop| write(shop, &accept(rule, fact, "value = \"look\"\nreason = \"Paper.\""))),
+        ("no value", &|shop| write(shop, &accept(rule, fact, "reason = \"Paper.\""))),
+        ("another fact", &|shop| write(shop, &accept(rule, "tool.get_tray.permission", fit))),
+        ("no reason", &|shop| write(shop, &accept(rule, fact, "value = \"service\"\nreason = \" \""))),
+        ("an unknown key", &|shop| write(shop, &accept(rule, fact, &format!("{fit}\nuntil = \"2027\"")))),
+        ("an unknown table", &|shop| write(shop, &format!("{}[off]\nall = true\n", accept(rule, fact, fit)))),
+        ("a missing fact", &|shop| write(shop, "[[accepted]]\nrule = \"permission-raised\"\nreason = \"x\"\n")),
+        ("conflict marks", &|shop| write(shop, "<<<<<<< HEAD\n")),
+        ("an acceptance of nothing", &|shop| shop.write("spec/accepted.toml", &accept(rule, fact, fit))),
+    ]));
+}
