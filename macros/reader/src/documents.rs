@@ -3,10 +3,10 @@
 //!
 //! They depend on the contract alone, not on clock, environment or the order of files.
 
-use crate::model::{Contract, ErrorCode, HintsSpec, Http, PolicySpec, ToolSpec};
+use crate::model::{Contract, ErrorCode, HintsSpec, Http, ToolSpec};
 use crate::reference::{name_fields, states, table};
 use crate::{Record, description, editor, input_schema, openapi, output_schema, reference, schema_text, sentences};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -73,20 +73,8 @@ fn annotations(tool: &ToolSpec) -> Value {
     })
 }
 
-/// Describes a tool as JSON: its entry in `tools/list`, and the parts of its contract that the
-/// entry leaves out.
+/// Describes a tool as JSON: its entry in `tools/list`.
 fn tool_json(contract: &Contract, tool: &ToolSpec) -> Value {
-    let target = tool
-        .target
-        .as_ref()
-        .map(|target| json!({"resource": target.resource.name, "argument": target.arg, "requires": target.requires}));
-    let task = tool.task().map(|task| {
-        let cases = task.cases.iter().map(|(value, terms)| (value.clone(), terms_json(terms)));
-        json!({"select": task.select, "cases": cases.collect::<Map<_, _>>(), "usually_ends": task.usually_ends})
-    });
-    let errors: Vec<_> =
-        tool.errors.iter().map(|error| json!({"code": error.code, "retryable": error.retryable})).collect();
-    let secrets: Vec<_> = tool.args.iter().filter(|field| field.secret).map(|field| &field.name).collect();
     json!({
         "name": tool.name,
         "title": tool.title,
@@ -96,26 +84,6 @@ fn tool_json(contract: &Contract, tool: &ToolSpec) -> Value {
         "inputSchema": input_schema(tool),
         "outputSchema": output_schema(tool),
         "annotations": annotations(tool),
-        "contract": {
-            "permission": tool.permission.name,
-            "callers": contract.callers(tool).collect::<Vec<_>>(),
-            "target": target,
-            "effect": tool.effect.name(),
-            "task": task,
-            "http": tool.http.as_ref().map(twin),
-            "errors": errors,
-            "secret_arguments": secrets,
-        },
-    })
-}
-
-fn terms_json(PolicySpec { probe, idempotent, settle_seconds, deadline_seconds }: &PolicySpec) -> Value {
-    json!({
-        "probe": probe.as_ref().map(|probe| &probe.name),
-        "baseline": probe.as_ref().map(|probe| probe.baseline),
-        "idempotent": idempotent,
-        "settle_seconds": settle_seconds,
-        "deadline_seconds": deadline_seconds,
     })
 }
 
@@ -184,14 +152,15 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_what_a_permission_implies_shows_in_the_file_of_each_tool_that_it_opens() {
+    fn a_change_of_what_a_permission_implies_shows_in_the_row_of_each_tool_that_it_opens() {
         let before = documents_if_service_implies("[\"look\"]");
         let after = documents_if_service_implies("[\"look\", \"print\"]");
         let changed = before.iter().filter(|(path, text)| after[*path] != **text);
         let changed: Vec<_> = changed.map(|(path, _)| path.to_str().unwrap()).collect();
-        assert_eq!(changed, ["tools/open_panel.json", "tools/print_page.json", "tools.md"]);
-        let callers = "\"callers\": [\n      \"print\",\n      \"service\"\n    ]";
-        assert!(after[Path::new("tools/print_page.json")].contains(callers));
-        assert!(after[Path::new("tools.md")].contains("| `print`, `service` | `paper` | task |"));
+        assert_eq!(changed, ["contract.toml", "tools.md"]);
+        for tool in ["`paper` | task |", "| issue | `POST /v1/panels` |"] {
+            let row = after[Path::new("tools.md")].lines().find(|row| row.contains(tool)).unwrap();
+            assert!(row.contains("| `print`, `service` |"), "{row}");
+        }
     }
 }
