@@ -58,7 +58,7 @@ impl<'a, L: ListResult> ListWriter<'a, L> {
                 self.items = Err(serde_json::Error::custom("a list could not be joined"));
             }
         }
-        if self.items.is_ok() {
+        if self.items.is_ok() && self.to.sight.is_some() {
             self.items = items.iter().try_for_each(|item| self.to.check(&**item));
         }
         self.reserve(in_quotes, as_is, has_secret);

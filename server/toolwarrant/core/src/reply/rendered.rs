@@ -171,7 +171,7 @@ impl<T: Serialize + TargetIds> Prepared<T> {
         let made = Rendered::of(&make());
         let length = made.len();
         if !self.budget.take(length) {
-            return Ready::Made(made);
+            return Ready::Made(Arc::new(made));
         }
         let mut first = false;
         let kept = self.kept.get_or_init(|| {
@@ -198,8 +198,9 @@ impl<T> Drop for Prepared<T> {
 pub enum Ready<'a, T> {
     /// It is stored.
     Kept(&'a Rendered<T>),
-    /// It was made for one answer.
-    Made(Rendered<T>),
+    /// It was made for one answer. `Arc` frees its value in a function that is never inlined, which
+    /// keeps the drop of a long list of stored values short.
+    Made(Arc<Rendered<T>>),
 }
 
 impl<T> Deref for Ready<'_, T> {
