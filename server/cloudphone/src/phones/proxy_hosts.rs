@@ -77,10 +77,10 @@ const PRIVATE_DOMAINS: [&str; 13] = [
 /// The first address of a range, the length of its prefix, and its kind.
 type Range = (&'static str, u8, HostKind);
 
-/// The IANA IPv4 and IPv6 Special-Purpose Address Registries, both of 2025-10-09. IPv4 rows: also
-/// multicast (RFC 5771). 0.0.0.0/32 is part of a row, and 192.0.0.170/31 is two rows of the registry.
-/// IPv6 rows: also what is not global unicast, translated addresses (RFC 2765), site-local ones (RFC
-/// 3879) and multicast (RFC 4291). Mapped addresses are IPv4 before.
+/// The IANA IPv4 and IPv6 Special-Purpose Address Registries, both of 2025-10-09. Added are
+/// multicast (RFC 5771, RFC 4291), translated addresses (RFC 2765), site-local ones (RFC 3879), and
+/// what is not global unicast. 0.0.0.0/32 has no row of its own, and 192.0.0.170/31 stands for two
+/// rows of the registry. Mapped addresses are converted to IPv4 first.
 const RANGES: [Range; 54] = [
     ("0.0.0.0", 8, HostKind::Barred("is unspecified")),
     ("10.0.0.0", 8, HostKind::Private),
@@ -200,7 +200,7 @@ fn is_label(label: &str) -> bool {
     (1..=63).contains(&label.len()) && !label.starts_with('-') && !label.ends_with('-')
 }
 
-/// Returns the kind of an address: of the narrowest range that has it, or of an IPv4 address inside.
+/// Returns the kind of an address: that of its narrowest range, or that of an IPv4 address inside.
 fn kind_of_address(address: IpAddr) -> HostKind {
     if METADATA.contains(&address) {
         return HostKind::Barred("is a metadata service");
