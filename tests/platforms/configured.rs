@@ -3,6 +3,7 @@
 
 mod mistakes;
 mod outage;
+mod oversized;
 mod refused;
 mod removed;
 mod served;

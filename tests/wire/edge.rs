@@ -4,7 +4,7 @@
 use crate::harness::program::{Program, WATCHED, get, operate};
 use crate::harness::signed::Signed;
 use crate::harness::stream::{NEVER, answer};
-use crate::harness::{Tenant, mute_phones, outcome, phones};
+use crate::harness::{Key, Tenant, mute_phones, outcome, phones};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 use std::fs;
@@ -103,6 +103,26 @@ async fn requests_by_a_trusted_proxy_count_for_the_client_that_it_names() {
     drop(held);
     while asked("x-forwarded-for: 198.51.100.1\r\n").await.0 != 200 {
         sleep(Duration::from_millis(200)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_body_in_one_byte_chunks_is_given_up_and_a_whole_one_is_read() {
+    let program = Program::start(&[]).await;
+    let Key { id, secret } = &program.keys[0];
+    let ping = format!("{}{}", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, " ".repeat(30_000));
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nx-api-key: {id}\r\n\
+         x-api-secret: {secret}\r\ntransfer-encoding: chunked\r\n\r\n"
+    );
+    for size in [ping.len(), 1] {
+        let chunk = |bytes: &[u8]| [format!("{size:x}\r\n").as_bytes(), bytes, b"\r\n"].concat();
+        let body: Vec<u8> = ping.as_bytes().chunks(size).flat_map(chunk).collect();
+        let mut stream = connect(program.address, 1).await;
+        // The server may close the connection before it has read everything.
+        let _ = stream.write_all(&[head.as_bytes(), &body, b"0\r\n\r\n"].concat()).await;
+        let status = answer(&mut stream).await.0;
+        assert_eq!(status == 200, size > 1, "{size}: {status}");
     }
 }
 

@@ -91,7 +91,7 @@ pub(crate) fn dress(answer: Answer, dress: Dress) -> (Response<Body>, usize) {
     let mut envelope = json!({"code": code, "msg": msg, "ts": ts, "data": data, "traceId": trace});
     if let Value::Object(members) = &mut envelope {
         reshape(&shape, members);
-        if body_bytes > 0 {
+        if body_bytes > 0 && shape != "zeros" {
             members.insert("padding".to_owned(), "x".repeat(body_bytes).into());
         }
     }
@@ -99,6 +99,7 @@ pub(crate) fn dress(answer: Answer, dress: Dress) -> (Response<Body>, usize) {
         "html" => page(200),
         "not_json" => "{\"code\":200,".to_owned(),
         "no_body" => String::new(),
+        "zeros" => format!("{{\"code\":200,\"data\":[0{}]}}", ",0".repeat(body_bytes / 2)),
         "deep" => format!("{{\"code\":200,\"data\":{}{}}}", "[".repeat(20_000), "]".repeat(20_000)),
         _ => envelope.to_string(),
     };

@@ -199,7 +199,7 @@ switches! {
     }
 }
 
-const SHAPES: [&str; 11] = [
+const SHAPES: [&str; 12] = [
     "array_instead_of_object",
     "object_instead_of_array",
     "string_code",
@@ -211,6 +211,7 @@ const SHAPES: [&str; 11] = [
     "not_json",
     "no_body",
     "deep",
+    "zeros",
 ];
 
 #[cfg(test)]
