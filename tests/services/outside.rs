@@ -152,6 +152,40 @@ async fn a_service_from_outside_has_its_own_generated_files() {
 }
 
 #[tokio::test]
+async fn a_service_from_outside_releases_its_contract_again_after_a_break_that_it_accepts() {
+    let lamps = Outside::copy("released");
+    assert_eq!(lamps.build().await, Vec::<String>::new());
+    let (done, said) = lamps.run("contract check").await;
+    assert!(!done && said.starts_with("not compared: there is no spec/released.toml"), "{said}");
+    for line in ["contract release 0.1.0", "gen", "contract check"] {
+        let (done, said) = lamps.run(line).await;
+        assert!(done, "{line}: {said}");
+    }
+    lamps.change(
+        "spec/service.toml",
+        "[resource.lamp]",
+        "[permission.rule]\nimplies = [\"switch\"]\ndoc = \"Rule.\"\n\n[resource.lamp]",
+    );
+    lamps.change("spec/tools/lamps.toml", "permission = \"switch\"", "permission = \"rule\"");
+    let (done, said) = lamps.run("contract check").await;
+    assert!(!done && said.contains("breaking[permission-raised]") && said.contains("version = \"0.2.0\""), "{said}");
+    lamps.change("spec/service.toml", "version = \"0.1.0\"", "version = \"0.2.0\"");
+    for line in [
+        "contract accept tool.dim_lamp.permission --reason Guests.",
+        "contract check",
+        "contract release 0.2.0",
+        "gen --check --spec spec",
+        "contract check",
+    ] {
+        // The record in force is written, and other generated files follow from the edit above.
+        let (done, said) = lamps.run(line).await;
+        assert!(done || line.starts_with("gen") && !said.contains("contract.toml"), "{line}: {said}");
+    }
+    let log = fs::read_to_string(lamps.path("CHANGELOG.md")).expect("a changelog");
+    assert!(log.contains("## 0.2.0 - ") && log.contains("Guests."), "{log}");
+}
+
+#[tokio::test]
 async fn a_service_with_tasks_and_without_an_executor_does_not_start() {
     let lamps = Outside::copy("idle");
     lamps.change("src/main.rs", ".executor(lamps)", "");

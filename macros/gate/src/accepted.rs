@@ -27,7 +27,7 @@ pub(crate) struct Accepted {
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct AcceptedFile {
     #[serde(default)]
     accepted: Vec<Accepted>,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Mistake {
 /// # Errors
 /// The first mistake.
 pub(crate) fn parse(text: &str) -> Result<Vec<Accepted>, Mistake> {
-    let Written { accepted } = toml::from_str(text).map_err(|error| Mistake {
+    let AcceptedFile { accepted } = toml::from_str(text).map_err(|error| Mistake {
         span: error.span().unwrap_or_default(),
         message: error.message().to_owned(),
         help: "each `[[accepted]]` has `rule`, `fact`, `value` unless the fact went, and `reason`".to_owned(),

@@ -4,7 +4,7 @@
 use crate::accepted::{self, Accepted, Mistake};
 use crate::change::{Bump, Change, Verdict};
 use crate::compare::compare;
-use crate::source::{self, File, Spot, display_path};
+use crate::source::{self, File, Places, Spot, display_path};
 use crate::version::Version;
 use crate::{base, release};
 use serde_json::Value;
@@ -61,8 +61,10 @@ pub(crate) fn check(folder: &Path, Against { revision, other }: Against<'_>) -> 
     let new = Record::of(&contract);
     let mut paths = contract.files.clone();
     paths.push(folder.join(ACCEPTED));
-    let mut files = source::read_files(folder, &paths);
+    let files = source::read_files(folder, &paths);
     let in_accepted = files.len() - 1;
+    let places = Places::of(&files[..in_accepted]);
+    let mut records = Vec::new();
     let refuse = |Mistake { span, message, help }| {
         let spot = Some(Spot { file: in_accepted, span, is_exact: true });
         Refusal { id: "acceptance", message, help, spot }
@@ -77,18 +79,20 @@ pub(crate) fn check(folder: &Path, Against { revision, other }: Against<'_>) -> 
         None => (display_path(folder, &folder.join(RELEASED)), release::read(folder)?),
     };
     let mut judge = |old: &Record, shown: &str, text: String| {
-        files.push(File { shown: shown.to_owned(), text });
-        let changes = compare(old, &new).into_iter();
-        let (own, former) = (&files[..in_accepted], &files[files.len() - 1]);
-        let judged = |change| judged(change, [old, &new], own, &accepted);
-        let in_former = |judged: &Judged| line(files.len() - 1, &former.text, &judged.change.fact);
-        changes.map(judged).map(|judged| Judged { former: in_former(&judged), ..judged }).collect::<Vec<_>>()
+        let former = files.len() + records.len();
+        let judge = |change: Change| {
+            let line = line(former, &text, &change.fact);
+            Judged { former: line, ..judge_change(change, [old, &new], &places, &accepted) }
+        };
+        let changes = compare(old, &new).into_iter().map(judge).collect::<Vec<_>>();
+        records.push(File { shown: shown.to_owned(), text });
+        changes
     };
     let changes = judge(&old, &former, text);
     let branch = match revision {
         Some(revision) => {
             let (base, text) = base::at(folder, revision)?;
-            refusals.extend(altered_release(&base, &new, revision));
+            refusals.extend(release_refusal(&base, &new, revision));
             Some((
                 revision.to_owned(),
                 judge(&base, &format!("{revision}:{}", display_path(folder, &folder.join(base::IN_FORCE))), text),
@@ -99,16 +103,17 @@ pub(crate) fn check(folder: &Path, Against { revision, other }: Against<'_>) -> 
     let bump = changes.iter().map(|judged| largest_bump(&judged.change)).max();
     let [before, written] = [&old, &new].map(|record| record.head_text("version").to_owned());
     let required = Version::parse(&before).ok().map(|before| bump.map_or(before, |bump| before.after(bump)));
-    refusals.extend(version(required, &written, source::find(&files[..in_accepted], "service.version")));
+    refusals.extend(version_refusal(required, &written, places.find("service.version")));
     let breaks: Vec<_> = changes.iter().filter(|judged| breaks(&judged.change)).collect();
-    refusals.extend(breaks.iter().filter(|judged| judged.accepted.is_none()).map(|judged| unaccepted(judged)));
+    refusals.extend(breaks.iter().filter(|judged| judged.accepted.is_none()).map(|judged| break_refusal(judged)));
     if other.is_none() {
         let unmatched = |known: &&Accepted| !breaks.iter().any(|judged| known.covers(&judged.change));
         let mistake = |known: &Accepted| known.mistake(breaks.iter().map(|judged| &judged.change));
         refusals.extend(accepted.iter().filter(unmatched).map(mistake).map(refuse));
     }
-    refusals.extend(unreserved(&old, &new, source::find(&files[..in_accepted], "reserved.tools")));
+    refusals.extend(name_refusal(&old, &new, places.find("reserved.tools")));
     let required = required.map_or(before.clone(), |required| required.to_string());
+    let files = files.into_iter().chain(records).collect();
     Ok(Judgement { files, versions: [before, written, required], former, changes, branch, refusals })
 }
 
@@ -121,9 +126,9 @@ fn largest_bump(change: &Change) -> Bump {
     change.consequences.iter().map(largest_bump).fold(change.rule.bump, Ord::max)
 }
 
-fn judged(mut change: Change, [old, new]: [&Record; 2], files: &[File], accepted: &[Accepted]) -> Judged {
+fn judge_change(mut change: Change, [old, new]: [&Record; 2], places: &Places<'_>, accepted: &[Accepted]) -> Judged {
     let accepted = accepted.iter().find(|accepted| accepted.covers(&change)).cloned();
-    let spot = source::find(files, &change.fact);
+    let spot = places.find(&change.fact);
     let of_framework = |fact: &str| {
         let tables = ["error.", "framework.", "limit.", "phrase.", "readers.", "revision.", "state."];
         tables.iter().any(|table| fact.starts_with(table))
@@ -145,7 +150,7 @@ fn line(file: usize, text: &str, fact: &str) -> Option<Spot> {
     None
 }
 
-fn version(required: Option<Version>, written: &str, spot: Option<Spot>) -> Option<Refusal> {
+fn version_refusal(required: Option<Version>, written: &str, spot: Option<Spot>) -> Option<Refusal> {
     let (id, message, version) = match Version::parse(written) {
         Err(why) => ("version-form", why, required),
         Ok(version) if Some(version) < required => {
@@ -157,7 +162,7 @@ fn version(required: Option<Version>, written: &str, spot: Option<Spot>) -> Opti
     Some(Refusal { id, message, help: format!("write `version = \"{version}\"` under `[service]`"), spot })
 }
 
-fn unaccepted(Judged { change: Change { rule, fact, message, .. }, .. }: &Judged) -> Refusal {
+fn break_refusal(Judged { change: Change { rule, fact, message, .. }, .. }: &Judged) -> Refusal {
     Refusal {
         id: "break-not-accepted",
         message: message.clone(),
@@ -167,7 +172,7 @@ fn unaccepted(Judged { change: Change { rule, fact, message, .. }, .. }: &Judged
 }
 
 /// Refuses names that went and are not reserved: tools, errors, and values of enums.
-fn unreserved(old: &Record, new: &Record, spot: Option<Spot>) -> Option<Refusal> {
+fn name_refusal(old: &Record, new: &Record, spot: Option<Spot>) -> Option<Refusal> {
     let names = |record: &Record, kind: &str| -> BTreeSet<String> {
         let parts = record.facts.keys().map(|key| key.split('.').collect::<Vec<_>>());
         let name = |parts: Vec<&str>| match (kind, &*parts) {
@@ -196,7 +201,7 @@ fn unreserved(old: &Record, new: &Record, spot: Option<Spot>) -> Option<Refusal>
 }
 
 /// Refuses another released record under the version of the base's.
-fn altered_release(base: &Record, new: &Record, revision: &str) -> Option<Refusal> {
+fn release_refusal(base: &Record, new: &Record, revision: &str) -> Option<Refusal> {
     let [before, now] = [base, new].map(|record| Version::parse(record.head_text("released.version")).ok());
     let is_same = base.head_text("released.digest") == new.head_text("released.digest");
     (before >= now && !(is_same && before == now)).then(|| Refusal {

@@ -12,8 +12,8 @@ use std::fmt::Write;
 const ANNOTATIONS: usize = 10;
 
 impl Judgement {
-    /// Writes the report for people. It shows the changes of the branch in full if there is one, and
-    /// otherwise those since the release.
+    /// Writes the report for people. It shows the changes of the branch in full if there is one,
+    /// and otherwise those since the release.
     pub(crate) fn text(&self) -> String {
         let shown = self.branch.as_ref().map_or(&self.changes, |(_, changes)| changes);
         let mut out = String::new();

@@ -22,9 +22,9 @@ const HEAD: &str = "record";
 /// A record: values by dotted key. Each part of a key is a bare key of TOML.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// What is said of the record itself, by the key without `record.`: `format`, `framework`,
-    /// `service` and `version`; in a released one also `date`, `digest` and `cost`, and in the one of
-    /// the contract in force the `version` and the `digest` that were `released` last.
+    /// Its description, by the key without `record.`: `format`, `framework`, `service` and
+    /// `version`. A released record also has `date`, `digest` and `cost`. The record in force has
+    /// `released`: version and digest of the last release.
     pub head: BTreeMap<String, Value>,
     /// The facts.
     pub facts: BTreeMap<String, Value>,

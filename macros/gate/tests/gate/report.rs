@@ -74,3 +74,17 @@ fn a_rule_is_explained_and_an_unknown_one_has_a_near_name() {
     let unknown = explain("permission-rised");
     assert_eq!(show(&unknown), "exit code 1\nunknown rule `permission-rised`; did you mean `permission-raised`?\n");
 }
+
+#[test]
+fn a_change_that_another_framework_has_caused_is_marked() {
+    let shop = Shop::new();
+    shop.generate();
+    let in_force = "spec/generated/contract.toml";
+    shop.edit(in_force, "limit.hold_seconds = 4", "limit.hold_seconds = 9");
+    let record = shop.path(in_force).display().to_string();
+    let mark = "no file of the contract";
+    assert!(!shop.against(&record).text.contains(mark), "the framework is the same");
+    shop.edit(in_force, "record.framework = \"0.1.0\"", "record.framework = \"0.0.9\"");
+    let answer = shop.against(&record).text;
+    assert_eq!(answer.contains(mark), answer.contains("limit.hold_seconds"), "{answer}");
+}

@@ -21,8 +21,8 @@ pub enum MaintainerCommand {
     Flags,
 }
 
-/// Carries out a command and returns the text to print with the exit code. `flags` makes the reference of the
-/// service's flags.
+/// Carries out a command and returns the text to print with the exit code. `flags` makes the
+/// reference of the service's flags.
 ///
 /// # Errors
 /// The mistakes of the contract, the stale files, or the file that cannot be written.
