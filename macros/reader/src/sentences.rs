@@ -41,10 +41,7 @@ pub(crate) fn split(text: &str) -> Vec<&str> {
 /// Consecutive sentences with the same permissions are merged.
 #[must_use]
 pub fn sentences(contract: &Contract, text: &str) -> Vec<SentenceSpec> {
-    let needs = |sentence: &str| {
-        let named = contract.tools().filter(|tool| names_tool(sentence, &tool.name));
-        named.fold(0, |set, tool| set | bit(tool))
-    };
+    let needs = |sentence: &str| tools_in(contract, sentence).fold(0, |set, tool| set | bit(tool));
     let told = split(text).into_iter().map(|text| (needs(text), text.trim_end()));
     let mut sentences: Vec<SentenceSpec> = Vec::new();
     for (needs, text) in told {
@@ -56,13 +53,20 @@ pub fn sentences(contract: &Contract, text: &str) -> Vec<SentenceSpec> {
     sentences
 }
 
-/// Returns true if a text names a tool. A name without `_` may be an ordinary word, so it counts
-/// only in backticks.
+/// Returns the tools that a text names, in its order. A name without `_` may be an ordinary word,
+/// so it counts only in backticks.
+pub(crate) fn tools_in<'a>(contract: &'a Contract, text: &str) -> impl Iterator<Item = &'a ToolSpec> {
+    could_name_tools(text).filter_map(|name| contract.tools().find(|tool| tool.name == name))
+}
+
+/// Returns true if a text names a tool.
 pub(crate) fn names_tool(text: &str, name: &str) -> bool {
-    match name.contains('_') {
-        true => words(text).any(|word| word == name),
-        false => text.split('`').skip(1).step_by(2).any(|quoted| quoted == name),
-    }
+    could_name_tools(text).any(|word| word == name)
+}
+
+fn could_name_tools(text: &str) -> impl Iterator<Item = &str> {
+    let quoted = text.split('`').skip(1).step_by(2).filter(|quoted| !quoted.contains('_'));
+    words(text).filter(|word| word.contains('_')).chain(quoted)
 }
 
 /// Returns the words of a text that could be names.

@@ -12,7 +12,7 @@ use crate::model::{Contract, ReadersSpec, ToolSpec};
 use crate::raw::{self, At, Files, Named};
 use crate::report::{Place, Report};
 use crate::rules::{FALLBACK, Rule};
-use crate::sentences::{instructions, instructions_text, join, names_tool, sentences, words};
+use crate::sentences::{instructions, instructions_text, join, names_tool, sentences, tools_in, words};
 use crate::source::{ERRORS, SERVICE};
 use std::collections::HashSet;
 use std::ops::Range;
@@ -47,8 +47,8 @@ pub(super) fn check(contract: &Contract, files: &Files, words: &Words, report: &
     written.iter().for_each(|text| unknown_words(text, &vocabulary, report));
     retired::check_texts(&written, &vocabulary, files, report);
     next_steps(contract, files, report);
-    for (file, raw) in tools_of(files) {
-        let lowered = contract.tools().find(|tool| tool.name == **raw.name);
+    // Without a mistake, each stanza has become a tool.
+    for ((file, raw), lowered) in tools_of(files).zip(contract.tools()) {
         tool(contract, lowered, file, raw, report);
     }
     if report.count() == 0 {
@@ -57,11 +57,10 @@ pub(super) fn check(contract: &Contract, files: &Files, words: &Words, report: &
 }
 
 /// Checks the texts of one tool.
-fn tool(contract: &Contract, lowered: Option<&ToolSpec>, file: usize, raw: &raw::Tool, report: &mut Report) {
-    let tools: Vec<&str> = contract.tools().map(|tool| tool.name.as_str()).collect();
-    if let (Some(not_when), Some(tool)) = (&raw.not_when, lowered)
+fn tool(contract: &Contract, tool: &ToolSpec, file: usize, raw: &raw::Tool, report: &mut Report) {
+    if let Some(not_when) = &raw.not_when
         && !report.is_reported(&at(file, not_when.span()))
-        && !tools.iter().any(|name| *name != raw.name.as_str() && names_tool(&tool.not_when, name))
+        && tools_in(contract, &tool.not_when).all(|named| named.name == tool.name)
     {
         let help = Some("say which tool to use instead, or leave `not_when` out".to_owned());
         report.add(Rule::NoAlternative, at(file, not_when.span()), "this names no other tool", help);
@@ -74,7 +73,6 @@ fn tool(contract: &Contract, lowered: Option<&ToolSpec>, file: usize, raw: &raw:
             report.add(Rule::ArgumentTooLong, at(file, field.doc.span()), message, None);
         }
     }
-    let Some(tool) = lowered else { return };
     let text = description(contract, tool);
     let place = raw.summary.as_ref().unwrap_or(&raw.name).span();
     let (length, limit) = (text.chars().count(), contract.readers.description as usize);
@@ -86,7 +84,8 @@ fn tool(contract: &Contract, lowered: Option<&ToolSpec>, file: usize, raw: &raw:
     }
     let docs = tool.args.iter().map(|field| field.doc.as_str());
     let told = docs.fold(text + "\n" + &tool.title, |told, doc| told + "\n" + doc);
-    let hidden = contract.tools().filter(|other| names_tool(&told, &other.name));
+    let mut seen = HashSet::new();
+    let hidden = tools_in(contract, &told).filter(|other| seen.insert(&other.name));
     for other in hidden.filter(|other| !tool.permission.grants.contains(&other.permission.index)) {
         let place = own_texts(raw).find(|text| names_tool(text, &other.name)).map_or(place.clone(), At::span);
         let own = &tool.permission.name;
