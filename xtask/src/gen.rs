@@ -10,13 +10,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use toolwarrant_reader::model::{Contract, ToolSpec};
-use toolwarrant_reader::{GenerateError, Generated, Mode, editor_schemas, generate, load, replace};
+use toolwarrant_reader::{GenerateError, Generated, Mode, add_names, editor_schemas, generate, load, replace};
 
 /// The contract of the product.
 pub(crate) const SPEC: &str = "spec";
 
-/// The folders with the schemas for editors: the framework's own, which `gen` of a service copies,
-/// and the product's.
+/// The folders with the schemas for editors: the framework's own, and the product's, which have the
+/// names of its contract too.
 const EDITOR: [&str; 2] = ["macros/reader/editor", "spec/generated/editor"];
 
 const README: &str = "README.md";
@@ -76,8 +76,9 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
 fn files(root: &Path, contract: &Contract) -> Result<BTreeMap<PathBuf, String>> {
     let mut files = BTreeMap::new();
     for (name, text) in editor_schemas() {
-        for folder in EDITOR {
-            files.insert(format!("{folder}/{name}.schema.json").into(), text.clone());
+        let named = add_names(&text, contract);
+        for (folder, text) in EDITOR.into_iter().zip([text, named]) {
+            files.insert(format!("{folder}/{name}.schema.json").into(), text);
         }
     }
     files.insert("tests/RULES.md".into(), rules::page(root)?);

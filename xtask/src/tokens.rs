@@ -7,7 +7,8 @@ use tiktoken_rs::o200k_base;
 use toolwarrant_reader::model::{Contract, ReadersSpec, ToolSpec};
 use toolwarrant_reader::{ListForm, description, input_schema, instructions_text, list_item};
 
-/// Returns a row for each tool, one for each form of the whole list, and one for the instructions.
+/// Returns a row for each tool, one for each form of the whole list, one for the list of each
+/// permission, and one for the instructions.
 /// Tokens are counted with `o200k_base`. The tokens of a tool are those of its whole item in the
 /// list without output schemas.
 pub(crate) fn table(contract: &Contract) -> Result<String> {
@@ -24,16 +25,27 @@ pub(crate) fn table(contract: &Contract) -> Result<String> {
         let characters = description(contract, tool).chars().count();
         row(&tool.name, characters, &longest_property(tool).to_string(), tokens, &of_tool);
     }
-    let listed = |form| {
-        let items: Vec<_> = contract.tools().map(|tool| list_item(contract, tool, form)).collect();
+    let listed = |form, such: &dyn Fn(&ToolSpec) -> bool| {
+        let tools = contract.tools().filter(|tool| such(tool));
+        let items: Vec<_> = tools.map(|tool| list_item(contract, tool, form)).collect();
         format!("{{\"tools\":[{}]}}", items.join(","))
     };
-    for (name, text, limit) in [
-        ("tools/list", listed(ListForm::Plain), format!("{list} characters")),
-        ("  with outputs", listed(ListForm::WithOutputs), format!("{list_with_outputs} characters")),
-        ("instructions", instructions_text(contract), format!("{instructions} characters, {lead} in the first line")),
-    ] {
-        row(name, text.chars().count(), "", encoding.count_ordinary(&text), &limit);
+    let mut texts = vec![
+        ("tools/list".to_owned(), listed(ListForm::Plain, &|_| true), format!("{list} characters")),
+        (
+            "  with outputs".to_owned(),
+            listed(ListForm::WithOutputs, &|_| true),
+            format!("{list_with_outputs} characters"),
+        ),
+    ];
+    texts.extend(contract.permissions.iter().map(|held| {
+        let list = listed(ListForm::Plain, &|tool| held.grants.contains(&tool.permission.index));
+        (format!("  {}", held.name), list, String::new())
+    }));
+    let limit = format!("{instructions} characters, {lead} in the first line");
+    texts.push(("instructions".to_owned(), instructions_text(contract), limit));
+    for (name, text, limit) in texts {
+        row(&name, text.chars().count(), "", encoding.count_ordinary(&text), &limit);
     }
     Ok(out)
 }

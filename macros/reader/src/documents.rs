@@ -3,6 +3,7 @@
 //!
 //! They depend on the contract alone, not on clock, environment or the order of files.
 
+use crate::editor::add_names;
 use crate::model::{Contract, ErrorCode, HintsSpec, Http, ToolSpec};
 use crate::reference::{name_fields, states, table};
 use crate::{Record, description, editor, input_schema, openapi, output_schema, reference, schema_text, sentences};
@@ -25,8 +26,8 @@ pub fn documents(contract: &Contract) -> BTreeMap<PathBuf, String> {
         let text = format!("{:#}\n", tool_json(contract, tool));
         (format!("tools/{}.json", tool.name).into(), text)
     });
-    let editor =
-        editor::WRITTEN.iter().map(|(name, text)| (format!("editor/{name}.schema.json").into(), (*text).to_owned()));
+    let editor = editor::WRITTEN.iter();
+    let editor = editor.map(|(name, text)| (format!("editor/{name}.schema.json").into(), add_names(text, contract)));
     let pages = [
         ("tools.md", tools_md(contract)),
         ("errors.md", errors_md(contract)),

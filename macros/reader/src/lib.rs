@@ -32,6 +32,7 @@ mod source;
 
 pub use describe::{describe_values, description};
 pub use documents::{ListForm, documents, list_item};
+pub use editor::add_names;
 #[cfg(feature = "editor")]
 pub use editor::editor_schemas;
 pub use generate::{GenerateError, Generated, Mode, generate, replace};
