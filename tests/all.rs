@@ -22,6 +22,7 @@ mod wire {
     pub(crate) mod bridge;
     pub(crate) mod call;
     pub(crate) mod clients;
+    pub(crate) mod contract;
     pub(crate) mod credentials;
     pub(crate) mod differential;
     #[cfg(target_os = "linux")]

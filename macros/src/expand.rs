@@ -5,7 +5,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use std::path::{Path, PathBuf};
 use syn::LitStr;
-use toolwarrant_codegen::code;
+use toolwarrant_codegen::{code, released_file};
 use toolwarrant_reader::model::Contract;
 use toolwarrant_reader::{Report, load};
 
@@ -28,7 +28,8 @@ pub(crate) fn expand(folder: &LitStr, runtime: &syn::Path) -> TokenStream {
     }
     match load(&path) {
         Ok(contract) => {
-            let tracked = track_files(folder, &path, &contract.files);
+            let files: Vec<_> = contract.files.iter().cloned().chain(released_file(&contract)).collect();
+            let tracked = track_files(folder, &path, &files);
             let code = code(&Contract { source: folder.value(), ..contract }, runtime);
             quote!(#tracked #code)
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_reader::model::{Contract, EffectSpec, Http, ToolSpec};
-use toolwarrant_reader::{OPENAPI_PATH, openapi};
+use toolwarrant_reader::{CONTRACT_PATH, OPENAPI_PATH, openapi};
 use toolwarrant_signing as signing;
 
 /// Returns both contracts with their documents.
@@ -98,19 +98,21 @@ fn every_reference_leads_somewhere_and_every_component_is_referred_to() {
 }
 
 #[test]
-fn there_is_an_operation_for_each_twin_and_one_for_the_document_itself() {
+fn there_is_an_operation_for_each_twin_and_one_for_each_public_document() {
     for (_, contract, document) in both() {
         let mut named = 0;
         for (_, item) in document["paths"].as_object().expect("paths") {
             named += item.as_object().expect("operations").len();
         }
-        assert_eq!(named, operations(&contract, &document).count() + 1);
+        assert_eq!(named, operations(&contract, &document).count() + 2);
         for (tool, _, operation) in operations(&contract, &document) {
             assert_eq!(operation["operationId"], tool.name);
             assert_eq!(operation["x-permission"], tool.permission.name);
             assert_eq!(operation.get("security"), None, "signed, as all are");
         }
-        assert_eq!(document["paths"][OPENAPI_PATH]["get"]["security"], json!([]));
+        for path in [OPENAPI_PATH, CONTRACT_PATH] {
+            assert_eq!(document["paths"][path]["get"]["security"], json!([]));
+        }
         assert_eq!(document["security"], json!([{"key": [], "timestamp": [], "nonce": [], "signature": []}]));
     }
 }

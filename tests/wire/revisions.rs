@@ -25,6 +25,8 @@ async fn show(server: &Server, key: &Key, revision: Revision) -> String {
     let (_, mut begun) = ask(server, key, revision, method, params).await;
     let instructions = &mut begun["result"]["instructions"];
     *instructions = format!("{} characters", instructions.as_str().expect("text").chars().count()).into();
+    let digest = &mut begun["result"]["_meta"]["toolwarrant/contract"]["digest"];
+    *digest = format!("{} digits", digest.as_str().expect("text").len()).into();
     let (_, mut listed) = ask(server, key, revision, "tools/list", json!({})).await;
     let tools = listed["result"]["tools"].as_array_mut().expect("tools");
     tools.truncate(1);

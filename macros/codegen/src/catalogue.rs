@@ -27,10 +27,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let instructions = instructions.iter().map(|paragraph| words::of(paragraph));
     let [requests, interval, hold] =
         [requests_per_minute, poll_interval_seconds, hold_seconds].map(|limit| number(*limit));
-    let roles = ROLES.iter().filter_map(|role| {
-        let (field, error) = (ident(role), errors::name(contract.role(role)?));
-        Some(quote!(#field: &errors::#error))
-    });
+    let roles = roles(contract);
     let states = contract.states.iter().map(|State { name, brief: _, meaning, next_step, reported }| {
         let next_step = advice(contract, next_step);
         let reported = reported.iter().map(|(name, text)| {
@@ -77,7 +74,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
             resources: &[#(#resources),*],
             tools: &tools::ALL,
             commands: &[#(#commands),*],
-            roles: rt::catalogue::Roles { #(#roles,)* },
+            roles: rt::catalogue::Roles { #roles },
             states: &[#(#states),*],
             probes: &[#(#probes),*],
             phrases: rt::catalogue::PhraseDefs {
@@ -87,8 +84,17 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
                 curable: #curable,
             },
             openapi: OPENAPI,
+            contract: CONTRACT,
         };
     }
+}
+
+fn roles(contract: &Contract) -> TokenStream {
+    let roles = ROLES.iter().filter_map(|role| {
+        let (field, error) = (ident(role), errors::name(contract.role(role)?));
+        Some(quote!(#field: &errors::#error,))
+    });
+    roles.collect()
 }
 
 fn command(tool: &ToolSpec) -> TokenStream {

@@ -6,6 +6,7 @@
 
 mod args;
 mod catalogue;
+mod contract;
 mod dispatch;
 mod errors;
 mod handlers;
@@ -25,6 +26,8 @@ mod golden;
 #[cfg(any(test, feature = "text"))]
 pub use text::expand;
 
+pub use contract::released_file;
+
 use proc_macro2::TokenStream;
 use quote::quote;
 use toolwarrant_reader::model::Contract;
@@ -41,7 +44,7 @@ pub fn code(contract: &Contract, runtime: &syn::Path) -> TokenStream {
 }
 
 /// Emits each concern, with its name, in reading order.
-fn concerns(contract: &Contract) -> [(&'static str, TokenStream); 12] {
+fn concerns(contract: &Contract) -> [(&'static str, TokenStream); 13] {
     [
         ("types", types::emit(contract)),
         ("ids", ids::emit(contract)),
@@ -54,6 +57,7 @@ fn concerns(contract: &Contract) -> [(&'static str, TokenStream); 12] {
         ("catalogue", catalogue::emit(contract)),
         ("tools", catalogue::tools(contract)),
         ("openapi", openapi::emit(contract)),
+        ("contract", contract::emit(contract)),
         ("dispatch", dispatch::emit(contract)),
     ]
 }

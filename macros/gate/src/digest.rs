@@ -7,7 +7,13 @@ use toolwarrant_reader::Record;
 /// Returns the SHA-256 of the facts of a record as lower-case hexadecimal digits.
 #[must_use]
 pub fn digest(record: &Record) -> String {
-    Sha256::digest(record.facts_text()).iter().fold(String::with_capacity(64), |mut hex, byte| {
+    sha256(&record.facts_text())
+}
+
+/// Returns the SHA-256 of a text as lower-case hexadecimal digits.
+#[must_use]
+pub fn sha256(text: &str) -> String {
+    Sha256::digest(text).iter().fold(String::with_capacity(64), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");
         hex
     })

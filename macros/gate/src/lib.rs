@@ -14,6 +14,7 @@ mod check;
 mod command;
 mod compare;
 mod digest;
+mod document;
 mod forms;
 mod pair;
 mod release;
@@ -30,7 +31,9 @@ mod version;
 pub use change::{Audience, Bump, Change, ListChange, Verdict};
 pub use command::{GateAnswer, GateCommand, GateContext, ReportFormat, execute};
 pub use compare::compare;
-pub use digest::digest;
+pub use digest::{digest, sha256};
+pub use document::{document, read_record};
+pub use report::change_json;
 pub use rules::{Rule, Watch, When, rule, rules};
 #[cfg(feature = "cli")]
 pub use scaffold::{NewTool, Question, new_tool};

@@ -148,7 +148,9 @@ impl Judgement {
     }
 }
 
-fn change_json(change: &Change) -> Value {
+/// Returns a change as JSON, with what follows from it.
+#[must_use]
+pub fn change_json(change: &Change) -> Value {
     let Change { rule, fact, old, new, message, lists, users, is_framework, consequences } = change;
     let verdicts = Audience::ALL.map(|audience| (audience.name().to_owned(), change.verdict(audience).name().into()));
     let lists = lists.iter().map(

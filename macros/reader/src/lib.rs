@@ -38,7 +38,7 @@ pub use editor::editor_schemas;
 pub use generate::{GenerateError, Generated, Mode, generate, replace};
 pub use json_schema::{input_schema, output_schema, schema_text, type_schema};
 pub use names::{help as suggestion, pascal};
-pub use openapi::{OPENAPI_PATH, openapi};
+pub use openapi::{CONTRACT_PATH, OPENAPI_PATH, openapi};
 pub use record::{RECORD_FORMAT, Record};
 pub use reference::reference;
 pub use report::{Excerpt, Problem, Report, excerpt, line_column};

@@ -11,11 +11,14 @@ mod schemas;
 
 use crate::model::{Contract, EffectSpec, Field, Http, ToolSpec};
 use crate::{description, input_schema};
-use schemas::{Components, LOCATION, REQUEST_ID, headers, reference};
+use schemas::{Components, ETAG, LOCATION, REQUEST_ID, headers, reference};
 use serde_json::{Map, Value, json};
 
 /// The path of the document itself. A tool cannot have it.
 pub const OPENAPI_PATH: &str = "/v1/openapi.json";
+
+/// The path of the document of the contract. A tool cannot have it.
+pub const CONTRACT_PATH: &str = "/v1/contract.json";
 
 /// The headers that sign a request: name of the scheme, header, and the meaning of its value.
 const SIGNED_BY: [(&str, &str, &str); 4] = [
@@ -37,7 +40,7 @@ const SIGNED_BY: [(&str, &str, &str); 4] = [
 const RULES: &str = "\
 ## Signing
 
-A GET of this document needs no signature. Every other request carries `X-Api-Key`, `X-Timestamp`, `X-Nonce` and `X-Signature`, and none \
+A GET of this document or of `/v1/contract.json` needs no signature. Every other request carries `X-Api-Key`, `X-Timestamp`, `X-Nonce` and `X-Signature`, and none \
 carries `Authorization`. What is signed is the canonical request, nine lines that are joined by one line feed each, with none at the end:
 
 1. `CP1-HMAC-SHA256`
@@ -81,7 +84,11 @@ pub fn openapi(contract: &Contract) -> Value {
             item[method.to_lowercase()] = writing.operation(&domain.name, tool);
         }
     }
-    paths.insert(OPENAPI_PATH.to_owned(), json!({"get": writing.itself()}));
+    paths.insert(
+        OPENAPI_PATH.to_owned(),
+        json!({"get": writing.public("This document", &["openapi", "info", "paths"])}),
+    );
+    paths.insert(CONTRACT_PATH.to_owned(), json!({"get": writing.contract()}));
     let schemes = SIGNED_BY.map(|(scheme, name, text)| {
         (scheme.to_owned(), json!({"type": "apiKey", "in": "header", "name": name, "description": text}))
     });
@@ -220,9 +227,25 @@ impl Writing<'_> {
         answers.collect()
     }
 
-    /// Makes the operation that answers with this document.
-    fn itself(&mut self) -> Value {
-        let document = json!({"type": "object", "required": ["openapi", "info", "paths"]});
+    /// Makes the operation that answers with the document of the contract.
+    fn contract(&mut self) -> Value {
+        let members = ["format", "service", "version", "framework", "digest", "since", "changes", "facts"];
+        let mut operation = self.public("The facts of the contract, and the changes since its last release", &members);
+        let text = "The entity tag of the document that the client has.";
+        let held = json!({"name": "If-None-Match", "in": "header", "description": text, "schema": {"type": "string"}});
+        operation["parameters"] = json!([held]);
+        let carried = headers(&[REQUEST_ID, ETAG]);
+        operation["responses"]["200"]["headers"] = carried.clone();
+        let same = json!({"description": "The client has this document.", "headers": carried});
+        if let Some(responses) = operation["responses"].as_object_mut() {
+            responses.shift_insert(1, "304".to_owned(), same);
+        }
+        operation
+    }
+
+    /// Makes the operation that answers with a public document.
+    fn public(&mut self, summary: &str, members: &[&str]) -> Value {
+        let document = json!({"type": "object", "required": members});
         let mut responses = Map::new();
         responses.insert(
             "200".to_owned(),
@@ -233,7 +256,7 @@ impl Writing<'_> {
             }),
         );
         responses.extend(self.failures_of_the_document());
-        json!({"summary": "This document", "security": [], "responses": responses})
+        json!({"summary": summary, "security": [], "responses": responses})
     }
 }
 

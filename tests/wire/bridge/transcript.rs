@@ -6,6 +6,7 @@ use super::{call, cancel, request};
 use crate::harness::bridge::Bridge;
 use crate::harness::program::{Program, json_of, operate};
 use crate::harness::{tools_with, write};
+use cloudphone::phones::contract::CATALOGUE;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -111,6 +112,7 @@ async fn a_bridge_outlives_all_that_happens_to_its_server_and_its_key() {
     let mut log = BridgeTranscript { text: String::new(), names: Vec::new() };
     log.names.push((key.clone(), "KEY_1"));
     log.names.push((door.address.to_string(), "SERVER"));
+    log.names.push((CATALOGUE.contract.digest.to_owned(), "DIGEST"));
     log.names.push((program.home.path().display().to_string(), "HOME"));
 
     log.note("the key is wrong, until its file holds the right one");

@@ -9,6 +9,7 @@ pub(super) const REQUEST_ID: &str = "X-Request-Id";
 pub(super) const RETRY_AFTER: &str = "Retry-After";
 pub(super) const LOCATION: &str = "Location";
 pub(super) const ALLOW: &str = "Allow";
+pub(super) const ETAG: &str = "ETag";
 
 /// The components that the document refers to so far.
 pub(super) struct Components<'a> {
@@ -137,5 +138,6 @@ fn all_headers() -> Value {
         RETRY_AFTER: header("Seconds to wait before a repeat.", json!({"type": "integer", "minimum": 0})),
         LOCATION: header("Where the task is read.", json!({"type": "string", "format": "uri-reference"})),
         ALLOW: header("The methods that the path takes.", json!({"type": "string"})),
+        ETAG: header("Names this state of the document.", json!({"type": "string"})),
     })
 }

@@ -39,6 +39,22 @@ pub struct Catalogue {
     /// exactly once. Code that serves the routes below another path replaces this with its URL,
     /// quoted as JSON.
     pub openapi: &'static str,
+    /// The document of the contract.
+    pub contract: ContractDef,
+}
+
+/// The document of the contract, which is public: its facts, and the changes since the last
+/// release.
+#[derive(Clone, Copy, Debug)]
+pub struct ContractDef {
+    /// The path of the document.
+    pub path: &'static str,
+    /// The SHA-256 of the facts, in hexadecimal digits.
+    pub digest: &'static str,
+    /// The strong entity tag of the document, with its quotation marks.
+    pub etag: &'static str,
+    /// The document, as compact JSON.
+    pub document: &'static str,
 }
 
 impl Catalogue {

@@ -69,6 +69,13 @@ pub(crate) fn respond_in(
     response
 }
 
+/// Responds without a body.
+pub(crate) fn empty(status: StatusCode, request_id: &HeaderValue) -> Response<Body> {
+    let mut response = respond(status, Bytes::new(), request_id);
+    response.headers_mut().remove(CONTENT_TYPE);
+    response
+}
+
 /// Refuses a request outside of JSON-RPC, with the status of the failure.
 pub(crate) fn refuse(failure: &Failure, request_id: &HeaderValue) -> Response<Body> {
     respond(status(failure), body_of(failure), request_id)

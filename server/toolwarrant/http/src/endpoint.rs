@@ -32,7 +32,7 @@ impl<H: Handlers> Endpoint<H> {
         Self {
             context: Context { pipeline, policy, limits, throttle, ids },
             routes: v1::Routes::new(H::CATALOGUE, base),
-            answers: mcp::Answers::of(&H::CATALOGUE.service),
+            answers: mcp::Answers::of(H::CATALOGUE, base),
         }
     }
 

@@ -12,12 +12,12 @@ mod session;
 
 pub(crate) use answers::Answers;
 
-use super::context::{Context, is_json, respond, respond_in};
+use super::context::{Context, empty, is_json, respond_in};
 use super::credentials;
 use super::edge::{self, BodyError, BodyRoom, Peer};
 use super::head::Head;
 use axum::body::{Body, HttpBody};
-use axum::http::header::{ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue};
+use axum::http::header::{ACCESS_CONTROL_REQUEST_METHOD, ALLOW, HeaderMap, HeaderValue};
 use axum::http::request::Parts;
 use axum::http::{Method, Request, Response, StatusCode};
 use bytes::Bytes;
@@ -73,12 +73,6 @@ pub(super) async fn serve<H: Handlers>(
 fn not_allowed<H: Handlers>(request_id: &HeaderValue) -> Response<Body> {
     let mut response = refuse(&Failure::plain(H::CATALOGUE.roles.method_not_allowed), request_id);
     response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
-    response
-}
-
-fn empty(status: StatusCode, request_id: &HeaderValue) -> Response<Body> {
-    let mut response = respond(status, Bytes::new(), request_id);
-    response.headers_mut().remove(CONTENT_TYPE);
     response
 }
 

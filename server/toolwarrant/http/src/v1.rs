@@ -8,10 +8,10 @@
 mod arguments;
 mod routes;
 
-use super::context::{Context, challenge, is_json, refuse, respond};
+use super::context::{Context, challenge, empty, is_json, refuse, respond};
 use super::edge::{self, BodyError, BodyRoom, Peer};
 use axum::body::{Body, HttpBody};
-use axum::http::header::{ALLOW, AUTHORIZATION, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
+use axum::http::header::{ALLOW, AUTHORIZATION, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, LOCATION, RETRY_AFTER};
 use axum::http::request::Parts;
 use axum::http::{Method, Request, Response, StatusCode};
 use bytes::Bytes;
@@ -20,6 +20,7 @@ use routes::{DOCUMENT, Matched};
 use toolwarrant_base::wording::{Echo, Words};
 use toolwarrant_base::words;
 use toolwarrant_core::access::Caller;
+use toolwarrant_core::catalogue::ContractDef;
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::handler::ToolCall;
 use toolwarrant_core::pipeline::{Charge, Handlers, SignedRequest};
@@ -43,9 +44,13 @@ pub(super) async fn serve<H: Handlers>(
 ) -> Response<Body> {
     let (head, body) = request.into_parts();
     let request_id = context.ids.of(&head.headers);
-    let public = head.uri.path() == DOCUMENT && head.method == Method::GET;
-    if public && !head.headers.contains_key(AUTHORIZATION) {
-        return respond(StatusCode::OK, routes.document.clone(), &request_id);
+    let is_public = head.method == Method::GET && !head.headers.contains_key(AUTHORIZATION);
+    match head.uri.path() {
+        DOCUMENT if is_public => return respond(StatusCode::OK, routes.document.clone(), &request_id),
+        path if is_public && path == routes.contract.path => {
+            return show_contract(routes.contract, &head.headers, &request_id);
+        }
+        _ => {}
     }
     let received = Received { head: &head, peer, request_id: request_id.to_str().unwrap_or_default() };
     match answer(context, routes, received, body).await {
@@ -69,6 +74,19 @@ pub(super) async fn serve<H: Handlers>(
             response
         }
     }
+}
+
+/// Answers with the document of the contract, unless the client has it.
+fn show_contract(contract: ContractDef, asked: &HeaderMap, request_id: &HeaderValue) -> Response<Body> {
+    let tags = asked.get_all(IF_NONE_MATCH).iter().filter_map(|tags| tags.to_str().ok());
+    let mut tags = tags.flat_map(|tags| tags.split(',')).map(str::trim);
+    // RFC 9110 compares weakly here.
+    let mut response = match tags.any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == contract.etag) {
+        true => empty(StatusCode::NOT_MODIFIED, request_id),
+        false => respond(StatusCode::OK, Bytes::from_static(contract.document.as_bytes()), request_id),
+    };
+    response.headers_mut().insert(ETAG, HeaderValue::from_static(contract.etag));
+    response
 }
 
 /// A request without its body.

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use toolwarrant_core::catalogue::ServiceDef;
+use toolwarrant_core::catalogue::{Catalogue, ContractDef, ServiceDef};
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::reply::{Answer, Frame};
 use toolwarrant_core::revision::Revision;
@@ -13,6 +13,10 @@ use toolwarrant_core::revision::Revision;
 /// Milliseconds for which a client may cache a list of tools. The rights of a key can change at any
 /// time.
 const FRESH_MS: u32 = 60_000;
+
+/// The key in `_meta` of the version and the digest of the contract, and of the path of its
+/// document. The revisions of the protocol allow any prefix whose second label is not their own.
+const CONTRACT: &str = "toolwarrant/contract";
 
 /// The beginning of an answer, up to its id.
 const OPEN: &str = r#"{"jsonrpc":"2.0","id":"#;
@@ -48,21 +52,30 @@ impl Openings {
 }
 
 impl Answers {
-    pub(crate) fn of(service: &ServiceDef) -> Self {
+    /// Makes the parts. `base` is the path of the public URL, without a slash at its end.
+    pub(crate) fn of(Catalogue { service, contract, .. }: &Catalogue, base: &str) -> Self {
         let ServiceDef { name, version, served, .. } = service;
+        let ContractDef { path, digest, .. } = contract;
         let server = json!({"name": name, "version": version});
+        let described = json!({"version": version, "digest": digest, "url": format!("{base}{path}")});
+        let described = format!(r#""{CONTRACT}":{described}"#);
         let names: Value = served.iter().map(|revision| revision.features().name).collect();
-        let own = format!(r#""resultType":"complete","_meta":{{"io.modelcontextprotocol/serverInfo":{server}}},"#);
+        let made_by = format!(r#""io.modelcontextprotocol/serverInfo":{server}"#);
+        let own = format!(r#""resultType":"complete","_meta":{{{made_by}}},"#);
+        let own_of_discover = format!(r#""resultType":"complete","_meta":{{{made_by},{described}}},"#);
         let kept = format!(r#""ttlMs":{FRESH_MS},"cacheScope":"private","#);
         let capabilities = r#""capabilities":{"tools":{}}"#;
         let initialize = |revision: &Revision| {
             let name = revision.features().name;
-            let members = format!(r#""protocolVersion":"{name}",{capabilities},"serverInfo":{server}"#);
+            let members =
+                format!(r#""protocolVersion":"{name}",{capabilities},"serverInfo":{server},"_meta":{{{described}}}"#);
             (*revision, format!(r#","result":{{{members},"instructions":"#))
         };
         Self {
             initialize: served.iter().filter(|revision| revision.features().handshake).map(initialize).collect(),
-            discover: format!(r#","result":{{{own}{kept}"supportedVersions":{names},{capabilities},"instructions":"#),
+            discover: format!(
+                r#","result":{{{own_of_discover}{kept}"supportedVersions":{names},{capabilities},"instructions":"#
+            ),
             plain: Openings::new("", ""),
             typed: Openings::new(&own, &kept),
         }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use toolwarrant_core::catalogue::{Catalogue, ToolDef};
+use toolwarrant_core::catalogue::{Catalogue, ContractDef, ToolDef};
 
 /// The path of the OpenAPI document. A GET of it needs no signature.
 pub(super) const DOCUMENT: &str = "/v1/openapi.json";
@@ -20,6 +20,8 @@ pub(crate) struct Routes {
     task: Option<(String, String)>,
     /// The OpenAPI document.
     pub(super) document: Bytes,
+    /// The document of the contract.
+    pub(super) contract: ContractDef,
 }
 
 /// One tool with its method and path.
@@ -68,7 +70,7 @@ impl Routes {
         let root = r#""servers":[{"url":"/"}]"#;
         let here = format!(r#""servers":[{{"url":{}}}]"#, Value::from(if base.is_empty() { "/" } else { base }));
         let document = catalogue.openapi.replacen(root, &here, 1).into();
-        Self { routes, task, document }
+        Self { routes, task, document, contract: catalogue.contract }
     }
 
     /// Returns the path at which a task is read.
@@ -78,7 +80,7 @@ impl Routes {
 
     /// Finds the tool for a method and a path.
     pub(super) fn find<'a>(&'a self, method: &str, path: &'a str) -> Matched<'a> {
-        if path == DOCUMENT {
+        if path == DOCUMENT || path == self.contract.path {
             return Matched::OtherMethod(vec!["GET"]);
         }
         let fitting = self.routes.iter().filter_map(|route| Some((route, route.values(path)?)));

@@ -1,0 +1,60 @@
+//! The document of a contract, which each server serves: the record in force with its digest, and
+//! the changes since the last release.
+
+use crate::compare::compare;
+use crate::digest::digest;
+use crate::report::change_json;
+use serde_json::{Map, Value};
+use toolwarrant_reader::Record;
+
+/// The members of a document that are no part of the record.
+const SINCE: &str = "since";
+const CHANGES: &str = "changes";
+const FACTS: &str = "facts";
+const DIGEST: &str = "digest";
+
+/// Makes the document of a contract: the head of its record, the digest, the version that was
+/// released last, the changes since, and the facts. Without a release, `since` and `changes` are
+/// null.
+#[must_use]
+pub fn document(record: &Record, released: Option<&Record>) -> Value {
+    let changes = |released| compare(released, record).iter().map(change_json).collect::<Vec<_>>();
+    let changes = released.map(changes);
+    let head = record.head.iter().filter(|(key, _)| !key.contains('.'));
+    let mut document: Map<String, Value> = head.map(|(key, value)| (key.clone(), value.clone())).collect();
+    document.insert(DIGEST.to_owned(), digest(record).into());
+    document.insert(SINCE.to_owned(), released.map(|released| released.head_text("version")).into());
+    document.insert(CHANGES.to_owned(), changes.into());
+    document.insert(FACTS.to_owned(), record.facts.clone().into_iter().collect::<Map<_, _>>().into());
+    document.into()
+}
+
+/// Reads a record: the text of one, or a document.
+///
+/// # Errors
+/// The reason why it is no record, or the facts that do not fit their digest.
+pub fn read_record(text: &str) -> Result<Record, String> {
+    let record = if text.trim_start().starts_with('{') { read_document(text)? } else { Record::parse(text)? };
+    match record.head.get(DIGEST) {
+        _ if record.facts.is_empty() => Err("this record has no facts".to_owned()),
+        Some(said) if *said != digest(&record) => {
+            Err("the facts do not fit their digest: somebody changed them, or a part is missing".to_owned())
+        }
+        _ => Ok(record),
+    }
+}
+
+fn read_document(text: &str) -> Result<Record, String> {
+    let mut document: Map<String, Value> =
+        serde_json::from_str(text).map_err(|error| format!("this is no document of a contract: {error}"))?;
+    let (Some(Value::Object(facts)), true) = (document.shift_remove(FACTS), document.contains_key(DIGEST)) else {
+        return Err(format!("this is no document of a contract: it lacks `{FACTS}` or `{DIGEST}`"));
+    };
+    document.retain(|name, _| name != SINCE && name != CHANGES);
+    let read = Record { head: document.into_iter().collect(), facts: facts.into_iter().collect() };
+    // The text of a record allows certain keys and values alone.
+    match Record::parse(&read.text())? {
+        record if record == read => Ok(record),
+        _ => Err("this is no document of a contract: a key or a value cannot stand in a record".to_owned()),
+    }
+}
