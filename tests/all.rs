@@ -37,6 +37,7 @@ mod wire {
     #[cfg(target_os = "linux")]
     pub(crate) mod tls;
     pub(crate) mod v1;
+    pub(crate) mod verify;
 }
 
 mod operate {

@@ -207,7 +207,8 @@ async fn the_commands_of_the_document_work_as_written() {
     let program = Program::start(&[]).await;
     let home = TempDir::new().expect("a temporary folder");
     let calls = blocks("Calling by hand", "sh").join("\n");
-    let parts = [blocks("A key of its own", "sh")[0], blocks("The bridge", "sh")[0], &calls];
+    let contract = blocks("Know when the contract changes", "sh").join("\n");
+    let parts = [blocks("A key of its own", "sh")[0], blocks("The bridge", "sh")[0], &calls, &contract];
     // Removes the parts that take real time. Waits first, because the server refuses signatures
     // from the second of its start.
     let script = parts.join("\n").replace(" --wait", "").replace("127.0.0.1:8080", &program.address.to_string());
@@ -219,9 +220,13 @@ async fn the_commands_of_the_document_work_as_written() {
     let output = output.expect("a shell");
     let [said, told] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
     assert!(output.status.success(), "{said}{told}");
-    for part in
-        [r#""tools":[{"name":"list_devices""#, r#""status":"dispatched""#, r#""power_actions""#, r#""next_cursor""#]
-    {
+    for part in [
+        r#""tools":[{"name":"list_devices""#,
+        r#""status":"dispatched""#,
+        r#""power_actions""#,
+        r#""next_cursor""#,
+        "nothing has changed",
+    ] {
         assert!(said.contains(part), "{part}: {said}{told}");
     }
     let mode = fs::metadata(home.path().join("bridge.key")).expect("a file").permissions().mode();

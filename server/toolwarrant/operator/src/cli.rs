@@ -15,6 +15,7 @@ use crate::keeping::AuditOptions;
 use crate::maintain::MaintainerCommand;
 use crate::names::Names;
 use crate::own::OwnCommand;
+use crate::verify::ContractGroup;
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand, ValueEnum};
 use serde_json::{Map, Value};
 use std::convert::Infallible;
@@ -79,6 +80,13 @@ pub enum Invocation<F> {
         /// The command.
         command: ClientCommand,
         /// True to print a failure as JSON as well.
+        json: bool,
+    },
+    /// Carry out one command on the contract.
+    Contract {
+        /// The command.
+        command: ContractGroup,
+        /// True to print JSON instead of text.
         json: bool,
     },
     /// Carry out one command of a maintainer.
@@ -314,6 +322,7 @@ impl CommandLine<'_> {
         let serve = self.with_environment(with_flags(clap::Command::new("serve")));
         let serve = serve.about("Serve; the default without a command").long_about(None);
         let command = OperatorCommand::augment_subcommands(command.subcommand(serve)).subcommand(config_command());
+        let command = command.subcommand(contract_command());
         let command = MaintainerCommand::augment_subcommands(self.with_client(command));
         let command = command.version(self.names.version);
         let command = command.about(about).long_about(format!("{about}\n\n{}", self.usage));
@@ -338,7 +347,7 @@ impl CommandLine<'_> {
     }
 
     /// Adds the client commands. They do not use a data folder, so they do not show the flags of
-    /// every command.
+    /// every command; nor do those on the contract.
     fn with_client(&self, command: clap::Command) -> clap::Command {
         let common: Vec<_> = command.get_arguments().filter(|arg| arg.is_global_set()).cloned().collect();
         let hidden: Vec<_> = common.into_iter().map(|arg| arg.hide(true)).collect();
@@ -346,7 +355,7 @@ impl CommandLine<'_> {
         let names: Vec<_> = command.get_subcommands().map(|known| known.get_name().to_owned()).collect();
         names
             .iter()
-            .filter(|name| ClientCommand::has_subcommand(name))
+            .filter(|name| ClientCommand::has_subcommand(name) || *name == CONTRACT)
             .fold(command, |command, name| command.mut_subcommand(name, |client| client.args(&hidden)))
     }
 
@@ -392,6 +401,9 @@ impl CommandLine<'_> {
             Some((name, _)) if ClientCommand::has_subcommand(name) => {
                 return Ok(Invocation::Connect { command: ClientCommand::from_arg_matches(matches)?, json });
             }
+            Some((CONTRACT, inner)) => {
+                return Ok(Invocation::Contract { command: ContractGroup::from_arg_matches(inner)?, json });
+            }
             Some((name, _)) if MaintainerCommand::has_subcommand(name) => {
                 return Ok(Invocation::Maintain(MaintainerCommand::from_arg_matches(matches)?));
             }
@@ -418,13 +430,15 @@ struct Asked {
 
 impl Asked {
     /// Reads these parts. A command line that is wrong, or asks for help, gives the defaults here
-    /// and is reported later, when it is parsed completely. The commands of a client and of a
-    /// maintainer do not read a file.
+    /// and is reported later, when it is parsed completely. The commands of a client, of a
+    /// maintainer and on the contract do not read a file.
     fn of(command: &clap::Command) -> Self {
         let nothing = Self { config: None, checks: false, serves: false, json: false };
         let Ok(matches) = command.clone().ignore_errors(true).try_get_matches() else { return nothing };
         let name = matches.subcommand_name();
-        if name.is_some_and(|name| ClientCommand::has_subcommand(name) || MaintainerCommand::has_subcommand(name)) {
+        let reads_none =
+            |name| name == CONTRACT || ClientCommand::has_subcommand(name) || MaintainerCommand::has_subcommand(name);
+        if name.is_some_and(reads_none) {
             return nothing;
         }
         let config = matches.try_get_one::<PathBuf>(flags::CONFIG).ok().flatten().cloned();
@@ -437,6 +451,15 @@ impl Asked {
             json: matches.try_get_one::<bool>(flags::JSON).ok().flatten().is_some_and(|json| *json),
         }
     }
+}
+
+/// The group of the commands on the contract.
+const CONTRACT: &str = "contract";
+
+/// Returns the commands on the contract.
+fn contract_command() -> clap::Command {
+    let group = ContractGroup::augment_args(clap::Command::new(CONTRACT)).arg_required_else_help(true);
+    group.about("Compare contracts, and say whom a change hurts").long_about(None)
 }
 
 /// Returns the commands about the configuration file, which need neither a server nor a data
@@ -462,8 +485,8 @@ mod tests {
     fn no_resource_can_have_the_name_of_a_command() {
         let commands = OperatorCommand::augment_subcommands(clap::Command::new("program"));
         let commands = ClientCommand::augment_subcommands(MaintainerCommand::augment_subcommands(commands));
-        // The last three exist only with the feature `maintain`.
-        let others = ["config", "help", "serve", "contract", "expand", "gen"];
+        // The last two exist only with the feature `maintain`.
+        let others = ["config", CONTRACT, "help", "serve", "expand", "gen"];
         let names: BTreeSet<_> = commands.get_subcommands().map(clap::Command::get_name).chain(others).collect();
         assert_eq!(names, BTreeSet::from(COMMANDS));
     }

@@ -32,6 +32,7 @@ pub mod render;
 mod restore;
 pub mod socket;
 mod upstreams;
+mod verify;
 
 pub use background::{Background, until};
 pub use command::{AppCommand, AuditCommand, ClockCommand, KeyCommand, OperatorCommand, TargetCommand, TaskCommand};
@@ -43,3 +44,4 @@ pub use maintain::{MaintainerCommand, maintain};
 pub use names::Names;
 pub use own::{CommandRunner, Commands, Explanation, NoCommands, OwnCommand, runner};
 pub use upstreams::{UpstreamState, Upstreams};
+pub use verify::{ContractGroup, NOT_COMPARED, NotCompared, execute_contract};

@@ -5,7 +5,7 @@
 //! code generator, which a deployed server does not contain.
 
 #[cfg(feature = "maintain")]
-mod contract;
+pub(crate) mod contract;
 
 use clap::Subcommand;
 use toolwarrant_core::catalogue::Catalogue;

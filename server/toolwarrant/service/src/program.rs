@@ -17,13 +17,15 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use toolwarrant_base::clock::Clock;
 use toolwarrant_base::random::Random;
+use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_operator::cli::{CommandLine, Flags, Invocation, LogOptions, NoFlags, ServeOptions};
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::offline::{Offline, ServiceParts};
 use toolwarrant_operator::owner::become_owner;
 use toolwarrant_operator::{
-    Check, Config, ConfigError, ConfigTable, Names, NoCommands, OperatorCommand, OwnCommand, maintain, render,
+    Check, Config, ConfigError, ConfigTable, ContractGroup, NOT_COMPARED, Names, NoCommands, OperatorCommand,
+    OwnCommand, execute_contract, maintain, render,
 };
 
 /// The program of a service. `F` is the type of the flags that the service adds, `C` that of its
@@ -151,6 +153,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
                 forbid_dumps();
                 client::run(&command, json, &line.client_names(), H::CATALOGUE)
             }
+            Invocation::Contract { command, json } => self.contract(H::CATALOGUE, &command, json, &streams),
             Invocation::Maintain(command) => {
                 let done = maintain(H::CATALOGUE, &command, || line.reference::<F, C>());
                 let done = done.map_err(|why| anyhow!(why));
@@ -195,6 +198,31 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         print(&render_answer(&answer, json))?;
         let faulty = answer["healthy"] == false || answer["sound"] == false;
         Ok(if faulty { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+
+    /// Carries out one command on the contract.
+    fn contract(
+        &self,
+        catalogue: &Catalogue,
+        command: &ContractGroup,
+        json: bool,
+        streams: &Streams,
+    ) -> Result<ExitCode> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context(NO_RUNTIME)?;
+        match runtime.block_on(execute_contract(catalogue, command, json)) {
+            Ok((text, code)) => print(&text).map(|()| code.into()),
+            Err(error) => {
+                match json {
+                    true => print(&render_answer(&error.json(), true))?,
+                    false => streams.complain(&format!(
+                        "{}: {}\n",
+                        self.identity.names.program,
+                        render::plain(&error.to_string())
+                    )),
+                }
+                Ok(NOT_COMPARED.into())
+            }
+        }
     }
 
     /// Serves until a signal arrives. Then it finishes requests in flight, unless a second signal

@@ -32,13 +32,6 @@ pub enum ContractCommand {
         #[command(flatten)]
         folder: ContractFolder,
     },
-    /// Check changes of the contract, accept them, and release them
-    Contract {
-        #[command(subcommand)]
-        command: GateCommand,
-        #[command(flatten)]
-        folder: ContractFolder,
-    },
 }
 
 /// The folder of the contract.
@@ -63,21 +56,26 @@ pub(super) fn execute(catalogue: &Catalogue, command: &ContractCommand) -> Resul
             let (_, contract) = folder.contract(catalogue)?;
             toolwarrant_codegen::expand(&contract, RUNTIME)
         }
-        ContractCommand::Contract { command, folder } => {
-            let (path, today) = (folder.path(catalogue), Clock::system().wall().to_string());
-            // A contract with mistakes was not compared, which has an exit code of its own.
-            if load(&path).is_ok() {
-                folder.contract(catalogue)?;
-            }
-            let context = GateContext { folder: &path, today: today.get(..10).unwrap_or(&today) };
-            let GateAnswer { text, code } = toolwarrant_gate::execute(command, context);
-            return Ok((text, code));
-        }
     };
     Ok((text, 0))
 }
 
 impl ContractFolder {
+    /// Carries out a command on the changes of the contract. Returns the text to print with the exit
+    /// code.
+    pub(crate) fn execute(&self, catalogue: &Catalogue, command: &GateCommand) -> (String, u8) {
+        let (path, today) = (self.path(catalogue), Clock::system().wall().to_string());
+        // A contract with mistakes was not compared, which has an exit code of its own.
+        if load(&path).is_ok()
+            && let Err(why) = self.contract(catalogue)
+        {
+            return (why + "\n", 1);
+        }
+        let context = GateContext { folder: &path, today: today.get(..10).unwrap_or(&today) };
+        let GateAnswer { text, code } = toolwarrant_gate::execute(command, context);
+        (text, code)
+    }
+
     /// Returns the folder and the contract in it, which must be this program's.
     fn contract(&self, catalogue: &Catalogue) -> Result<(PathBuf, Contract), String> {
         let path = self.path(catalogue);

@@ -1,0 +1,206 @@
+//! `contract verify`: compares the contract of a running server with a record of it, in the CI of
+//! those who depend on the server.
+//!
+//! It needs no key and no data folder. If nothing was compared, that is a failure.
+
+#[cfg(feature = "maintain")]
+use crate::maintain::contract::ContractFolder;
+use crate::render;
+use clap::{Args, Subcommand};
+use http::header::ACCEPT;
+use http::{Request, StatusCode};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use toolwarrant_core::catalogue::Catalogue;
+#[cfg(feature = "maintain")]
+use toolwarrant_gate::GateCommand;
+use toolwarrant_gate::{Change, Verdict, change_json, compare, digest, read_record};
+use toolwarrant_outbound::{HttpClient, HttpLimits};
+use toolwarrant_reader::{CONTRACT_PATH, Record};
+use url::Url;
+
+/// The group `contract`.
+#[derive(Clone, Debug, Args)]
+pub struct ContractGroup {
+    #[command(subcommand)]
+    verb: ContractVerb,
+    #[cfg(feature = "maintain")]
+    #[command(flatten)]
+    folder: ContractFolder,
+}
+
+/// A command of the group.
+#[derive(Clone, Debug, Subcommand)]
+enum ContractVerb {
+    /// Compare the contract of a running server with a record of it, and say whom a change hurts
+    #[command(
+        after_long_help = "Exits with 0 if no change is risky or breaking, with 1 if one is, and with 2 if nothing was compared. \
+                                 It needs no key. With --json it prints one JSON document."
+    )]
+    Verify(VerifyOptions),
+    /// A command of a maintainer.
+    #[cfg(feature = "maintain")]
+    #[command(flatten)]
+    Gate(GateCommand),
+}
+
+/// The two contracts to compare.
+#[derive(Clone, Debug, Args)]
+struct VerifyOptions {
+    /// The contract that you trust: a saved /v1/contract.json, or a contract.toml or released.toml
+    #[arg(long, value_name = "FILE")]
+    against: PathBuf,
+
+    /// URL of the server: https, or http to this machine
+    #[arg(value_name = "URL")]
+    url: String,
+}
+
+/// The exit code of a comparison with a change that hurts.
+const HURTS: u8 = 1;
+/// The exit code if nothing was compared.
+pub const NOT_COMPARED: u8 = 2;
+
+/// Largest record that is read, in bytes.
+const LARGEST: usize = 4 << 20;
+const LIMITS: HttpLimits = HttpLimits { deadline: Duration::from_secs(30), largest_answer: LARGEST };
+
+/// The reason why nothing was compared.
+#[derive(Debug, thiserror::Error)]
+#[error("not compared: {message}")]
+pub struct NotCompared {
+    code: &'static str,
+    message: String,
+}
+
+impl NotCompared {
+    fn new(code: &'static str, message: String) -> Self {
+        Self { code, message }
+    }
+
+    /// Returns the reason as JSON.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        json!({"compared": false, "code": self.code, "message": self.message})
+    }
+}
+
+/// Carries out a command. Returns the text to print, and the exit code.
+///
+/// # Errors
+/// Nothing was compared: the server does not answer or has no contract, the file is no record, or
+/// they are of different services.
+#[cfg_attr(not(feature = "maintain"), expect(unused_variables, reason = "only maintainers need the catalogue"))]
+pub async fn execute_contract(
+    catalogue: &Catalogue,
+    group: &ContractGroup,
+    as_json: bool,
+) -> Result<(String, u8), NotCompared> {
+    let VerifyOptions { against, url } = match &group.verb {
+        ContractVerb::Verify(options) => options,
+        #[cfg(feature = "maintain")]
+        ContractVerb::Gate(command) => return Ok(group.folder.execute(catalogue, command)),
+    };
+    let trusted =
+        read(against).map_err(|why| NotCompared::new("no_record", format!("{}: {why}", against.display())))?;
+    let found = fetch(url).await?;
+    let [before, now] = [&trusted, &found].map(|record| record.head_text("service"));
+    if before != now {
+        let message = format!("the server is `{now}`, and {} is of `{before}`", against.display());
+        return Err(NotCompared::new("other_service", message));
+    }
+    let changes = compare(&trusted, &found);
+    let is_sound = changes.iter().all(is_harmless);
+    let text = if as_json { render::json(&show(&trusted, &found, &changes)) } else { tell(&trusted, &found, &changes) };
+    Ok((text, if is_sound { 0 } else { HURTS }))
+}
+
+fn is_harmless(change: &Change) -> bool {
+    change.worst() == Verdict::Compatible && change.consequences.iter().all(is_harmless)
+}
+
+fn show(trusted: &Record, found: &Record, changes: &[Change]) -> Value {
+    let [before, now] =
+        [trusted, found].map(|record| json!({"version": record.head_text("version"), "digest": digest(record)}));
+    json!({
+        "compared": true,
+        "sound": changes.iter().all(is_harmless),
+        "service": found.head_text("service"),
+        "before": before,
+        "now": now,
+        "changes": changes.iter().map(change_json).collect::<Vec<_>>(),
+    })
+}
+
+/// Writes a line for each change after a line about the two contracts.
+fn tell(trusted: &Record, found: &Record, changes: &[Change]) -> String {
+    let [before, now] = [trusted, found].map(|record| record.head_text("version"));
+    let version = if before == now { now.to_owned() } else { format!("{before} -> {now}") };
+    let mut out = format!("{} {version}: ", found.head_text("service"));
+    if changes.is_empty() {
+        out.push_str("nothing has changed\n");
+        return render::plain(&out);
+    }
+    let _ = writeln!(out, "{} change(s)", changes.len());
+    write_changes(changes, "", &mut out);
+    render::plain(&out)
+}
+
+fn write_changes(changes: &[Change], indent: &str, out: &mut String) {
+    for change in changes {
+        let (verdict, rule) = (change.worst().name(), &change.rule.id);
+        let origin = if change.is_framework { " (by the framework)" } else { "" };
+        let _ = writeln!(out, "{indent}{verdict:10}  {rule}: {}{origin}", change.message);
+        write_changes(&change.consequences, &format!("{indent}  "), out);
+    }
+}
+
+fn read(path: &Path) -> Result<Record, String> {
+    let mut text = String::new();
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    file.take(LARGEST as u64 + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    if text.len() > LARGEST {
+        return Err(format!("it is larger than {LARGEST} bytes"));
+    }
+    read_record(&text)
+}
+
+/// Reads the contract of a server.
+async fn fetch(url: &str) -> Result<Record, NotCompared> {
+    let unreachable = |why: String| NotCompared::new("unreachable", why);
+    let url = document_url(url).map_err(unreachable)?;
+    let client = HttpClient::to(&url).map_err(|error| unreachable(error.to_string()))?;
+    let request = Request::get(url.as_str()).header(ACCEPT, "application/json").body(Vec::new());
+    let request = request.map_err(|error| unreachable(error.to_string()))?;
+    let answer = client.exchange(request, LIMITS).await.map_err(|failure| unreachable(format!("{url}: {failure}")))?;
+    let no_contract = |why: String| NotCompared::new("no_contract", format!("{url}: {why}"));
+    if answer.status() != StatusCode::OK {
+        let status = answer.status().as_u16();
+        return Err(no_contract(format!("the status is {status}; a server with a contract answers 200")));
+    }
+    let text = std::str::from_utf8(answer.body()).map_err(|error| no_contract(error.to_string()))?;
+    match text.trim_start().starts_with('{') {
+        true => read_record(text).map_err(no_contract),
+        false => Err(no_contract("the answer is no JSON object".to_owned())),
+    }
+}
+
+/// Returns the URL of a server's contract. The argument may be the URL of its endpoint, too.
+fn document_url(text: &str) -> Result<Url, String> {
+    // A message does not repeat a wrong URL, which may contain a password.
+    let mut url = Url::parse(text).map_err(|error| format!("URL: {error}; expected one like https://example.com"))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("URL: the contract is public, so the URL has no name and no password".to_owned());
+    }
+    let path = url.path().trim_end_matches('/');
+    let base = path.strip_suffix(CONTRACT_PATH).or_else(|| path.strip_suffix("/mcp")).unwrap_or(path);
+    let path = format!("{base}{CONTRACT_PATH}");
+    url.set_path(&path);
+    url.set_query(None);
+    url.set_fragment(None);
+    Ok(url)
+}

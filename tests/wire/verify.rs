@@ -1,0 +1,153 @@
+//! The command `contract verify`, against servers of the product and against answers that no server
+//! of this framework gives.
+
+use crate::harness::open_phones;
+use crate::harness::program::binary;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::process::Command;
+use toolwarrant_gate::{digest, document};
+use toolwarrant_reader::Record;
+
+const PATH: &str = "/v1/contract.json";
+
+/// Runs `contract verify` against a file. Returns the exit code and the output, without the parts
+/// that differ from run to run.
+async fn verify(file: &Path, url: &str, flags: &[&str]) -> (i32, String) {
+    let mut command = Command::new(binary());
+    command.args(["contract", "verify", "--against"]).arg(file).arg(url).args(flags).env_clear().kill_on_drop(true);
+    let output = command.output().await.expect("the program runs");
+    let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
+    assert!(!err.contains("panicked"), "{err}");
+    let folder = file.parent().expect("a folder").display().to_string();
+    let host = url.split('/').nth(2).unwrap_or(url);
+    (output.status.code().expect("an exit"), (out + &err).replace(&folder, "FOLDER").replace(host, "HOST"))
+}
+
+/// Writes the document of a record in which one fact has another value, or none.
+fn write_other(folder: &TempDir, record: &Record, fact: &str, value: Option<Value>) -> PathBuf {
+    let mut other = record.clone();
+    assert_ne!(other.facts.get(fact), value.as_ref(), "{fact} is another");
+    match value {
+        Some(value) => other.facts.insert(fact.to_owned(), value),
+        None => other.facts.remove(fact),
+    };
+    let path = folder.path().join("contract.json");
+    fs::write(&path, document(&other, None).to_string()).expect("written");
+    path
+}
+
+/// Returns the record of the contract in a folder of this repository.
+fn record_of(spec: &str) -> Record {
+    let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(spec);
+    Record::of(&toolwarrant_reader::load(&spec).expect("the contract"))
+}
+
+/// The trusted record differs from the server's contract by these facts: the server has changed.
+#[tokio::test]
+async fn a_server_whose_contract_has_changed_is_found_and_a_change_that_hurts_is_a_failure() {
+    let (server, _) = open_phones().await;
+    let (folder, record) = (TempDir::new().expect("a folder"), record_of("spec"));
+    let mut shown = String::new();
+    for (what, fact, before, expected) in [
+        ("the same contract", "record", None, 0),
+        ("another permission", "tool.set_power.permission", Some(json!("device_read")), 1),
+    ] {
+        let file = match fact {
+            "record" => {
+                let file = folder.path().join("contract.toml");
+                fs::write(&file, record.text()).expect("written");
+                file
+            }
+            fact => write_other(&folder, &record, fact, before),
+        };
+        let (code, said) = verify(&file, &server.url, &[]).await;
+        assert_eq!(code, expected, "{what}: {said}");
+        writeln!(shown, "{what}: exit {code}\n{said}").expect("text");
+        let (again, said) = verify(&file, &server.url.replace("/mcp", PATH), &["--json"]).await;
+        let said: Value = serde_json::from_str(&said).expect("JSON");
+        assert_eq!((again, &said["sound"]), (code, &json!(code == 0)), "{said}");
+        assert_eq!(said["now"]["digest"], digest(&record));
+    }
+    insta::assert_snapshot!(shown);
+}
+
+/// Answers each connection with these octets. Returns the URL.
+async fn serve_octets(octets: Vec<u8>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 1_024]).await;
+            let _ = stream.write_all(&octets).await;
+        }
+    });
+    url
+}
+
+fn ok(body: &str) -> Vec<u8> {
+    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len()).into_bytes()
+}
+
+#[tokio::test]
+async fn a_comparison_that_did_not_happen_is_never_a_success() {
+    let folder = TempDir::new().expect("a folder");
+    let (record, shop) = (record_of("spec"), record_of("tests/services/print_shop/spec"));
+    let sound = folder.path().join("contract.json");
+    let text = document(&record, None).to_string();
+    fs::write(&sound, &text).expect("written");
+    let rows = [
+        ("another service", ok(&document(&shop, None).to_string())),
+        (
+            "a changed fact under the same digest",
+            ok(&text.replace("\"tool.set_power.place\":1", "\"tool.set_power.place\":9")),
+        ),
+        ("a newer format", ok(&text.replacen("\"format\":1", "\"format\":2", 1))),
+        ("no facts", ok(r#"{"format":1,"service":"service-cloudphone","digest":"","facts":{}}"#)),
+        ("a fact that is a list of objects", ok(&text.replacen("\"facts\":{", "\"facts\":{\"a\":[{}],", 1))),
+        ("a fact with a line end in its key", ok(&text.replacen("\"facts\":{", "\"facts\":{\"a = 1\\nb\":1,", 1))),
+        ("a page", ok("<html>")),
+        ("a half", ok(&text[..900])),
+        ("an older server", b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 2\r\n\r\n{}".to_vec()),
+        ("another place", b"HTTP/1.1 302 Found\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n".to_vec()),
+        ("five megabytes", ok(&" ".repeat(5 << 20))),
+        ("an end without an answer", Vec::new()),
+    ];
+    let mut shown = String::new();
+    for (what, octets) in rows {
+        let url = serve_octets(octets).await;
+        let (code, said) = verify(&sound, &url, &[]).await;
+        assert_eq!(code, 2, "{what}: {said}");
+        writeln!(shown, "{what}\n{said}").expect("text");
+        let (code, said) = verify(&sound, &url, &["--json"]).await;
+        let said: Value = serde_json::from_str(&said).expect("JSON");
+        assert_eq!((code, &said["compared"]), (2, &json!(false)), "{what}: {said}");
+    }
+    for url in ["http://127.0.0.1:1", "http://phones.example", "https://a:b@phones.example", "phones.example"] {
+        let (code, said) = verify(&sound, url, &[]).await;
+        assert_eq!(code, 2, "{url}: {said}");
+        writeln!(shown, "{url}\n{said}").expect("text");
+    }
+    let url = serve_octets(ok(&text)).await;
+    for (what, text) in [
+        ("an empty file", String::new()),
+        ("no record", "[tool]\nname = \"x\"\n".to_owned()),
+        ("a record of a newer format", record.text().replace("format = 1", "format = 2")),
+        ("a conflict", record.text().replacen("error.", "<<<<<<< ours\nerror.", 1)),
+        ("a record without facts", "record.format = 1\nrecord.service = \"service-cloudphone\"\n".to_owned()),
+    ] {
+        let file = folder.path().join("other.toml");
+        fs::write(&file, text).expect("written");
+        let (code, said) = verify(&file, &url, &[]).await;
+        assert_eq!(code, 2, "{what}: {said}");
+        writeln!(shown, "{what}\n{said}").expect("text");
+    }
+    let (code, said) = verify(&folder.path().join("absent.toml"), &url, &[]).await;
+    assert_eq!((code, verify(&sound, &url, &[]).await.0), (2, 0), "{said}");
+    insta::assert_snapshot!(shown + &said);
+}
