@@ -6,7 +6,7 @@ use crate::harness::program::binary;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -29,19 +29,6 @@ async fn verify(file: &Path, url: &str, flags: &[&str]) -> (i32, String) {
     (output.status.code().expect("an exit"), (out + &err).replace(&folder, "FOLDER").replace(host, "HOST"))
 }
 
-/// Writes the document of a record in which one fact has another value, or none.
-fn write_other(folder: &TempDir, record: &Record, fact: &str, value: Option<Value>) -> PathBuf {
-    let mut other = record.clone();
-    assert_ne!(other.facts.get(fact), value.as_ref(), "{fact} is another");
-    match value {
-        Some(value) => other.facts.insert(fact.to_owned(), value),
-        None => other.facts.remove(fact),
-    };
-    let path = folder.path().join("contract.json");
-    fs::write(&path, document(&other, None).to_string()).expect("written");
-    path
-}
-
 /// Returns the record of the contract in a folder of this repository.
 fn record_of(spec: &str) -> Record {
     let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(spec);
@@ -54,18 +41,34 @@ async fn a_server_whose_contract_has_changed_is_found_and_a_change_that_hurts_is
     let (server, _) = open_phones().await;
     let (folder, record) = (TempDir::new().expect("a folder"), record_of("spec"));
     let mut shown = String::new();
-    for (what, fact, before, expected) in [
-        ("the same contract", "record", None, 0),
-        ("another permission", "tool.set_power.permission", Some(json!("device_read")), 1),
-    ] {
-        let file = match fact {
-            "record" => {
-                let file = folder.path().join("contract.toml");
-                fs::write(&file, record.text()).expect("written");
-                file
-            }
-            fact => write_other(&folder, &record, fact, before),
+    let summary = record.facts["tool.get_device.summary"].as_str().expect("text").replace(" whole", ", whole");
+    let trusted = [
+        ("the same contract", vec![], 0),
+        ("a changed comma", vec![("tool.get_device.summary", json!(summary))], 0),
+        ("a changed hint", vec![("tool.set_power.hint.destructive", json!(false))], 1),
+        (
+            "a removed argument",
+            vec![
+                ("tool.get_device.argument.depth.type", json!("integer")),
+                ("tool.get_device.argument.depth.doc", json!("How much to show.")),
+                ("tool.get_device.argument.depth.optional", json!(true)),
+            ],
+            1,
+        ),
+        ("another permission", vec![("tool.set_power.permission", json!("device_read"))], 1),
+    ];
+    for (what, facts, expected) in trusted {
+        let mut other = record.clone();
+        for (fact, value) in facts {
+            assert_ne!(other.facts.insert(fact.to_owned(), value.clone()), Some(value), "{fact} is another");
+        }
+        // The text of a record serves as well as a document.
+        let (name, text) = match other == record {
+            true => ("contract.toml", other.text()),
+            false => ("contract.json", document(&other, None).to_string()),
         };
+        let file = folder.path().join(name);
+        fs::write(&file, text).expect("written");
         let (code, said) = verify(&file, &server.url, &[]).await;
         assert_eq!(code, expected, "{what}: {said}");
         writeln!(shown, "{what}: exit {code}\n{said}").expect("text");
