@@ -189,7 +189,8 @@ fn name_renames(pair: &Pair, changes: &mut [Change]) -> Vec<(String, String)> {
         let Some(((same, all), new)) = scored.max_by_key(|((same, all), _)| same * 1_000 / (*all).max(1)) else {
             continue;
         };
-        if same * 5 >= all * 3
+        if all > 0
+            && same * 5 >= all * 3
             && let Some(change) = changes.iter_mut().find(|change| change.fact == *old)
         {
             change.message += &format!("; `{new}` is new and has {same} of its {all} facts: perhaps it was renamed");

@@ -58,7 +58,7 @@ pub(crate) struct Against<'a> {
 /// There is nothing to compare: the contract has mistakes, or a record cannot be read.
 pub(crate) fn check(folder: &Path, Against { revision, other }: Against<'_>) -> Result<Judgement, String> {
     let contract = load(folder).map_err(|report| report.to_string())?;
-    let new = Record::of(&contract);
+    let new = release::record_with_costs(&contract);
     let mut paths = contract.files.clone();
     paths.push(folder.join(ACCEPTED));
     let files = source::read_files(folder, &paths);

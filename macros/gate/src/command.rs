@@ -13,6 +13,12 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 use toolwarrant_reader::{ACCEPTED, RELEASED, Rule as CompilerRule, documents, load, replace, suggestion};
 
+/// A report for each rule of changes, which a test writes.
+const CHANGES: &str = include_str!("examples/changes.snap");
+
+/// A report for each rule of the compiler, which a test writes.
+const MISTAKES: &str = include_str!("examples/mistakes.snap");
+
 /// A command on the changes of a contract.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "cli", derive(clap::Subcommand))]
@@ -210,14 +216,26 @@ fn explain(id: &str) -> Done {
             Audience::ALL.map(|audience| format!("{}: {}", audience.name(), verdicts[audience as usize].name()));
         let bump = bump.name();
         return Ok(format!(
-            "{id}: a rule of changes\n\n{}\nversion from 1.0 on: {bump}\n\nwhy: {why}\nhelp: {help}\nthe opposite: {mirror}",
-            verdicts.join("\n")
+            "{id}: a rule of changes\n\n{}\nversion from 1.0 on: {bump}\n\nwhy: {why}\nhelp: {help}\nthe opposite: {mirror}\n\n\
+             An example:\n\n{}",
+            verdicts.join("\n"),
+            example(CHANGES, id)
         ));
     }
     let compiler = || CompilerRule::ALL.iter();
     if let Some(known) = compiler().find(|known| known.id() == id) {
-        return Ok(format!("{id}: a rule of the compiler\n\n{}", known.text()));
+        return Ok(format!(
+            "{id}: a rule of the compiler\n\n{}\n\nAn example:\n\n{}",
+            known.text(),
+            example(MISTAKES, id)
+        ));
     }
     let all = rules().iter().map(|rule| rule.id.as_str()).chain(compiler().map(|rule| rule.id()));
     Err((format!("unknown rule `{id}`; {}", suggestion(id, all)), 1))
+}
+
+/// Returns the report of a rule.
+fn example<'a>(reports: &'a str, id: &str) -> &'a str {
+    let mut sections = reports.split("\n## ").filter_map(|section| section.split_once("\n\n"));
+    sections.find(|(head, _)| *head == id).map_or("", |(_, report)| report.trim_end())
 }

@@ -24,34 +24,48 @@ pub fn compare(old: &Record, new: &Record) -> Vec<Change> {
         let is_framework = is_upgrade && difference.key.starts_with("framework.");
         let users = named_type(&difference.key).map(|name| shared_users(&pair, name)).unwrap_or_default();
         changes.push(Change {
-            rule,
-            message: message(&difference),
-            fact: difference.key,
-            old: difference.old,
-            new: difference.new,
-            lists: Vec::new(),
+            old: difference.old.clone(),
+            new: difference.new.clone(),
             users: users.into_iter().map(|(_, user)| user).collect(),
             is_framework,
-            consequences: Vec::new(),
+            ..change(rule, difference.key.clone(), message(&difference))
         });
     }
     if let Some(rule) = rule("form-unreadable") {
-        changes.extend(forms::unreadable(&old.facts, &new.facts).into_iter().map(|(fact, message)| Change {
-            rule,
-            fact,
-            old: Some(true.into()),
-            new: None,
-            message,
-            lists: Vec::new(),
-            users: Vec::new(),
-            is_framework: false,
-            consequences: Vec::new(),
-        }));
+        let forms = forms::unreadable(&old.facts, &new.facts).into_iter();
+        changes.extend(forms.map(|(fact, message)| Change { old: Some(true.into()), ..change(rule, fact, message) }));
     }
+    changes.extend(grown_costs(old, new));
     causes::attach_lists(&list_changes(&pair), &pair, &mut changes);
     let mut changes = causes::group(&pair, changes);
     changes.sort_by_key(|change| (Reverse(change.rule.weight()), change.fact.clone()));
     changes
+}
+
+/// Makes a change without values.
+fn change(rule: &'static Rule, fact: String, message: String) -> Change {
+    Change {
+        rule,
+        fact,
+        old: None,
+        new: None,
+        message,
+        lists: Vec::new(),
+        users: Vec::new(),
+        is_framework: false,
+        consequences: Vec::new(),
+    }
+}
+
+/// Returns the changes of lists that have grown by a tenth, if both records say what they cost.
+fn grown_costs(old: &Record, new: &Record) -> Vec<Change> {
+    let cost = |record: &Record, key: &str| record.head.get(key).and_then(Value::as_i64);
+    let grown = new.head.keys().filter(|key| key.starts_with("cost.")).filter_map(|key| {
+        let (before, now) = (cost(old, key)?, cost(new, key)?);
+        let message = format!("`record.{key}` was {before} and is {now} characters");
+        (now * 10 >= before * 11).then(|| rule("cost-grew").map(|rule| change(rule, format!("record.{key}"), message)))
+    });
+    grown.flatten().collect()
 }
 
 /// Returns the rule that judges a difference; `None` only if no rule watches the fact.

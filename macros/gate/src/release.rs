@@ -47,19 +47,26 @@ pub(crate) fn read(folder: &Path) -> Result<(Record, String), String> {
     Ok((record, text))
 }
 
-/// Writes the text of the record that is released on a day, after the one that was `before`.
-pub(crate) fn released_text(contract: &Contract, before: Option<&Record>, date: &str) -> String {
+/// Returns the record of a contract with the cost of each permission's list. The record that `gen`
+/// writes has no costs: each text changes them, so branches could not be merged.
+pub(crate) fn record_with_costs(contract: &Contract) -> Record {
     let mut record = Record::of(contract);
-    record.facts.extend(before.map(|before| forms::kept(&before.facts, &record.facts)).unwrap_or_default());
-    record.head.retain(|key, _| !key.starts_with("released."));
-    record.head.insert("date".to_owned(), date.into());
-    record.head.insert("digest".to_owned(), digest(&record).into());
     for permission in &contract.permissions {
         let shown = contract.tools().filter(|tool| contract.callers(tool).any(|holder| holder == permission.name));
         let sizes = shown.map(|tool| list_item(contract, tool, ListForm::WithOutputs).chars().count() + 1);
         let size = (sizes.sum::<usize>() + "{\"tools\":[]}".len()).saturating_sub(1);
         record.head.insert(format!("cost.{}", permission.name), size.into());
     }
+    record
+}
+
+/// Writes the text of the record that is released on a day, after the one that was `before`.
+pub(crate) fn released_text(contract: &Contract, before: Option<&Record>, date: &str) -> String {
+    let mut record = record_with_costs(contract);
+    record.facts.extend(before.map(|before| forms::kept(&before.facts, &record.facts)).unwrap_or_default());
+    record.head.retain(|key, _| !key.starts_with("released."));
+    record.head.insert("date".to_owned(), date.into());
+    record.head.insert("digest".to_owned(), digest(&record).into());
     HEAD.to_owned() + &record.text()
 }
 
