@@ -13,6 +13,7 @@ mod drill;
 mod fuzz;
 mod r#gen;
 mod graph;
+mod grow;
 mod interop;
 mod lines;
 mod modules;
@@ -73,6 +74,13 @@ enum Verb {
     /// Measure the cost of a request relative to a handler that only returns the same bytes, and
     /// its growth; fails beyond a limit; Linux
     Bench(bench::Sections),
+    /// Measure the costs of a contract by its number of tools: expansion, check, generated files
+    /// and memory; Linux
+    Grow {
+        /// Numbers of tools, ascending
+        #[arg(default_values_t = [7, 100])]
+        tools: Vec<usize>,
+    },
     /// Stress the program and its engine for minutes
     #[command(subcommand)]
     Drill(drill::Drill),
@@ -94,6 +102,7 @@ fn main() -> Result<()> {
         Verb::Test => test::run(&root()),
         Verb::Walk { page } => walk::run(&root(), page.as_deref()),
         Verb::Bench(sections) => bench::run(&root(), &sections),
+        Verb::Grow { tools } => grow::run(&root(), &tools),
         Verb::Drill(drill) => drill::run(&root(), drill),
         Verb::Fuzz(cases) => fuzz::run(&root(), cases),
         Verb::Interop => interop::run(&root()),
