@@ -5,10 +5,11 @@
 //! Each client runs with its own choice of revision, and once pinned to each revision that the
 //! contract serves. It reads its calls, which come from the contract, as JSON. It writes lines of
 //! JSON: its name, each check, and the reason if it cannot speak a revision. The samples of
-//! docs/clients.md run with the packages of the clients in their language. The run ends with a
-//! table of clients and revisions.
+//! docs/clients.md run with the packages of the clients in their language. An editor reads the
+//! files of the contracts. The run ends with a table of clients and revisions.
 
 mod bench;
+mod editor;
 mod findings;
 mod samples;
 
@@ -71,12 +72,13 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         runtime: tokio::runtime::Runtime::new()?,
         plan,
     };
+    let edited = editor::check(&bench, root)?;
     let mut revisions: Vec<&str> = contract.service.served.iter().map(AsRef::as_ref).collect();
     revisions.sort_unstable();
     let cells = try_all(&bench, &clients(&bench, root, &wanted)?, &revisions)?;
     let mut failures = findings::never_left_out(&cells, &left_out["left_out"]);
     let passed = findings::show(&cells, &revisions, &mut failures);
-    println!("{passed} passed, {} failed", failures.len());
+    println!("{} passed, {} failed", passed + edited, failures.len());
     ensure!(failures.is_empty(), "the clients and the server do not agree; the table shows where");
     Ok(())
 }
