@@ -108,7 +108,7 @@ async fn a_comparison_that_did_not_happen_is_never_a_success() {
         ("another service", ok(&document(&shop, None).to_string())),
         (
             "a changed fact under the same digest",
-            ok(&text.replace("\"tool.set_power.place\":1", "\"tool.set_power.place\":9")),
+            ok(&text.replace("\"tool.set_power.effect\":\"task\"", "\"tool.set_power.effect\":\"read\"")),
         ),
         ("a newer format", ok(&text.replacen("\"format\":1", "\"format\":2", 1))),
         ("no facts", ok(r#"{"format":1,"service":"service-cloudphone","digest":"","facts":{}}"#)),
