@@ -86,6 +86,21 @@ mod tests {
     }
 
     #[test]
+    fn the_released_record_is_tracked_because_the_document_of_the_contract_depends_on_it() {
+        let contract = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/services/print_shop/spec");
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("tools")).expect("a folder");
+        for file in &load(&contract).expect("a contract without problems").files {
+            let inside = file.strip_prefix(&contract).expect("a file of the contract");
+            std::fs::copy(file, folder.path().join(inside)).expect("copied");
+        }
+        let is_tracked = || expand_folder(folder.path().to_str().expect("text")).contains("/released.toml\"");
+        assert!(!is_tracked());
+        std::fs::write(folder.path().join("released.toml"), "record.format = 1\n").expect("written");
+        assert!(is_tracked());
+    }
+
+    #[test]
     fn a_contract_with_mistakes_leaves_its_names_to_be_imported() {
         let code = expand_folder("../tests/contract/ui/specs/three_mistakes");
         assert_eq!(code.matches("compile_error").count(), 3, "{code}");
