@@ -231,13 +231,16 @@ pub(super) fn read_task_ids(data: &Path) -> HashSet<String> {
     tasks(&database(data)).into_keys().collect()
 }
 
-/// Returns the commands that the phones took, by request id.
-fn commands(data: &Path) -> HashMap<String, Vec<Value>> {
+/// Returns the commands that the phones took, by request id. A journal that was folded also has
+/// lines that are no commands.
+pub(super) fn commands(data: &Path) -> HashMap<String, Vec<Value>> {
     let mut commands = HashMap::<String, Vec<Value>>::new();
     let journal = fs::read_to_string(data.join("simulated.jsonl")).expect("the journal");
     for line in journal.lines().skip(1) {
         let command: Value = serde_json::from_str(line).expect("JSON");
-        commands.entry(command["request"].as_str().expect("an id").to_owned()).or_default().push(command);
+        if let Some(id) = command["request"].as_str().map(str::to_owned) {
+            commands.entry(id).or_default().push(command);
+        }
     }
     commands
 }

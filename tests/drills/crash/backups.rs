@@ -1,7 +1,7 @@
 //! Backups taken while the program is under load and gets killed, and the state that each of them
 //! restores.
 
-use super::audit::read_task_ids;
+use super::audit::{commands, read_task_ids};
 use super::load::Load;
 use super::{Options, options};
 use crate::harness::Key;
@@ -124,7 +124,7 @@ async fn restore_and_check(backup: &Backup, from: &Path, figures: &mut BackupFig
     figures.tasks += backup.told.len() as u64;
     figures.lost += backup.told.iter().filter(|id| !known.contains(*id)).count() as u64;
 
-    let sent = || fs::read_to_string(data.join("simulated.jsonl")).expect("the journal").lines().count();
+    let sent = || commands(&data).values().map(Vec::len).sum::<usize>();
     let before = sent();
     let mut program = Program::start_at(home.clone(), &["--sim-devices", "1000000"]).await;
     for key in &backup.revoked {
