@@ -6,9 +6,11 @@ use crate::check::{Against, Judgement, breaks, check};
 use crate::release;
 use crate::report::annotate;
 use crate::rules::{rule, rules};
+use crate::source::display_path;
 use crate::version::Version;
 use crate::{Audience, Rule};
 use serde_json::json;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 use toolwarrant_reader::{ACCEPTED, RELEASED, Rule as CompilerRule, documents, load, replace, suggestion};
@@ -159,7 +161,7 @@ fn write_release(folder: &Path, version: &str, date: &str) -> Done {
     let changes: Vec<_> = judgement.iter().flat_map(|judgement| &judgement.changes).collect();
     let changes: Vec<_> = changes.iter().map(|judged| (&judged.change, judged.accepted.as_ref())).collect();
     let log = folder.parent().unwrap_or(folder).join("CHANGELOG.md");
-    let text = release::changelog(&fs::read_to_string(&log).unwrap_or_default(), (version, date), &changes);
+    let text = release::changelog(&read_if_any(&log)?, (version, date), &changes);
     let before = release::read(folder).ok().map(|(record, _)| record);
     let write = |path: PathBuf, text: &str| replace(&path, text).map_err(|error| refuse(error.to_string()));
     write(log.clone(), &text)?;
@@ -174,7 +176,18 @@ fn write_release(folder: &Path, version: &str, date: &str) -> Done {
     if accepted.exists() {
         fs::remove_file(&accepted).map_err(|error| refuse(format!("cannot remove {}: {error}", accepted.display())))?;
     }
-    Ok(format!("released {version}: commit {RELEASED}, {}, and the files of `gen`", log.display()))
+    let names = [folder.join(RELEASED), log].map(|path| display_path(folder, &path));
+    Ok(format!("released {version}: commit {}, and the files of `gen`", names.join(", ")))
+}
+
+/// Reads a file to write it again. One that does not exist is empty.
+fn read_if_any(path: &Path) -> Done {
+    match fs::read_to_string(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err((format!("cannot read {}: {error}", path.display()), 1))
+        }
+        read => Ok(read.unwrap_or_default()),
+    }
 }
 
 fn accept(folder: &Path, names: &[String], reason: &str) -> Done {
@@ -201,7 +214,7 @@ fn accept(folder: &Path, names: &[String], reason: &str) -> Done {
         return Err(("the reason is empty, and the changelog shows it".to_owned(), 1));
     }
     let path = folder.join(ACCEPTED);
-    let known = fs::read_to_string(&path).unwrap_or_default();
+    let known = read_if_any(&path)?;
     let mistaken = |mistake: accepted::Mistake| (format!("{}: {}", path.display(), mistake.message), 1);
     let mut all = accepted::parse(&known).map_err(mistaken)?;
     all.retain(|known| !known.concerns(change));

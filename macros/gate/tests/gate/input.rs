@@ -81,3 +81,23 @@ fn a_version_and_an_acceptance_that_do_not_fit_are_named_with_their_place() {
     ]);
     insta::assert_snapshot!(said);
 }
+
+#[test]
+fn a_changelog_is_extended_whatever_it_has_and_never_lost() {
+    let shop = Shop::new();
+    std::fs::write(shop.path("CHANGELOG.md"), b"# Log\n\xff\n").expect("written");
+    let refused = shop.release("1.0.0");
+    assert_eq!((refused.code, refused.text.starts_with("cannot read CHANGELOG.md: ")), (1, true), "{}", refused.text);
+    assert!(!shop.path("spec/released.toml").exists());
+    let section = "## Unreleased\n\n## 1.0.0 - 2026-11-23\n\n";
+    for (before, after) in [
+        ("# Log\n\n## 0.9\n\n- Old.\n", format!("# Log\n\n{section}## 0.9\n\n- Old.\n")),
+        ("# Log\n\n## Unreleased\n\n- New.\n\n## 0.9\n", format!("# Log\n\n{section}- New.\n\n## 0.9\n")),
+        ("# Log\n", format!("# Log\n{section}")),
+    ] {
+        let shop = Shop::new();
+        shop.write("CHANGELOG.md", before);
+        assert_eq!(shop.release("1.0.0").code, 0);
+        assert_eq!(shop.read("CHANGELOG.md"), after);
+    }
+}

@@ -25,7 +25,7 @@ fn a_release_writes_the_record_and_moves_the_unreleased_part_of_the_changelog() 
     let done = shop.release("1.0.0");
     assert_eq!(
         (done.code, done.text.as_str()),
-        (0, "released 1.0.0: commit released.toml, CHANGELOG.md, and the files of `gen`\n")
+        (0, "released 1.0.0: commit spec/released.toml, CHANGELOG.md, and the files of `gen`\n")
     );
     let released = shop.read("spec/released.toml");
     let (head_of_record, _) = released.split_once("\n\nerror.").expect("facts");
