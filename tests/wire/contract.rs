@@ -12,7 +12,7 @@ use std::path::Path;
 use toolwarrant_core::catalogue::PermissionSet;
 use toolwarrant_core::revision::Revision;
 use toolwarrant_gate::{digest, read_record, sha256};
-use toolwarrant_reader::Record;
+use toolwarrant_reader::ContractRecord;
 
 const PATH: &str = "/v1/contract.json";
 
@@ -32,7 +32,7 @@ async fn the_contract_is_public_with_its_digest_and_a_strong_tag() {
 
     let shown: Value = serde_json::from_str(&text).expect("JSON");
     let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec");
-    let record = Record::of(&toolwarrant_reader::load(&spec).expect("the contract"));
+    let record = ContractRecord::of(&toolwarrant_reader::load(&spec).expect("the contract"));
     assert_eq!(read_record(&text).expect("a record").facts, record.facts);
     assert_eq!(shown["digest"], digest(&record));
     let said = ["service", "version", "framework"].map(|member| shown[member].as_str().expect("text"));

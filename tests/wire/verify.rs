@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::process::Command;
 use toolwarrant_gate::{digest, document};
-use toolwarrant_reader::Record;
+use toolwarrant_reader::ContractRecord;
 
 const PATH: &str = "/v1/contract.json";
 
@@ -30,9 +30,9 @@ async fn verify(file: &Path, url: &str, flags: &[&str]) -> (i32, String) {
 }
 
 /// Returns the record of the contract in a folder of this repository.
-fn record_of(spec: &str) -> Record {
+fn record_of(spec: &str) -> ContractRecord {
     let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(spec);
-    Record::of(&toolwarrant_reader::load(&spec).expect("the contract"))
+    ContractRecord::of(&toolwarrant_reader::load(&spec).expect("the contract"))
 }
 
 /// The trusted record differs from the server's contract by these facts: the server has changed.

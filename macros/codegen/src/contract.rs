@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use toolwarrant_gate::{digest, document, read_record, sha256};
 use toolwarrant_reader::model::Contract;
-use toolwarrant_reader::{CONTRACT_PATH, RELEASED, Record};
+use toolwarrant_reader::{CONTRACT_PATH, ContractRecord, RELEASED};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let (released, mistake) = match released_file(contract).map(read) {
@@ -15,7 +15,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
         Some(Ok(released)) => (Some(released), None),
         None => (None, None),
     };
-    let record = Record::of(contract);
+    let record = ContractRecord::of(contract);
     let (digest, document) = (digest(&record), document(&record, released.as_ref()).to_string());
     let etag = format!("\"{}\"", sha256(&document));
     quote! {
@@ -36,7 +36,7 @@ pub fn released_file(contract: &Contract) -> Option<PathBuf> {
     Some(contract.files.first()?.with_file_name(RELEASED)).filter(|path| path.exists())
 }
 
-fn read(path: PathBuf) -> Result<Record, String> {
+fn read(path: PathBuf) -> Result<ContractRecord, String> {
     let text = fs::read_to_string(&path).map_err(|error| error.to_string());
     text.and_then(|text| read_record(&text)).map_err(|why| format!("{}: {why}", path.display()))
 }
@@ -58,7 +58,7 @@ mod tests {
         };
         says(&[r#"\"since\":null,\"changes\":null"#]);
 
-        let mut released = Record::of(&contract);
+        let mut released = ContractRecord::of(&contract);
         released.head.insert("version".to_owned(), "0.9.0".into());
         let write = |text: &str| fs::write(folder.path().join(RELEASED), text).expect("written");
         write(&released.text());

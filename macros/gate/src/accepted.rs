@@ -1,6 +1,6 @@
 //! `accepted.toml`: the breaks that are accepted until the next release, each with its reason.
 
-use crate::change::Change;
+use crate::change::ContractChange;
 use crate::rules::{rule, rules};
 use serde::Deserialize;
 use serde_json::Value;
@@ -68,24 +68,24 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Accepted>, Mistake> {
 }
 
 impl Accepted {
-    pub(crate) fn of(change: &Change, reason: &str) -> Self {
-        let Change { rule, fact, new, .. } = change;
+    pub(crate) fn of(change: &ContractChange, reason: &str) -> Self {
+        let ContractChange { rule, fact, new, .. } = change;
         let rule = Spanned::new(0..0, rule.id.clone());
         Self { rule, fact: fact.clone(), value: new.clone(), reason: reason.to_owned() }
     }
 
     /// Returns true if this accepts the change, to whatever value.
-    pub(crate) fn concerns(&self, change: &Change) -> bool {
+    pub(crate) fn concerns(&self, change: &ContractChange) -> bool {
         (self.rule.get_ref(), &self.fact) == (&change.rule.id, &change.fact)
     }
 
     /// Returns true if this accepts the change.
-    pub(crate) fn covers(&self, change: &Change) -> bool {
+    pub(crate) fn covers(&self, change: &ContractChange) -> bool {
         self.concerns(change) && self.value == change.new
     }
 
     /// Makes the mistake that it accepts none of these breaks.
-    pub(crate) fn mistake<'c>(&self, breaks: impl IntoIterator<Item = &'c Change>) -> Mistake {
+    pub(crate) fn mistake<'c>(&self, breaks: impl IntoIterator<Item = &'c ContractChange>) -> Mistake {
         let Self { rule, fact, value, .. } = self;
         let span = rule.span();
         let say = |value: &Option<Value>| value.as_ref().map_or("gone".to_owned(), Value::to_string);

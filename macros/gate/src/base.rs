@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
-use toolwarrant_reader::{Record, load};
+use toolwarrant_reader::{ContractRecord, load};
 
 /// The record of the contract in force, below the contract's folder.
 pub(crate) const IN_FORCE: &str = "generated/contract.toml";
@@ -11,10 +11,10 @@ pub(crate) const IN_FORCE: &str = "generated/contract.toml";
 ///
 /// # Errors
 /// There is no such record.
-pub(crate) fn read(folder: &Path, from: &str) -> Result<(Record, String), String> {
+pub(crate) fn read(folder: &Path, from: &str) -> Result<(ContractRecord, String), String> {
     let path = Path::new(from);
     if path.is_dir() {
-        let record = load(path).map(|contract| Record::of(&contract)).map_err(|report| report.to_string())?;
+        let record = load(path).map(|contract| ContractRecord::of(&contract)).map_err(|report| report.to_string())?;
         let text = record.text();
         return Ok((record, text));
     }
@@ -29,7 +29,7 @@ pub(crate) fn read(folder: &Path, from: &str) -> Result<(Record, String), String
 ///
 /// # Errors
 /// Git does not have the revision, or the revision does not have the record.
-pub(crate) fn at(folder: &Path, revision: &str) -> Result<(Record, String), String> {
+pub(crate) fn at(folder: &Path, revision: &str) -> Result<(ContractRecord, String), String> {
     if revision.starts_with('-') {
         return Err(format!("`{revision}` is not a revision"));
     }
@@ -49,8 +49,8 @@ pub(crate) fn at(folder: &Path, revision: &str) -> Result<(Record, String), Stri
     parse(&blob, text)
 }
 
-fn parse(from: &str, text: String) -> Result<(Record, String), String> {
-    let record = Record::parse(&text).map_err(|why| format!("{from}: {why}"))?;
+fn parse(from: &str, text: String) -> Result<(ContractRecord, String), String> {
+    let record = ContractRecord::parse(&text).map_err(|why| format!("{from}: {why}"))?;
     Ok((record, text))
 }
 

@@ -1,21 +1,21 @@
 //! Finds what follows from what: a change is shown once, with its consequences below it.
 
 use crate::access::holders;
-use crate::change::{Change, ListChange};
+use crate::change::{ContractChange, ListChange};
 use crate::pair::{Facts, Pair, text};
 use crate::values::users;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Gives each change the tools that permissions lose and gain by it.
-pub(crate) fn attach_lists(lists: &[ListChange], pair: &Pair, changes: &mut [Change]) {
+pub(crate) fn attach_lists(lists: &[ListChange], pair: &Pair, changes: &mut [ContractChange]) {
     for ListChange { permission, lost, gained } in lists {
         let both =
             lost.iter().map(|tool| (tool, &pair.old, true)).chain(gained.iter().map(|tool| (tool, &pair.new, false)));
         for (tool, facts, is_lost) in both {
             let own = [format!("tool.{tool}"), format!("tool.{tool}.permission")];
             let of_tool = changes.iter().any(|change| own.contains(&change.fact));
-            let is_cause = |change: &&mut Change| match of_tool {
+            let is_cause = |change: &&mut ContractChange| match of_tool {
                 true => own.contains(&change.fact),
                 false => opens(facts, &change.fact, permission, tool),
             };
@@ -45,10 +45,10 @@ fn opens(facts: &Facts, fact: &str, permission: &str, tool: &str) -> bool {
 
 /// Puts each change below the one that causes it. A consequence is never judged harder than its
 /// cause.
-pub(crate) fn group(pair: &Pair, mut changes: Vec<Change>) -> Vec<Change> {
+pub(crate) fn group(pair: &Pair, mut changes: Vec<ContractChange>) -> Vec<ContractChange> {
     let renames = name_renames(pair, &mut changes);
     let places: BTreeMap<String, usize> = (0..).zip(&changes).map(|(n, change)| (change.fact.clone(), n)).collect();
-    let cause_of = |n: usize, change: &Change| {
+    let cause_of = |n: usize, change: &ContractChange| {
         let found = causes(pair, change, &renames, &changes).into_iter().filter_map(|fact| places.get(&fact).copied());
         found.filter(|cause| *cause != n && changes[*cause].rule.weight() >= change.rule.weight()).min()
     };
@@ -63,7 +63,7 @@ pub(crate) fn group(pair: &Pair, mut changes: Vec<Change>) -> Vec<Change> {
         }
         causes[n] = if steps > changes.len() || root == n { None } else { Some(root) };
     }
-    let mut all: Vec<Option<Change>> = changes.into_iter().map(Some).collect();
+    let mut all: Vec<Option<ContractChange>> = changes.into_iter().map(Some).collect();
     for (n, cause) in causes.iter().enumerate() {
         if let Some(cause) = cause
             && let Some(change) = all[n].take()
@@ -76,7 +76,12 @@ pub(crate) fn group(pair: &Pair, mut changes: Vec<Change>) -> Vec<Change> {
 }
 
 /// Returns the facts whose change may be the cause.
-fn causes(pair: &Pair, change: &Change, renames: &[(String, String)], changes: &[Change]) -> Vec<String> {
+fn causes(
+    pair: &Pair,
+    change: &ContractChange,
+    renames: &[(String, String)],
+    changes: &[ContractChange],
+) -> Vec<String> {
     let path: Vec<&str> = change.fact.split('.').collect();
     let mut found: Vec<String> = match path[..] {
         ["tool", tool, "error", code] => {
@@ -140,7 +145,7 @@ fn causes(pair: &Pair, change: &Change, renames: &[(String, String)], changes: &
         ["type", _, "field", ..] => {
             // An object that includes another has the same fields.
             let tail = path[2..].join(".");
-            let is_same = |other: &&Change| {
+            let is_same = |other: &&ContractChange| {
                 other.fact.starts_with("type.")
                     && other.fact.ends_with(&tail)
                     && other.old == change.old
@@ -163,7 +168,7 @@ fn causes(pair: &Pair, change: &Change, renames: &[(String, String)], changes: &
     found
 }
 
-fn changes_below(changes: &[Change], above: &str, last: &[&str]) -> Vec<String> {
+fn changes_below(changes: &[ContractChange], above: &str, last: &[&str]) -> Vec<String> {
     let ends = |fact: &str| fact.rsplit('.').next().is_some_and(|end| last.contains(&end));
     let below = changes.iter().filter(|change| change.fact.starts_with(above) && ends(&change.fact));
     below.map(|change| change.fact.clone()).collect()
@@ -171,8 +176,8 @@ fn changes_below(changes: &[Change], above: &str, last: &[&str]) -> Vec<String> 
 
 /// Finds parts that went, and similar ones that came: says so in the message of the first. Returns
 /// the pairs.
-fn name_renames(pair: &Pair, changes: &mut [Change]) -> Vec<(String, String)> {
-    let part = |change: &Change| {
+fn name_renames(pair: &Pair, changes: &mut [ContractChange]) -> Vec<(String, String)> {
+    let part = |change: &ContractChange| {
         (change.old == Some(Value::Bool(true)) || change.new == Some(Value::Bool(true)))
             && (change.old.is_none() || change.new.is_none())
     };

@@ -1,6 +1,6 @@
 //! A change between two records of a contract, and the words in which it is judged.
 
-use crate::rules::Rule;
+use crate::rules::ChangeRule;
 use serde_json::Value;
 
 /// A reader or user of a contract that a change can hurt.
@@ -38,7 +38,7 @@ impl Audience {
 
 /// The effect of a change on one audience.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
+pub enum Severity {
     /// Whatever worked works and means the same.
     Compatible,
     /// Calls still work, but an agent may choose differently, an outcome or a charge may differ, or
@@ -48,7 +48,7 @@ pub enum Verdict {
     Breaking,
 }
 
-impl Verdict {
+impl Severity {
     /// Returns its name.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -84,9 +84,9 @@ impl Bump {
 
 /// One change between two records, with what follows from it.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub struct ContractChange {
     /// The rule that judges it.
-    pub rule: &'static Rule,
+    pub rule: &'static ChangeRule,
     /// The key of the fact, or of the part of the contract that came or went, such as `tool.NAME`.
     pub fact: String,
     /// Its value before; `None` if it did not exist. A part has no value: it is `true`.
@@ -102,7 +102,7 @@ pub struct Change {
     /// True if the framework has caused it, and no file of the contract.
     pub is_framework: bool,
     /// The changes that follow from this one.
-    pub consequences: Vec<Change>,
+    pub consequences: Vec<ContractChange>,
 }
 
 /// The change of the tools that a key may call if it holds one permission.
@@ -116,16 +116,16 @@ pub struct ListChange {
     pub gained: Vec<String>,
 }
 
-impl Change {
+impl ContractChange {
     /// Returns the verdict for the audience that is hurt most.
     #[must_use]
-    pub fn worst(&self) -> Verdict {
-        self.rule.verdicts.into_iter().max().unwrap_or(Verdict::Compatible)
+    pub fn worst(&self) -> Severity {
+        self.rule.verdicts.into_iter().max().unwrap_or(Severity::Compatible)
     }
 
     /// Returns the verdict for an audience.
     #[must_use]
-    pub fn verdict(&self, audience: Audience) -> Verdict {
+    pub fn verdict(&self, audience: Audience) -> Severity {
         self.rule.verdicts[audience as usize]
     }
 }

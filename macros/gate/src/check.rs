@@ -2,7 +2,7 @@
 //! before it may land.
 
 use crate::accepted::{self, Accepted, Mistake};
-use crate::change::{Bump, Change, Verdict};
+use crate::change::{Bump, ContractChange, Severity};
 use crate::compare::compare;
 use crate::source::{self, File, Places, Spot, display_path};
 use crate::version::Version;
@@ -10,7 +10,7 @@ use crate::{base, release};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
-use toolwarrant_reader::{ACCEPTED, RELEASED, Record, load};
+use toolwarrant_reader::{ACCEPTED, ContractRecord, RELEASED, load};
 
 /// The result of a check.
 pub(crate) struct Judgement {
@@ -29,7 +29,7 @@ pub(crate) struct Judgement {
 
 /// A change with its places.
 pub(crate) struct Judged {
-    pub(crate) change: Change,
+    pub(crate) change: ContractChange,
     /// The acceptance, if it is a break.
     pub(crate) accepted: Option<Accepted>,
     pub(crate) spot: Option<Spot>,
@@ -78,9 +78,9 @@ pub(crate) fn check(folder: &Path, Against { revision, other }: Against<'_>) -> 
         Some(other) => (other.to_owned(), base::read(folder, other)?),
         None => (display_path(folder, &folder.join(RELEASED)), release::read(folder)?),
     };
-    let mut judge = |old: &Record, shown: &str, text: String| {
+    let mut judge = |old: &ContractRecord, shown: &str, text: String| {
         let former = files.len() + records.len();
-        let judge = |change: Change| {
+        let judge = |change: ContractChange| {
             let line = line(former, &text, &change.fact);
             Judged { former: line, ..judge_change(change, [old, &new], &places, &accepted) }
         };
@@ -118,15 +118,20 @@ pub(crate) fn check(folder: &Path, Against { revision, other }: Against<'_>) -> 
 }
 
 /// Returns true if the change, or one that follows from it, breaks something.
-pub(crate) fn breaks(change: &Change) -> bool {
-    change.worst() == Verdict::Breaking || change.consequences.iter().any(breaks)
+pub(crate) fn breaks(change: &ContractChange) -> bool {
+    change.worst() == Severity::Breaking || change.consequences.iter().any(breaks)
 }
 
-fn largest_bump(change: &Change) -> Bump {
+fn largest_bump(change: &ContractChange) -> Bump {
     change.consequences.iter().map(largest_bump).fold(change.rule.bump, Ord::max)
 }
 
-fn judge_change(mut change: Change, [old, new]: [&Record; 2], places: &Places<'_>, accepted: &[Accepted]) -> Judged {
+fn judge_change(
+    mut change: ContractChange,
+    [old, new]: [&ContractRecord; 2],
+    places: &Places<'_>,
+    accepted: &[Accepted],
+) -> Judged {
     let accepted = accepted.iter().find(|accepted| accepted.covers(&change)).cloned();
     let spot = places.find(&change.fact);
     let of_framework = |fact: &str| {
@@ -162,7 +167,7 @@ fn version_refusal(required: Option<Version>, written: &str, spot: Option<Spot>)
     Some(Refusal { id, message, help: format!("write `version = \"{version}\"` under `[service]`"), spot })
 }
 
-fn break_refusal(Judged { change: Change { rule, fact, message, .. }, .. }: &Judged) -> Refusal {
+fn break_refusal(Judged { change: ContractChange { rule, fact, message, .. }, .. }: &Judged) -> Refusal {
     Refusal {
         id: "break-not-accepted",
         message: message.clone(),
@@ -172,8 +177,8 @@ fn break_refusal(Judged { change: Change { rule, fact, message, .. }, .. }: &Jud
 }
 
 /// Refuses names that went and are not reserved: tools, errors, and values of enums.
-fn name_refusal(old: &Record, new: &Record, spot: Option<Spot>) -> Option<Refusal> {
-    let names = |record: &Record, kind: &str| -> BTreeSet<String> {
+fn name_refusal(old: &ContractRecord, new: &ContractRecord, spot: Option<Spot>) -> Option<Refusal> {
+    let names = |record: &ContractRecord, kind: &str| -> BTreeSet<String> {
         let parts = record.facts.keys().map(|key| key.split('.').collect::<Vec<_>>());
         let name = |parts: Vec<&str>| match (kind, &*parts) {
             ("tools", ["tool", name, ..]) | ("errors", ["error", name, ..]) => Some((*name).to_owned()),
@@ -201,7 +206,7 @@ fn name_refusal(old: &Record, new: &Record, spot: Option<Spot>) -> Option<Refusa
 }
 
 /// Refuses another released record under the version of the base's.
-fn release_refusal(base: &Record, new: &Record, revision: &str) -> Option<Refusal> {
+fn release_refusal(base: &ContractRecord, new: &ContractRecord, revision: &str) -> Option<Refusal> {
     let [before, now] = [base, new].map(|record| Version::parse(record.head_text("released.version")).ok());
     let is_same = base.head_text("released.digest") == new.head_text("released.digest");
     (before >= now && !(is_same && before == now)).then(|| Refusal {

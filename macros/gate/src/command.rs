@@ -8,12 +8,12 @@ use crate::report::annotate;
 use crate::rules::{rule, rules};
 use crate::source::display_path;
 use crate::version::Version;
-use crate::{Audience, Rule};
+use crate::{Audience, ChangeRule};
 use serde_json::json;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
-use toolwarrant_reader::{ACCEPTED, RELEASED, Rule as CompilerRule, documents, load, replace, suggestion};
+use toolwarrant_reader::{ACCEPTED, RELEASED, Rule, documents, load, replace, suggestion};
 
 /// A report for each rule of changes, which a test writes.
 const CHANGES: &str = include_str!("examples/changes.snap");
@@ -165,7 +165,7 @@ fn write_release(folder: &Path, version: &str, date: &str) -> Done {
     let before = release::read(folder).ok().map(|(record, _)| record);
     let write = |path: PathBuf, text: &str| replace(&path, text).map_err(|error| refuse(error.to_string()));
     write(log.clone(), &text)?;
-    write(folder.join(RELEASED), &release::released_text(&contract, before.as_ref(), date))?;
+    write(folder.join(RELEASED), &release::release_text(&contract, before.as_ref(), date))?;
     // The record in force names the released one.
     let contract = load(folder).map_err(|report| (report.to_string(), 2))?;
     let in_force = folder.join(IN_FORCE);
@@ -224,7 +224,7 @@ fn accept(folder: &Path, names: &[String], reason: &str) -> Done {
 }
 
 fn explain(id: &str) -> Done {
-    if let Some(Rule { id, verdicts, bump, why, help, mirror, .. }) = rule(id) {
+    if let Some(ChangeRule { id, verdicts, bump, why, help, mirror, .. }) = rule(id) {
         let verdicts =
             Audience::ALL.map(|audience| format!("{}: {}", audience.name(), verdicts[audience as usize].name()));
         let bump = bump.name();
@@ -235,7 +235,7 @@ fn explain(id: &str) -> Done {
             example(CHANGES, id)
         ));
     }
-    let compiler = || CompilerRule::ALL.iter();
+    let compiler = || Rule::ALL.iter();
     if let Some(known) = compiler().find(|known| known.id() == id) {
         return Ok(format!(
             "{id}: a rule of the compiler\n\n{}\n\nAn example:\n\n{}",

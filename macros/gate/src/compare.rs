@@ -2,28 +2,28 @@
 
 use crate::access::{judge_implication, judge_permission, list_changes};
 use crate::causes;
-use crate::change::Change;
+use crate::change::ContractChange;
 use crate::forms;
 use crate::pair::{Difference, Facts, Pair, fits, names, text};
-use crate::rules::{Rule, When, rule, rules};
+use crate::rules::{ChangeRule, When, rule, rules};
 use crate::texts::is_wording;
 use crate::values::{User, Way, admits, resource_of, users};
 use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use toolwarrant_reader::Record;
+use toolwarrant_reader::ContractRecord;
 
 /// Returns the changes from `old` to `new`, each with what follows from it; the worst first.
 #[must_use]
-pub fn compare(old: &Record, new: &Record) -> Vec<Change> {
+pub fn compare(old: &ContractRecord, new: &ContractRecord) -> Vec<ContractChange> {
     let pair = Pair::new(old, new);
     let is_upgrade = old.head_text("framework") != new.head_text("framework");
     let mut changes = Vec::new();
     for difference in pair.differences() {
         let Some(rule) = judge(&pair, &difference) else { continue };
         let is_framework = is_upgrade && difference.key.starts_with("framework.");
-        let users = named_type(&difference.key).map(|name| shared_users(&pair, name)).unwrap_or_default();
-        changes.push(Change {
+        let users = type_name(&difference.key).map(|name| find_shared_users(&pair, name)).unwrap_or_default();
+        changes.push(ContractChange {
             old: difference.old.clone(),
             new: difference.new.clone(),
             users: users.into_iter().map(|(_, user)| user).collect(),
@@ -33,7 +33,9 @@ pub fn compare(old: &Record, new: &Record) -> Vec<Change> {
     }
     if let Some(rule) = rule("form-unreadable") {
         let forms = forms::unreadable(&old.facts, &new.facts).into_iter();
-        changes.extend(forms.map(|(fact, message)| Change { old: Some(true.into()), ..change(rule, fact, message) }));
+        changes.extend(
+            forms.map(|(fact, message)| ContractChange { old: Some(true.into()), ..change(rule, fact, message) }),
+        );
     }
     changes.extend(grown_costs(old, new));
     causes::attach_lists(&list_changes(&pair), &pair, &mut changes);
@@ -43,8 +45,8 @@ pub fn compare(old: &Record, new: &Record) -> Vec<Change> {
 }
 
 /// Makes a change without values.
-fn change(rule: &'static Rule, fact: String, message: String) -> Change {
-    Change {
+fn change(rule: &'static ChangeRule, fact: String, message: String) -> ContractChange {
+    ContractChange {
         rule,
         fact,
         old: None,
@@ -58,8 +60,8 @@ fn change(rule: &'static Rule, fact: String, message: String) -> Change {
 }
 
 /// Returns the changes of lists that have grown by a tenth, if both records say what they cost.
-fn grown_costs(old: &Record, new: &Record) -> Vec<Change> {
-    let cost = |record: &Record, key: &str| record.head.get(key).and_then(Value::as_i64);
+fn grown_costs(old: &ContractRecord, new: &ContractRecord) -> Vec<ContractChange> {
+    let cost = |record: &ContractRecord, key: &str| record.head.get(key).and_then(Value::as_i64);
     let grown = new.head.keys().filter(|key| key.starts_with("cost.")).filter_map(|key| {
         let (before, now) = (cost(old, key)?, cost(new, key)?);
         let message = format!("`record.{key}` was {before} and is {now} characters");
@@ -69,7 +71,7 @@ fn grown_costs(old: &Record, new: &Record) -> Vec<Change> {
 }
 
 /// Returns the rule that judges a difference; `None` only if no rule watches the fact.
-fn judge(pair: &Pair, difference: &Difference) -> Option<&'static Rule> {
+fn judge(pair: &Pair, difference: &Difference) -> Option<&'static ChangeRule> {
     if let Some(id) = judge_by_context(pair, difference) {
         return rule(id);
     }
@@ -222,7 +224,7 @@ fn judge_author(before: &str, after: &str) -> &'static str {
 fn judge_type(pair: &Pair, difference: &Difference, name: &str) -> Option<&'static str> {
     let Difference { key, old, new } = difference;
     let path: Vec<&str> = key.strip_prefix("framework.").unwrap_or(key).split('.').collect();
-    let ways: BTreeSet<Way> = shared_users(pair, name).into_iter().map(|(way, _)| way).collect();
+    let ways: BTreeSet<Way> = find_shared_users(pair, name).into_iter().map(|(way, _)| way).collect();
     let is_id = resource_of(&pair.old, name).or(resource_of(&pair.new, name)).is_some();
     let takes_old = admits((&pair.new, name), (&pair.old, name));
     let gives_old = admits((&pair.old, name), (&pair.new, name));
@@ -278,12 +280,12 @@ fn judge_type(pair: &Pair, difference: &Difference, name: &str) -> Option<&'stat
 }
 
 /// Returns the places that use a type in both contracts. One that came or went is judged by itself.
-fn shared_users(pair: &Pair, name: &str) -> BTreeSet<User> {
+fn find_shared_users(pair: &Pair, name: &str) -> BTreeSet<User> {
     &users(&pair.old, name) & &users(&pair.new, name)
 }
 
 /// Returns the named type that a key belongs to.
-fn named_type(key: &str) -> Option<&str> {
+fn type_name(key: &str) -> Option<&str> {
     key.strip_prefix("framework.").unwrap_or(key).strip_prefix("type.")?.split('.').next()
 }
 

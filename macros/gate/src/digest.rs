@@ -2,11 +2,11 @@
 
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write;
-use toolwarrant_reader::Record;
+use toolwarrant_reader::ContractRecord;
 
 /// Returns the SHA-256 of the facts of a record as lower-case hexadecimal digits.
 #[must_use]
-pub fn digest(record: &Record) -> String {
+pub fn digest(record: &ContractRecord) -> String {
     sha256(&record.facts_text())
 }
 

@@ -5,7 +5,7 @@ use crate::compare::compare;
 use crate::digest::digest;
 use crate::report::change_json;
 use serde_json::{Map, Value};
-use toolwarrant_reader::Record;
+use toolwarrant_reader::ContractRecord;
 
 /// The members of a document that are no part of the record.
 const SINCE: &str = "since";
@@ -17,7 +17,7 @@ const DIGEST: &str = "digest";
 /// released last, the changes since, and the facts. Without a release, `since` and `changes` are
 /// null.
 #[must_use]
-pub fn document(record: &Record, released: Option<&Record>) -> Value {
+pub fn document(record: &ContractRecord, released: Option<&ContractRecord>) -> Value {
     let changes = |released| compare(released, record).iter().map(change_json).collect::<Vec<_>>();
     let changes = released.map(changes);
     let head = record.head.iter().filter(|(key, _)| !key.contains('.'));
@@ -33,8 +33,8 @@ pub fn document(record: &Record, released: Option<&Record>) -> Value {
 ///
 /// # Errors
 /// The reason why it is no record, or the facts that do not fit their digest.
-pub fn read_record(text: &str) -> Result<Record, String> {
-    let record = if text.trim_start().starts_with('{') { read_document(text)? } else { Record::parse(text)? };
+pub fn read_record(text: &str) -> Result<ContractRecord, String> {
+    let record = if text.trim_start().starts_with('{') { read_document(text)? } else { ContractRecord::parse(text)? };
     match record.head.get(DIGEST) {
         _ if record.facts.is_empty() => Err("this record has no facts".to_owned()),
         Some(said) if *said != digest(&record) => {
@@ -44,16 +44,16 @@ pub fn read_record(text: &str) -> Result<Record, String> {
     }
 }
 
-fn read_document(text: &str) -> Result<Record, String> {
+fn read_document(text: &str) -> Result<ContractRecord, String> {
     let mut document: Map<String, Value> =
         serde_json::from_str(text).map_err(|error| format!("this is no document of a contract: {error}"))?;
     let (Some(Value::Object(facts)), true) = (document.shift_remove(FACTS), document.contains_key(DIGEST)) else {
         return Err(format!("this is no document of a contract: it lacks `{FACTS}` or `{DIGEST}`"));
     };
     document.retain(|name, _| name != SINCE && name != CHANGES);
-    let read = Record { head: document.into_iter().collect(), facts: facts.into_iter().collect() };
+    let read = ContractRecord { head: document.into_iter().collect(), facts: facts.into_iter().collect() };
     // The text of a record allows certain keys and values alone.
-    match Record::parse(&read.text())? {
+    match ContractRecord::parse(&read.text())? {
         record if record == read => Ok(record),
         _ => Err("this is no document of a contract: a key or a value cannot stand in a record".to_owned()),
     }

@@ -5,7 +5,7 @@
 
 use crate::pair::{Facts, names, text};
 use crate::shape::Shape;
-use crate::values::stored_shape;
+use crate::values::shape_of_argument;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -40,7 +40,8 @@ fn own_form(facts: &Facts, tool: &str) -> Option<Form> {
     let arguments = format!("tool.{tool}.argument");
     // The idempotency key is stored apart from the arguments.
     let stored = names(facts, &arguments).into_iter().filter(|name| *name != "idempotency_key");
-    let shape = |name: &str| (name.to_owned(), stored_shape(facts, &format!("{arguments}.{name}")).unwrap_or_default());
+    let shape =
+        |name: &str| (name.to_owned(), shape_of_argument(facts, &format!("{arguments}.{name}")).unwrap_or_default());
     makes_tasks.then(|| stored.map(shape).collect())
 }
 
@@ -51,7 +52,7 @@ pub(crate) fn unreadable(old: &Facts, new: &Facts) -> Vec<(String, String)> {
 
 /// Returns the former forms that a release keeps, as facts: those that the new contract reads and
 /// does not have itself.
-pub(crate) fn kept(old: &Facts, new: &Facts) -> Facts {
+pub(crate) fn forms_to_keep(old: &Facts, new: &Facts) -> Facts {
     let mut kept = Facts::new();
     let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
     for (key, form) in forms(old) {

@@ -28,12 +28,12 @@ mod texts;
 mod values;
 mod version;
 
-pub use change::{Audience, Bump, Change, ListChange, Verdict};
+pub use change::{Audience, Bump, ContractChange, ListChange, Severity};
 pub use command::{GateAnswer, GateCommand, GateContext, ReportFormat, execute};
 pub use compare::compare;
 pub use digest::{digest, sha256};
 pub use document::{document, read_record};
 pub use report::change_json;
-pub use rules::{Rule, Watch, When, rule, rules};
+pub use rules::{ChangeRule, Watch, When, rule, rules};
 #[cfg(feature = "cli")]
 pub use scaffold::{NewTool, Question, new_tool};

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use toolwarrant_reader::Record;
+use toolwarrant_reader::ContractRecord;
 
 /// The facts of one record, by key.
 pub(crate) type Facts = BTreeMap<String, Value>;
@@ -43,7 +43,7 @@ pub(crate) struct Difference {
 }
 
 impl Pair {
-    pub(crate) fn new(old: &Record, new: &Record) -> Self {
+    pub(crate) fn new(old: &ContractRecord, new: &ContractRecord) -> Self {
         let (old_facts, new_facts) = (old.facts.clone(), new.facts.clone());
         let mut pair = Self { old: old_facts, new: new_facts, vocabulary: OnceCell::new() };
         // Former forms are compared with the tools that must read them.

@@ -1,7 +1,7 @@
 //! `released.toml`, the record of the contract that was released last, and its making.
 
 use crate::accepted::Accepted;
-use crate::change::{Audience, Change, Verdict};
+use crate::change::{Audience, ContractChange, Severity};
 use crate::digest::digest;
 use crate::forms;
 use crate::version::Version;
@@ -11,7 +11,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 use toolwarrant_reader::model::Contract;
-use toolwarrant_reader::{ListForm, RELEASED, Record, list_item};
+use toolwarrant_reader::{ContractRecord, ListForm, RELEASED, list_item};
 
 const HEAD: &str = "\
 # The record of the contract as it was released last. `contract release` writes it, and nobody edits it.
@@ -27,14 +27,14 @@ const WIDTH: usize = 100;
 ///
 /// # Errors
 /// There is no record, it cannot be parsed, or its facts are not those that were released.
-pub(crate) fn read(folder: &Path) -> Result<(Record, String), String> {
+pub(crate) fn read(folder: &Path) -> Result<(ContractRecord, String), String> {
     let path = folder.join(RELEASED);
     let shown = crate::source::display_path(folder, &path);
     let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
         ErrorKind::NotFound => format!("there is no {shown}: `contract release VERSION` makes the first release"),
         _ => format!("cannot read {shown}: {error}"),
     })?;
-    let record = Record::parse(&text).map_err(|why| format!("{shown}: {why}"))?;
+    let record = ContractRecord::parse(&text).map_err(|why| format!("{shown}: {why}"))?;
     let (said, digest) = (record.head_text("digest"), digest(&record));
     if said != digest {
         let said = if said.is_empty() { "no digest" } else { said };
@@ -49,8 +49,8 @@ pub(crate) fn read(folder: &Path) -> Result<(Record, String), String> {
 
 /// Returns the record of a contract with the cost of each permission's list. The record that `gen`
 /// writes has no costs: each text changes them, so branches could not be merged.
-pub(crate) fn record_with_costs(contract: &Contract) -> Record {
-    let mut record = Record::of(contract);
+pub(crate) fn record_with_costs(contract: &Contract) -> ContractRecord {
+    let mut record = ContractRecord::of(contract);
     for permission in &contract.permissions {
         let shown = contract.tools().filter(|tool| contract.callers(tool).any(|holder| holder == permission.name));
         let sizes = shown.map(|tool| list_item(contract, tool, ListForm::WithOutputs).chars().count() + 1);
@@ -61,9 +61,9 @@ pub(crate) fn record_with_costs(contract: &Contract) -> Record {
 }
 
 /// Writes the text of the record that is released on a day, after the one that was `before`.
-pub(crate) fn released_text(contract: &Contract, before: Option<&Record>, date: &str) -> String {
+pub(crate) fn release_text(contract: &Contract, before: Option<&ContractRecord>, date: &str) -> String {
     let mut record = record_with_costs(contract);
-    record.facts.extend(before.map(|before| forms::kept(&before.facts, &record.facts)).unwrap_or_default());
+    record.facts.extend(before.map(|before| forms::forms_to_keep(&before.facts, &record.facts)).unwrap_or_default());
     record.head.retain(|key, _| !key.starts_with("released."));
     record.head.insert("date".to_owned(), date.into());
     record.head.insert("digest".to_owned(), digest(&record).into());
@@ -72,7 +72,11 @@ pub(crate) fn released_text(contract: &Contract, before: Option<&Record>, date: 
 
 /// Moves the unreleased part of a changelog into the section of a version, after the changes of the
 /// contract.
-pub(crate) fn changelog(text: &str, (version, date): (&str, &str), changes: &[(&Change, Option<&Accepted>)]) -> String {
+pub(crate) fn changelog(
+    text: &str,
+    (version, date): (&str, &str),
+    changes: &[(&ContractChange, Option<&Accepted>)],
+) -> String {
     let text = if text.is_empty() { "# Changelog\n\n" } else { text };
     let (before, after) = match text.split_once(UNRELEASED) {
         Some((before, after)) => (before, after),
@@ -81,7 +85,7 @@ pub(crate) fn changelog(text: &str, (version, date): (&str, &str), changes: &[(&
     let mut groups = BTreeMap::<_, Vec<String>>::new();
     for (change, accepted) in changes {
         let reason = accepted.map(|accepted| format!(" {}", accepted.reason)).unwrap_or_default();
-        let Change { message, rule, fact, .. } = change;
+        let ContractChange { message, rule, fact, .. } = change;
         let item = format!("{message} (`{}`, `{fact}`).{reason}", rule.id);
         groups.entry(std::cmp::Reverse(rule.verdicts)).or_default().push(item);
     }
@@ -94,12 +98,12 @@ pub(crate) fn changelog(text: &str, (version, date): (&str, &str), changes: &[(&
 }
 
 /// Describes whom a change breaks, and whom it may hurt.
-pub(crate) fn describe_verdicts(verdicts: [Verdict; 5]) -> String {
-    let of = |verdict: Verdict| {
+pub(crate) fn describe_verdicts(verdicts: [Severity; 5]) -> String {
+    let of = |verdict: Severity| {
         let hurt = Audience::ALL.into_iter().filter(|audience| verdicts[*audience as usize] == verdict);
         hurt.map(Audience::name).collect::<Vec<_>>().join(", ")
     };
-    let groups = [("breaks", of(Verdict::Breaking)), ("may hurt", of(Verdict::Risky))];
+    let groups = [("breaks", of(Severity::Breaking)), ("may hurt", of(Severity::Risky))];
     let groups = groups.iter().filter(|(_, names)| !names.is_empty());
     let text = groups.map(|(verb, names)| format!("{verb} {names}")).collect::<Vec<_>>().join("; ");
     if text.is_empty() { "compatible".to_owned() } else { text }

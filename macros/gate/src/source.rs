@@ -134,7 +134,7 @@ fn spellings(part: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolwarrant_reader::{Record, load};
+    use toolwarrant_reader::{ContractRecord, load};
 
     #[test]
     fn a_fact_is_found_where_the_contract_writes_it() {
@@ -186,7 +186,7 @@ mod tests {
         ] {
             assert_eq!(show(fact), place, "{fact}");
         }
-        let record = Record::of(&contract);
+        let record = ContractRecord::of(&contract);
         let exact = record.facts.keys().filter(|fact| places.find(fact).is_some_and(|spot| spot.is_exact)).count();
         assert!(exact * 5 > record.facts.len() * 2, "{exact} of {}", record.facts.len());
     }

@@ -103,7 +103,7 @@ fn item(spelled: &str) -> Option<&str> {
 }
 
 /// Returns the values of an argument as a task stores them, by the argument's key.
-pub(crate) fn stored_shape(facts: &Facts, key: &str) -> Option<Shape> {
+pub(crate) fn shape_of_argument(facts: &Facts, key: &str) -> Option<Shape> {
     let spelled = text(facts, &format!("{key}.type"));
     // An argument with a default is always stored.
     let is_optional = facts.contains_key(&format!("{key}.optional")) && !facts.contains_key(&format!("{key}.default"));

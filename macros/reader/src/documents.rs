@@ -6,7 +6,9 @@
 use crate::editor::add_names;
 use crate::model::{Contract, ErrorCode, HintsSpec, Http, ToolSpec};
 use crate::reference::{name_fields, states, table};
-use crate::{Record, description, editor, input_schema, openapi, output_schema, reference, schema_text, sentences};
+use crate::{
+    ContractRecord, description, editor, input_schema, openapi, output_schema, reference, schema_text, sentences,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -32,7 +34,7 @@ pub fn documents(contract: &Contract) -> BTreeMap<PathBuf, String> {
         ("tools.md", tools_md(contract)),
         ("errors.md", errors_md(contract)),
         ("openapi.json", format!("{:#}\n", openapi(contract))),
-        ("contract.toml", RECORD_HEAD.to_owned() + &Record::of(contract).text()),
+        ("contract.toml", RECORD_HEAD.to_owned() + &ContractRecord::of(contract).text()),
     ];
     tools.chain(editor).chain(pages.map(|(name, text)| (name.into(), text))).collect()
 }

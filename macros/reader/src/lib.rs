@@ -39,7 +39,7 @@ pub use generate::{GenerateError, Generated, Mode, generate, replace};
 pub use json_schema::{input_schema, output_schema, schema_text, type_schema};
 pub use names::{help as suggestion, pascal};
 pub use openapi::{CONTRACT_PATH, OPENAPI_PATH, openapi};
-pub use record::{RECORD_FORMAT, Record};
+pub use record::{ContractRecord, RECORD_FORMAT};
 pub use reference::reference;
 pub use report::{Excerpt, Problem, Report, excerpt, line_column};
 pub use rules::{COMMANDS, FALLBACK, REVISIONS, ROLES, RUNTIME_TYPES, Rule, STATES};
@@ -70,6 +70,6 @@ pub fn load(dir: &Path) -> Result<model::Contract, Report> {
 
 /// Returns the version and the digest of the record that was released last.
 fn last_release(dir: &Path) -> Option<[String; 2]> {
-    let record = Record::parse(&std::fs::read_to_string(dir.join(RELEASED)).ok()?).ok()?;
+    let record = ContractRecord::parse(&std::fs::read_to_string(dir.join(RELEASED)).ok()?).ok()?;
     Some(["version", "digest"].map(|key| record.head_text(key).to_owned()))
 }

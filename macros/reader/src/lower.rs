@@ -71,7 +71,7 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
         types: types.done,
         domains,
         released: None,
-        reserved: reserved(files),
+        reserved: names_to_reserve(files),
         written: words.written.borrow().clone(),
         files: Vec::new(),
     };
@@ -79,7 +79,7 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
     Some(contract)
 }
 
-fn reserved(files: &Files) -> ReservedSpec {
+fn names_to_reserve(files: &Files) -> ReservedSpec {
     let raw::ReservedFile { tools, errors, values, allowed: _ } = &files.reserved;
     let [tools, errors, values] =
         [tools, errors, values].map(|names| names.iter().flatten().map(|name| name.to_string()).collect());

@@ -21,7 +21,7 @@ const HEAD: &str = "record";
 
 /// A record: values by dotted key. Each part of a key is a bare key of TOML.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Record {
+pub struct ContractRecord {
     /// Its description, by the key without `record.`: `format`, `framework`, `service` and
     /// `version`. A released record also has `date`, `digest` and `cost`. The record in force has
     /// `released`: version and digest of the last release.
@@ -30,7 +30,7 @@ pub struct Record {
     pub facts: BTreeMap<String, Value>,
 }
 
-impl Record {
+impl ContractRecord {
     /// Returns the record of a contract in force.
     #[must_use]
     pub fn of(contract: &Contract) -> Self {

@@ -4,8 +4,8 @@ use super::Shop;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use toolwarrant_gate::{Change, compare, digest, rule, rules};
-use toolwarrant_reader::{Record, load};
+use toolwarrant_gate::{ContractChange, compare, digest, rule, rules};
+use toolwarrant_reader::{ContractRecord, load};
 
 /// An edit: a file, a text in it, and its replacement.
 type Edit = (String, String, String);
@@ -41,7 +41,7 @@ impl Case {
             false => self.edits.iter().for_each(edit),
         }
         if !self.former.is_empty() {
-            let mut record = Record::parse(&shop.read("spec/released.toml")).expect("a record");
+            let mut record = ContractRecord::parse(&shop.read("spec/released.toml")).expect("a record");
             record.facts.extend(self.former.clone());
             record.facts.retain(|_, value| *value != Value::Bool(false));
             record.head.insert("framework".to_owned(), "0.0.9".into());
@@ -57,7 +57,7 @@ fn cases() -> BTreeMap<String, Case> {
     toml::from_str(include_str!("cases.toml")).expect("cases")
 }
 
-fn flat(changes: &[Change]) -> Vec<&Change> {
+fn flat(changes: &[ContractChange]) -> Vec<&ContractChange> {
     changes.iter().flat_map(|change| [vec![change], flat(&change.consequences)].concat()).collect()
 }
 
@@ -75,8 +75,8 @@ fn every_rule_has_a_case_whose_report_it_heads_and_a_rule_for_the_opposite() {
         let own = report.split("\n\n").find(|part| part.lines().next().is_some_and(|line| line.contains(&head)));
         let own = own.unwrap_or_else(|| panic!("{id} heads no part of\n{report}"));
         let _ = writeln!(reports, "## {id}\n\n{own}\n");
-        let old = Record::parse(&shop.read("spec/released.toml")).expect("a record");
-        let new = Record::of(&load(&shop.path("spec")).expect("a contract"));
+        let old = ContractRecord::parse(&shop.read("spec/released.toml")).expect("a record");
+        let new = ContractRecord::of(&load(&shop.path("spec")).expect("a contract"));
         let back = compare(&new, &old);
         let back: Vec<_> = flat(&back).iter().map(|change| change.rule.id.clone()).collect();
         let mirror = &rule(id).expect(id).mirror;

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 use std::path::Path;
-use toolwarrant_gate::{Change, compare};
-use toolwarrant_reader::{Record, load};
+use toolwarrant_gate::{ContractChange, compare};
+use toolwarrant_reader::{ContractRecord, load};
 
 /// The folders of contracts, next to the workspace's manifest.
 const CONTRACTS: [&str; 2] = ["spec", "tests/services/print_shop/spec"];
 
-fn record(folder: &str) -> Record {
+fn record(folder: &str) -> ContractRecord {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    Record::of(&load(&root.join(folder)).expect("a valid contract"))
+    ContractRecord::of(&load(&root.join(folder)).expect("a valid contract"))
 }
 
 /// Returns other values for a fact; `None` takes it away. That it came is judged as the opposite of
@@ -33,7 +33,7 @@ fn others(value: &Value) -> Vec<Option<Value>> {
     other.into_iter().map(Some).chain([None]).filter(|other| other.as_ref() != Some(value)).collect()
 }
 
-fn names(change: &Change, key: &str) -> bool {
+fn names(change: &ContractChange, key: &str) -> bool {
     let is_part = key.strip_prefix(&*change.fact).is_some_and(|rest| rest.starts_with('.'));
     change.fact == key || is_part || change.consequences.iter().any(|below| names(below, key))
 }
@@ -43,7 +43,7 @@ fn a_record_has_no_change_against_itself_and_is_read_as_it_is_written() {
     for folder in CONTRACTS {
         let record = record(folder);
         assert!(compare(&record, &record).is_empty(), "{folder}");
-        assert_eq!(Record::parse(&record.text()), Ok(record), "{folder}");
+        assert_eq!(ContractRecord::parse(&record.text()), Ok(record), "{folder}");
     }
 }
 

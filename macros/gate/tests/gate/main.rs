@@ -34,7 +34,7 @@ impl Shop {
     }
 
     /// A copy whose version 1.0.0 is released.
-    fn released() -> Self {
+    fn release_first() -> Self {
         let shop = Self::new();
         assert_eq!(shop.release("1.0.0").code, 0);
         shop

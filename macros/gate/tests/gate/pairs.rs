@@ -8,9 +8,9 @@ use std::env;
 use std::fmt::Write;
 use std::fs;
 use tempfile::TempDir;
-use toolwarrant_gate::{Audience, Change, Verdict, compare};
+use toolwarrant_gate::{Audience, ContractChange, Severity, compare};
 use toolwarrant_reader::model::{Contract, ToolSpec};
-use toolwarrant_reader::{Record, input_schema, load, type_schema};
+use toolwarrant_reader::{ContractRecord, input_schema, load, type_schema};
 
 /// A source of random numbers, which a seed decides.
 struct Dice(u64);
@@ -215,7 +215,7 @@ fn samples(schema: &Value, raw: &BTreeMap<String, String>, ty: &str) -> Vec<Valu
 }
 
 /// Returns a call that the old tool takes and the new one refuses.
-fn refused_call(old: (&ToolSpec, &Tool, &Draft), new: &ToolSpec) -> Option<Value> {
+fn find_refused_call(old: (&ToolSpec, &Tool, &Draft), new: &ToolSpec) -> Option<Value> {
     let (old_schema, new_schema) = (input_schema(old.0), input_schema(new));
     let required =
         |schema: &Value, name: &str| schema["required"].as_array().is_some_and(|all| all.contains(&json!(name)));
@@ -236,7 +236,7 @@ fn refused_call(old: (&ToolSpec, &Tool, &Draft), new: &ToolSpec) -> Option<Value
 }
 
 /// Returns true if the new tool can answer what the old schema does not admit.
-fn unforeseen_answer(old: &ToolSpec, new: (&ToolSpec, &Tool, &Draft)) -> bool {
+fn answers_unforeseen(old: &ToolSpec, new: (&ToolSpec, &Tool, &Draft)) -> bool {
     let (old_schema, new_schema) = (type_schema(&old.result), type_schema(&new.0.result));
     let fields =
         |schema: &Value| schema["properties"].as_object().map(|all| all.keys().cloned().collect::<BTreeSet<_>>());
@@ -256,12 +256,12 @@ fn unforeseen_answer(old: &ToolSpec, new: (&ToolSpec, &Tool, &Draft)) -> bool {
         )
 }
 
-fn flat(changes: &[Change]) -> Vec<&Change> {
+fn flat(changes: &[ContractChange]) -> Vec<&ContractChange> {
     changes.iter().flat_map(|change| [vec![change], flat(&change.consequences)].concat()).collect()
 }
 
-fn worst(changes: &[Change], audience: Audience) -> Verdict {
-    flat(changes).iter().map(|change| change.verdict(audience)).max().unwrap_or(Verdict::Compatible)
+fn worst(changes: &[ContractChange], audience: Audience) -> Severity {
+    flat(changes).iter().map(|change| change.verdict(audience)).max().unwrap_or(Severity::Compatible)
 }
 
 fn pairs() -> u64 {
@@ -285,23 +285,23 @@ fn verdicts_on_arguments_and_results_agree_with_what_the_schemas_admit() {
             }
         }
         let (old_contract, new_contract) = (old.contract(), new.contract());
-        let changes = compare(&Record::of(&old_contract), &Record::of(&new_contract));
+        let changes = compare(&ContractRecord::of(&old_contract), &ContractRecord::of(&new_contract));
         let (mut refused, mut unforeseen) = (None, false);
         for (before, after) in old_contract.tools().zip(new_contract.tools()) {
             let drafts = (&old.tools[&before.name], &new.tools[&after.name]);
-            refused = refused.or(refused_call((before, drafts.0, &old), after));
-            unforeseen |= unforeseen_answer(before, (after, drafts.1, &new));
+            refused = refused.or(find_refused_call((before, drafts.0, &old), after));
+            unforeseen |= answers_unforeseen(before, (after, drafts.1, &new));
         }
         let verdict = worst(&changes, Audience::Client);
         let found: Vec<_> = flat(&changes).iter().map(|change| (change.rule.id.as_str(), &change.message)).collect();
         if refused.is_some() {
-            assert_eq!(verdict, Verdict::Breaking, "seed {seed}: {refused:?} is refused: {found:#?}");
+            assert_eq!(verdict, Severity::Breaking, "seed {seed}: {refused:?} is refused: {found:#?}");
             breaking += 1;
         } else if unforeseen {
-            assert!(verdict > Verdict::Compatible, "seed {seed}: an answer is unforeseen: {found:#?}");
+            assert!(verdict > Severity::Compatible, "seed {seed}: an answer is unforeseen: {found:#?}");
             risky += 1;
         } else {
-            assert_eq!(verdict, Verdict::Compatible, "seed {seed}: nothing is refused or unforeseen: {found:#?}");
+            assert_eq!(verdict, Severity::Compatible, "seed {seed}: nothing is refused or unforeseen: {found:#?}");
         }
     }
     assert!(breaking > 0 && risky > 0);
@@ -321,7 +321,7 @@ fn verdicts_for_applications_agree_with_the_lists_of_permissions() {
             }
         }
         let (old_contract, new_contract) = (old.contract(), new.contract());
-        let changes = compare(&Record::of(&old_contract), &Record::of(&new_contract));
+        let changes = compare(&ContractRecord::of(&old_contract), &ContractRecord::of(&new_contract));
         let list = |contract: &Contract, held: &BTreeSet<&str>| -> BTreeSet<String> {
             let may = |tool: &&ToolSpec| contract.callers(tool).any(|caller| held.contains(caller));
             contract.tools().filter(may).map(|tool| tool.name.clone()).collect()
@@ -334,7 +334,7 @@ fn verdicts_for_applications_agree_with_the_lists_of_permissions() {
         let shrinks =
             gone || sets.into_iter().any(|held| !list(&old_contract, &held).is_subset(&list(&new_contract, &held)));
         let found: Vec<_> = flat(&changes).iter().map(|change| (change.rule.id.as_str(), &change.message)).collect();
-        let is_breaking = worst(&changes, Audience::Application) == Verdict::Breaking;
+        let is_breaking = worst(&changes, Audience::Application) == Severity::Breaking;
         assert_eq!(is_breaking, shrinks, "seed {seed}: {found:#?}");
         breaking += usize::from(shrinks);
     }

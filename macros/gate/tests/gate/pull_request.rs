@@ -7,7 +7,7 @@ use toolwarrant_reader::{Mode, generate};
 
 #[test]
 fn a_branch_is_compared_with_one_blob_of_its_base_in_a_clone_of_depth_two() {
-    let shop = Shop::released();
+    let shop = Shop::release_first();
     shop.init();
     shop.edit("spec/service.toml", "version = \"1.0.0\"", "version = \"2.0.0\"");
     shop.break_it();
@@ -27,7 +27,7 @@ fn a_branch_is_compared_with_one_blob_of_its_base_in_a_clone_of_depth_two() {
 
 #[test]
 fn a_base_without_the_record_in_force_is_not_compared() {
-    let shop = Shop::released();
+    let shop = Shop::release_first();
     assert!(shop.git("init --quiet --initial-branch=main"));
     shop.commit();
     let answer = shop.base("main");
@@ -37,7 +37,7 @@ fn a_base_without_the_record_in_force_is_not_compared() {
 
 #[test]
 fn the_released_record_differs_from_the_bases_only_under_a_higher_version() {
-    let shop = Shop::released();
+    let shop = Shop::release_first();
     shop.init();
     shop.edit("spec/service.toml", "requests_per_minute = 100", "requests_per_minute = 120");
     fs::remove_file(shop.path("spec/released.toml")).expect("removed");
@@ -53,9 +53,9 @@ fn the_released_record_differs_from_the_bases_only_under_a_higher_version() {
 
 #[test]
 fn a_contract_is_compared_with_a_file_a_folder_or_a_revision() {
-    let shop = Shop::released();
+    let shop = Shop::release_first();
     shop.init();
-    let old = Shop::released();
+    let old = Shop::release_first();
     old.generate();
     shop.break_it();
     let (folder, file) = (old.path("spec"), old.path("spec/generated/contract.toml"));
@@ -79,7 +79,7 @@ fn add_tool(shop: &Shop, file: &str, name: &str) {
 /// Adds a tool and changes a fact on each of two branches, and merges them with git alone. Returns
 /// the message of `gen --check` after that.
 fn merge(attributes: &str, [left, right]: [&str; 2]) -> String {
-    let shop = Shop::released();
+    let shop = Shop::release_first();
     shop.write(".gitattributes", attributes);
     shop.init();
     assert!(shop.git("checkout --quiet -b left"));

@@ -43,7 +43,7 @@ fn a_report_as_json_fits_its_schema_whatever_it_says() {
 
 #[test]
 fn annotations_stand_at_their_lines_and_ten_of_a_level_are_shown() {
-    let shop = Shop::released();
+    let shop = Shop::release_first();
     shop.break_it();
     let github = compare(None, None, false, ReportFormat::Github);
     insta::assert_snapshot!("annotations", show(&shop.run(&github)));

@@ -43,7 +43,7 @@ fn a_release_writes_the_record_and_moves_the_unreleased_part_of_the_changelog() 
 
 #[test]
 fn a_break_lands_with_an_acceptance_and_a_version_and_the_next_release_ends_the_acceptance() {
-    let shop = Shop::released();
+    let shop = Shop::release_first();
     shop.break_it();
     insta::assert_snapshot!("a_break", show(&shop.check()));
     let fact = "tool.print_page.permission";
@@ -71,7 +71,7 @@ fn a_break_lands_with_an_acceptance_and_a_version_and_the_next_release_ends_the_
 
 #[test]
 fn a_release_is_refused_while_something_is_to_do() {
-    let shop = Shop::released();
+    let shop = Shop::release_first();
     shop.break_it();
     shop.edit("spec/service.toml", "version = \"1.0.0\"", "version = \"2.0.0\"");
     let before = fs::read(shop.path("spec/released.toml")).expect("a record");
@@ -92,7 +92,7 @@ fn a_release_updates_the_record_in_force_if_there_is_one() {
 
 #[test]
 fn a_name_that_went_must_be_reserved() {
-    let shop = Shop::released();
+    let shop = Shop::release_first();
     shop.edit("spec/types.toml", "values.fine = \"In colour.\"\n", "values.neat = \"In colour.\"\n");
     shop.edit("spec/tools/printing.toml", "case.fine", "case.neat");
     let lost = shop.check();
@@ -104,7 +104,7 @@ fn a_name_that_went_must_be_reserved() {
 
 #[test]
 fn a_release_keeps_former_forms_of_tasks_until_one_cannot_be_read_and_that_is_accepted() {
-    let shop = Shop::released();
+    let shop = Shop::release_first();
     let rename = |from: &str, to: &str| {
         shop.edit("spec/tools/trays.toml", &format!("{from} = {{"), &format!("{to} = {{"));
         shop.edit("spec/tools/trays.toml", &format!("{from} = 100"), &format!("{to} = 100"));

@@ -81,13 +81,13 @@ impl Words {
 
     /// Fills in the placeholders of a text.
     pub(crate) fn fill(&self, text: &str) -> String {
-        self.keep(text, fill_resource(&self.filled(text), &self.resource))
+        self.keep(text, fill_resource(&self.replace_shared(text), &self.resource))
     }
 
     /// Fills in the placeholders of a text for descriptions, except those that differ by
     /// description.
     pub(crate) fn fill_shared(&self, text: &str) -> String {
-        self.keep(text, self.filled(text))
+        self.keep(text, self.replace_shared(text))
     }
 
     fn keep(&self, text: &str, filled: String) -> String {
@@ -97,7 +97,7 @@ impl Words {
         filled
     }
 
-    fn filled(&self, text: &str) -> String {
+    fn replace_shared(&self, text: &str) -> String {
         let fill = |text: String, (name, value): &(String, String)| text.replace(&format!("{{{name}}}"), value);
         self.values.iter().fold(text.to_owned(), fill)
     }

@@ -147,15 +147,15 @@ impl Facts<'_> {
         derived.extend(["Permission", "Probe"].map(str::to_owned));
         for ty in contract.types.iter().filter(|ty| !derived.contains(&ty.name)) {
             let is_own = !crate::lower::is_framework_type(&ty.name);
-            self.named_type(if is_own { "type" } else { "framework.type" }, ty);
+            self.add_type(if is_own { "type" } else { "framework.type" }, ty);
         }
         // What tools of tasks answer. A field for a target follows from the tools.
         for tool in contract.tools().filter(|tool| tool.tells_of_tasks()) {
-            self.named_type("framework.type", &tool.result);
+            self.add_type("framework.type", &tool.result);
         }
     }
 
-    fn named_type(&mut self, above: &str, ty: &NamedType) {
+    fn add_type(&mut self, above: &str, ty: &NamedType) {
         let key = format!("{above}.{}", ty.name);
         let is_own = above == "type";
         if is_own {
@@ -186,7 +186,7 @@ impl Facts<'_> {
                     let doc = if is_own || field.told { field.doc.clone() } else { String::new() };
                     self.field(&key, &Field { doc, ..field.clone() });
                     if let Some(remark) = field.ty.as_named().filter(|named| named.name == "Remark") {
-                        self.named_type(above, remark);
+                        self.add_type(above, remark);
                     }
                 }
                 "object"

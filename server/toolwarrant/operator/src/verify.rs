@@ -18,9 +18,9 @@ use std::time::Duration;
 use toolwarrant_core::catalogue::Catalogue;
 #[cfg(feature = "maintain")]
 use toolwarrant_gate::GateCommand;
-use toolwarrant_gate::{Change, Verdict, change_json, compare, digest, read_record};
+use toolwarrant_gate::{ContractChange, Severity, change_json, compare, digest, read_record};
 use toolwarrant_outbound::{HttpClient, HttpLimits};
-use toolwarrant_reader::{CONTRACT_PATH, Record};
+use toolwarrant_reader::{CONTRACT_PATH, ContractRecord};
 use url::Url;
 
 /// The group `contract`.
@@ -119,11 +119,11 @@ pub async fn execute_contract(
     Ok((text, if is_sound { 0 } else { HURTS }))
 }
 
-fn is_harmless(change: &Change) -> bool {
-    change.worst() == Verdict::Compatible && change.consequences.iter().all(is_harmless)
+fn is_harmless(change: &ContractChange) -> bool {
+    change.worst() == Severity::Compatible && change.consequences.iter().all(is_harmless)
 }
 
-fn show(trusted: &Record, found: &Record, changes: &[Change]) -> Value {
+fn show(trusted: &ContractRecord, found: &ContractRecord, changes: &[ContractChange]) -> Value {
     let [before, now] =
         [trusted, found].map(|record| json!({"version": record.head_text("version"), "digest": digest(record)}));
     json!({
@@ -137,7 +137,7 @@ fn show(trusted: &Record, found: &Record, changes: &[Change]) -> Value {
 }
 
 /// Writes a line for each change after a line about the two contracts.
-fn tell(trusted: &Record, found: &Record, changes: &[Change]) -> String {
+fn tell(trusted: &ContractRecord, found: &ContractRecord, changes: &[ContractChange]) -> String {
     let [before, now] = [trusted, found].map(|record| record.head_text("version"));
     let version = if before == now { now.to_owned() } else { format!("{before} -> {now}") };
     let mut out = format!("{} {version}: ", found.head_text("service"));
@@ -150,7 +150,7 @@ fn tell(trusted: &Record, found: &Record, changes: &[Change]) -> String {
     render::plain(&out)
 }
 
-fn write_changes(changes: &[Change], indent: &str, out: &mut String) {
+fn write_changes(changes: &[ContractChange], indent: &str, out: &mut String) {
     for change in changes {
         let (verdict, rule) = (change.worst().name(), &change.rule.id);
         let origin = if change.is_framework { " (by the framework)" } else { "" };
@@ -159,7 +159,7 @@ fn write_changes(changes: &[Change], indent: &str, out: &mut String) {
     }
 }
 
-fn read(path: &Path) -> Result<Record, String> {
+fn read(path: &Path) -> Result<ContractRecord, String> {
     let mut text = String::new();
     let file = File::open(path).map_err(|error| error.to_string())?;
     file.take(LARGEST as u64 + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
@@ -170,7 +170,7 @@ fn read(path: &Path) -> Result<Record, String> {
 }
 
 /// Reads the contract of a server.
-async fn fetch(url: &str) -> Result<Record, NotCompared> {
+async fn fetch(url: &str) -> Result<ContractRecord, NotCompared> {
     let unreachable = |why: String| NotCompared::new("unreachable", why);
     let url = document_url(url).map_err(unreachable)?;
     let client = HttpClient::to(&url).map_err(|error| unreachable(error.to_string()))?;
