@@ -1,10 +1,11 @@
 //! Drafts the part of a new tool that is contract: its stanza, its place in the list of files, and
 //! its result type.
 
-use super::{EFFECTS, NewTool, read};
+use super::tool::{EFFECTS, NewTool};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 use toolwarrant_reader::model::{Contract, Kind, NamedType};
 use toolwarrant_reader::{pascal, suggestion};
@@ -169,6 +170,10 @@ fn quote(text: &str) -> String {
 fn words(name: &str) -> String {
     let text = name.replace('_', " ");
     text.get(..1).map_or_else(String::new, str::to_uppercase) + text.get(1..).unwrap_or_default()
+}
+
+pub(super) fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
 fn join(before: &str, stanza: &str) -> String {

@@ -1,4 +1,5 @@
 use super::*;
+use std::fs;
 use std::process::Command;
 use tempfile::TempDir;
 
