@@ -4,9 +4,12 @@ use super::Shop;
 use std::fmt::Write;
 use toolwarrant_gate::GateAnswer;
 
+/// A name, and the edit of a copy.
+type Spoiled<'s> = (&'s str, &'s dyn Fn(&Shop));
+
 /// Shows the answers of `check` on released shops that are spoiled in one way each, without the
 /// changes and the counts.
-fn answers(spoil: &[(&str, &dyn Fn(&Shop))]) -> String {
+fn answers(spoil: &[Spoiled<'_>]) -> String {
     let mut out = String::new();
     for (name, spoil) in spoil {
         let shop = Shop::release_first();
