@@ -83,62 +83,23 @@ fn causes(
     changes: &[ContractChange],
 ) -> Vec<String> {
     let path: Vec<&str> = change.fact.split('.').collect();
+    let values = || [&change.old, &change.new].into_iter().flatten().filter_map(Value::as_str);
     let mut found: Vec<String> = match path[..] {
-        ["tool", tool, "error", code] => {
-            let role = [&pair.new, &pair.old].map(|facts| text(facts, &format!("error.{code}.role")));
-            let derived = match role.into_iter().find(|role| !role.is_empty()) {
-                Some("not_supported") => &["target.requires"][..],
-                Some("target_busy") => &["effect"],
-                Some("not_found" | "upstream_unavailable") => &["target.resource", "effect"],
-                _ => &[],
-            };
-            let derived = derived.iter().map(|part| format!("tool.{tool}.{part}"));
-            derived.chain([format!("error.{code}")]).collect()
-        }
-        ["tool", tool, "hint", _] => changes_below(changes, &format!("tool.{tool}"), &["effect", "resend"]),
-        ["tool", tool, "task" | "result"] | ["tool", tool, "argument", "idempotency_key"] => {
-            vec![format!("tool.{tool}.effect")]
-        }
-        ["tool", tool, "task", "case", value, ..] => {
-            let argument = [&pair.old, &pair.new].map(|facts| text(facts, &format!("tool.{tool}.task.select")));
-            let types = [&pair.old, &pair.new].into_iter().zip(argument).map(|(facts, argument)| {
-                let name = text(facts, &format!("tool.{tool}.argument.{argument}.type"));
-                format!("type.{name}.value.{value}")
-            });
-            types.chain([format!("tool.{tool}.task.select"), format!("tool.{tool}.effect")]).collect()
-        }
-        ["tool", _, "after"] => [&change.old, &change.new]
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .map(|tool| format!("tool.{tool}"))
-            .collect(),
-        ["tool", _, "target", "resource"] => [&change.old, &change.new]
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .map(|name| format!("resource.{name}"))
-            .collect(),
+        ["tool", tool, ref part @ ..] => causes_in_tool(pair, changes, tool, part),
         ["error", code, "retry_after_seconds"] => vec![format!("error.{code}.retryable")],
-        ["error", code] | ["resource", code] => {
-            let kind = path[0];
-            let same_rule =
-                changes.iter().filter(|other| other.rule.id == change.rule.id && other.fact.starts_with(kind));
-            // What came under another name follows from what went.
-            same_rule
-                .filter(|other| other.old.is_some() && change.new.is_some() && other.fact != format!("{kind}.{code}"))
-                .map(|other| other.fact.clone())
-                .collect()
+        [kind @ ("error" | "resource"), _] if change.new.is_some() => {
+            // A new name follows from the one that went.
+            let went = |other: &&ContractChange| {
+                other.rule.id == change.rule.id && other.fact.starts_with(kind) && other.old.is_some()
+            };
+            changes.iter().filter(went).map(|other| other.fact.clone()).collect()
         }
         ["type", name] => {
             let facts = if change.new.is_some() { &pair.new } else { &pair.old };
-            let users = users(facts, name);
-            let parts = users.iter().flat_map(|(_, user)| {
+            let parts = users(facts, name).into_iter().flat_map(|(_, user)| {
                 let path: Vec<&str> = user.split('.').collect();
-                (2..=path.len())
-                    .map(|length| path[..length].join("."))
-                    .chain([format!("{user}.type")])
-                    .collect::<Vec<_>>()
+                let above = (2..=path.len()).map(|length| path[..length].join("."));
+                above.chain([format!("{user}.type")]).collect::<Vec<_>>()
             });
             parts.chain(changes_below(changes, "type", &["type"])).collect()
         }
@@ -146,10 +107,8 @@ fn causes(
             // An object that includes another has the same fields.
             let tail = path[2..].join(".");
             let is_same = |other: &&ContractChange| {
-                other.fact.starts_with("type.")
-                    && other.fact.ends_with(&tail)
-                    && other.old == change.old
-                    && other.new == change.new
+                let has_tail = other.fact.starts_with("type.") && other.fact.ends_with(&tail);
+                has_tail && (&other.old, &other.new) == (&change.old, &change.new)
             };
             changes.iter().find(is_same).map(|other| other.fact.clone()).into_iter().collect()
         }
@@ -157,15 +116,47 @@ fn causes(
         ["framework", "type", "WaitSeconds", ..] => vec!["framework.max_wait_seconds".to_owned()],
         _ => Vec::new(),
     };
+    match path[..] {
+        ["tool", _, "after"] => found.extend(values().map(|tool| format!("tool.{tool}"))),
+        ["tool", _, "target", "resource"] => found.extend(values().map(|name| format!("resource.{name}"))),
+        _ => {}
+    }
     for (old, new) in renames {
-        let name = |part: &str| part.rsplit('.').next().unwrap_or_default().to_owned();
-        let [old_name, new_name] = [old, new].map(|part| name(part));
+        let [old_name, new_name] = [old, new].map(|part| part.rsplit('.').next().unwrap_or_default());
         let says = |value: &Option<Value>| value.as_ref().map(Value::to_string).unwrap_or_default();
-        let follows = says(&change.old).replace(&old_name, &new_name) == says(&change.new)
-            && says(&change.old).contains(&old_name);
+        let (before, after) = (says(&change.old), says(&change.new));
+        let follows = before.contains(old_name) && before.replace(old_name, new_name) == after;
         found.extend((follows || change.fact == *new).then(|| old.clone()));
     }
     found
+}
+
+/// Returns the causes of the change of a part of a tool.
+fn causes_in_tool(pair: &Pair, changes: &[ContractChange], tool: &str, part: &[&str]) -> Vec<String> {
+    let own = |part: &&str| format!("tool.{tool}.{part}");
+    match *part {
+        ["error", code] => {
+            let role = [&pair.new, &pair.old].map(|facts| text(facts, &format!("error.{code}.role")));
+            let derived = match role.into_iter().find(|role| !role.is_empty()) {
+                Some("not_supported") => &["target.requires"][..],
+                Some("target_busy") => &["effect"],
+                Some("not_found" | "upstream_unavailable") => &["target.resource", "effect"],
+                _ => &[],
+            };
+            derived.iter().map(own).chain([format!("error.{code}")]).collect()
+        }
+        ["hint", _] => changes_below(changes, &format!("tool.{tool}"), &["effect", "resend"]),
+        ["task" | "result"] | ["argument", "idempotency_key"] => vec![own(&"effect")],
+        ["task", "case", value, ..] => {
+            let types = [&pair.old, &pair.new].map(|facts| {
+                let argument = text(facts, &own(&"task.select"));
+                let name = text(facts, &format!("tool.{tool}.argument.{argument}.type"));
+                format!("type.{name}.value.{value}")
+            });
+            types.into_iter().chain(["task.select", "effect"].iter().map(own)).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn changes_below(changes: &[ContractChange], above: &str, last: &[&str]) -> Vec<String> {

@@ -15,7 +15,7 @@ pub enum Audience {
     /// An application: what its keys may do, see, and are charged, if nobody changes its
     /// permissions.
     Application,
-    /// Whoever runs the service: grants, folder, metrics, tasks in flight.
+    /// The people who run the service: grants, folder, metrics, tasks in flight.
     Operator,
 }
 

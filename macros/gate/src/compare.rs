@@ -78,7 +78,7 @@ fn judge(pair: &Pair, difference: &Difference) -> Option<&'static ChangeRule> {
     let watching = rules().iter().flat_map(|rule| rule.watches.iter().map(move |watch| (rule, watch)));
     let watching = watching
         .filter(|(_, watch)| fits(&watch.key, &difference.key) && holds(watch.when, difference, pair))
-        // What is said of any change of a fact, and of any text, comes last.
+        // Rules for any change of a fact, and for any text, come last.
         .min_by_key(|(_, watch)| (watch.key == "*", watch.when == When::Changed));
     watching.map(|(rule, _)| rule)
 }
@@ -233,7 +233,7 @@ fn judge_type(pair: &Pair, difference: &Difference, name: &str) -> Option<&'stat
     let outward = |rule: &'static str| ways.contains(&Way::Out).then_some(rule);
     let candidates = match path[2..] {
         _ if path.last() == Some(&"doc") || path.last() == Some(&"told") => return None,
-        // Whoever uses the type is judged there.
+        // The places that use the type are judged by themselves.
         [] => vec![],
         ["value", _] if (old.is_some() && new.is_some()) || name == "TaskStatus" => return None,
         ["value", _] if new.is_some() => vec![inward("argument-widened"), outward("result-loosened")],

@@ -36,8 +36,7 @@ impl ChangeRule {
     }
 }
 
-/// Facts, and the kind of change of them that a rule judges. In a contract of rules it is written as
-/// `KIND KEY`.
+/// Facts, and the kind of change of them that a rule judges. It is written as `KIND KEY`.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Watch {

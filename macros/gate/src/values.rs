@@ -111,7 +111,7 @@ pub(crate) fn shape_of_argument(facts: &Facts, key: &str) -> Option<Shape> {
     Some(Shape { list: item(spelled).is_some(), optional: is_optional, ..shape })
 }
 
-/// Returns the values that a type admits; `None` for objects, and for types that are their own kind.
+/// Returns the values that a type admits; `None` for objects, and for types of a kind of their own.
 fn shape(facts: &Facts, spelled: &str) -> Option<Shape> {
     let of = |shape: Value| serde_json::from_value(shape).ok();
     let list = |values: Vec<&str>| of(json!({"type": "enum", "values": values}));

@@ -149,7 +149,7 @@ impl Facts<'_> {
             let is_own = !crate::lower::is_framework_type(&ty.name);
             self.add_type(if is_own { "type" } else { "framework.type" }, ty);
         }
-        // What tools of tasks answer. A field for a target follows from the tools.
+        // The answers of tools of tasks. A field for a target follows from the tools.
         for tool in contract.tools().filter(|tool| tool.tells_of_tasks()) {
             self.add_type("framework.type", &tool.result);
         }

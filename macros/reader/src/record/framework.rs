@@ -1,5 +1,5 @@
-//! What the framework does and no file of a contract says. A test holds each fact against the code
-//! that acts by it.
+//! Behaviour of the framework that no file of a contract says. A test holds each fact against the
+//! code that acts by it.
 
 use serde_json::{Value, json};
 use toolwarrant_limits::{

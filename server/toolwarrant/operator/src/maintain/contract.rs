@@ -61,8 +61,8 @@ pub(super) fn execute(catalogue: &Catalogue, command: &ContractCommand) -> Resul
 }
 
 impl ContractFolder {
-    /// Carries out a command on the changes of the contract. Returns the text to print with the exit
-    /// code.
+    /// Carries out a command on the changes of the contract. Returns the text to print with the
+    /// exit code.
     pub(crate) fn execute(&self, catalogue: &Catalogue, command: &GateCommand) -> (String, u8) {
         let (path, today) = (self.path(catalogue), Clock::system().wall().to_string());
         // A contract with mistakes was not compared, which has an exit code of its own.

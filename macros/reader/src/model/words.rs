@@ -1,0 +1,46 @@
+//! The shared sentences of a contract, the lengths of texts that clients take, and retired names.
+
+/// The longest texts, in characters, that clients take whole.
+#[derive(Debug, Clone, Copy, serde::Serialize)]
+#[expect(missing_docs, reason = "each field is the key of the same name in service.toml")]
+pub struct ReadersSpec {
+    pub description: u32,
+    pub argument: u32,
+    pub list: u32,
+    pub list_with_outputs: u32,
+    pub instructions: u32,
+    pub lead: u32,
+    pub brief: u32,
+}
+
+/// Sentences that several tools share, grouped by where they appear. In those of descriptions,
+/// placeholders for a tool's own words remain.
+#[derive(Debug, Default, serde::Serialize)]
+#[expect(missing_docs, reason = "each field is the key of the same name in service.toml")]
+pub struct Phrases {
+    pub needs: String,
+    pub needs_capability: String,
+    pub read: String,
+    pub task: String,
+    pub failures: String,
+    pub capability: String,
+    pub writes: String,
+    pub refused: String,
+    pub forbidden: String,
+    pub busy: String,
+    pub untrusted: String,
+    pub secret: String,
+    pub same_write: String,
+    pub other_write: String,
+    pub lost_task: String,
+    pub curable: String,
+}
+
+/// Names that were retired and never return.
+#[derive(Debug, Default)]
+#[expect(missing_docs, reason = "each field is the key of the same name in reserved.toml")]
+pub struct ReservedSpec {
+    pub tools: Vec<String>,
+    pub errors: Vec<String>,
+    pub values: Vec<String>,
+}
