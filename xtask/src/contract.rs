@@ -8,7 +8,8 @@ use toolwarrant_gate::{GateAnswer, GateCommand, GateContext, execute};
 /// Carries out a command. Ends the program with its exit code if that is not zero.
 pub(crate) fn run(root: &Path, command: &GateCommand) -> Result<()> {
     let today = Clock::system().wall().to_string();
-    let context = GateContext { folder: &root.join(crate::r#gen::SPEC), today: today.get(..10).unwrap_or(&today) };
+    let (folder, package) = (root.join(crate::r#gen::SPEC), root.join("server/cloudphone"));
+    let context = GateContext { folder: &folder, package: &package, today: today.get(..10).unwrap_or(&today) };
     let GateAnswer { text, code } = execute(command, context);
     println!("{}", text.trim_end());
     if code != 0 {

@@ -112,6 +112,11 @@ fn causes(
             };
             changes.iter().find(is_same).map(|other| other.fact.clone()).into_iter().collect()
         }
+        ["record", "cost", permission] => {
+            let gained = |list: &ListChange| list.permission == permission && !list.gained.is_empty();
+            let grown = changes.iter().filter(|other| other.lists.iter().any(gained));
+            grown.map(|other| other.fact.clone()).collect()
+        }
         ["framework", "type", "Remark", ..] => vec!["framework.remark_max_chars".to_owned()],
         ["framework", "type", "WaitSeconds", ..] => vec!["framework.max_wait_seconds".to_owned()],
         _ => Vec::new(),

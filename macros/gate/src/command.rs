@@ -6,11 +6,15 @@ use crate::check::{Against, Judgement, breaks, check};
 use crate::release;
 use crate::report::annotate;
 use crate::rules::{rule, rules};
+#[cfg(feature = "cli")]
+use crate::scaffold::{NewTool, Question, new_tool};
 use crate::source::display_path;
 use crate::version::Version;
 use crate::{Audience, ChangeRule};
 use serde_json::json;
 use std::io::ErrorKind;
+#[cfg(feature = "cli")]
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 use toolwarrant_reader::{ACCEPTED, RELEASED, Rule, documents, load, replace, suggestion};
@@ -56,6 +60,13 @@ pub enum GateCommand {
         #[cfg_attr(feature = "cli", arg(long))]
         reason: String,
     },
+    /// Add to the contract and to the code
+    #[cfg(feature = "cli")]
+    New {
+        /// The part to add
+        #[command(subcommand)]
+        part: NewPart,
+    },
     /// Explain a rule of changes or of the compiler
     Explain {
         /// Id of the rule
@@ -69,6 +80,15 @@ impl GateCommand {
     pub fn check() -> Self {
         Self::Check { base: None, against: None, json: false, format: ReportFormat::Text }
     }
+}
+
+/// A part that can be added.
+#[cfg(feature = "cli")]
+#[derive(Clone, Debug, clap::Subcommand)]
+pub enum NewPart {
+    /// Add a tool: its stanza, its result type, a handler that compiles, and a test; asks for what
+    /// the flags leave out, and writes nothing unless the contract then loads
+    Tool(Box<NewTool>),
 }
 
 /// The form of a report.
@@ -86,6 +106,8 @@ pub enum ReportFormat {
 pub struct GateContext<'a> {
     /// The folder of the contract.
     pub folder: &'a Path,
+    /// The folder of the package with the handlers.
+    pub package: &'a Path,
     /// Today in UTC, as `YYYY-MM-DD`.
     pub today: &'a str,
 }
@@ -102,7 +124,7 @@ pub struct GateAnswer {
 /// Carries out a command.
 #[must_use]
 pub fn execute(command: &GateCommand, context: GateContext<'_>) -> GateAnswer {
-    let GateContext { folder, today } = context;
+    let GateContext { folder, today, .. } = context;
     let done = match command {
         GateCommand::Check { base, against, json, format } => {
             let against = Against { revision: base.as_deref(), other: against.as_deref() };
@@ -120,6 +142,8 @@ pub fn execute(command: &GateCommand, context: GateContext<'_>) -> GateAnswer {
         }
         GateCommand::Release { version } => write_release(folder, version, today),
         GateCommand::Accept { fact, reason } => accept(folder, fact, reason),
+        #[cfg(feature = "cli")]
+        GateCommand::New { part: NewPart::Tool(tool) } => add_tool(context, (**tool).clone()),
         GateCommand::Explain { rule } => explain(rule),
     };
     let (text, code) = done.map_or_else(|(why, code)| (why, code), |text| (text, 0));
@@ -221,6 +245,42 @@ fn accept(folder: &Path, names: &[String], reason: &str) -> Done {
     all.push(Accepted::of(change, reason));
     replace(&path, &accepted::text(&all)).map_err(|error| (error.to_string(), 1))?;
     Ok(format!("accepted until the next release: {}", change.message))
+}
+
+#[cfg(feature = "cli")]
+fn add_tool(GateContext { folder, package, .. }: GateContext<'_>, mut tool: NewTool) -> Done {
+    let contract = load(folder).map_err(|report| (report.to_string(), 1))?;
+    let mut open = Vec::new();
+    for (question, answer) in tool.missing(&contract) {
+        match ask(&question) {
+            Some(text) => *answer = Some(text),
+            None => open.push(format!("--{}: {}", question.key.replace('_', "-"), question.text)),
+        }
+    }
+    if !open.is_empty() {
+        return Err((format!("write on the command line, because nobody answers here:\n{}", open.join("\n")), 1));
+    }
+    let written = new_tool(package, folder, &tool).map_err(|why| (why, 1))?;
+    let written: Vec<_> = written.iter().map(|path| path.display().to_string()).collect();
+    Ok(format!("wrote {}; write the handler, then run `gen`", written.join(", ")))
+}
+
+/// Asks a question at a terminal. Returns `None` if there is none, or if its input has ended.
+#[cfg(feature = "cli")]
+fn ask(question: &Question) -> Option<String> {
+    let known = if question.known.is_empty() { String::new() } else { format!(" [{}]", question.known.join(", ")) };
+    while io::stdin().is_terminal() {
+        eprint!("{}{known} ", question.text);
+        let mut answer = String::new();
+        if io::stdin().read_line(&mut answer).ok()? == 0 {
+            return None;
+        }
+        let answer = answer.trim();
+        if question.optional || !answer.is_empty() {
+            return Some(answer.to_owned());
+        }
+    }
+    None
 }
 
 fn explain(id: &str) -> Done {

@@ -4,35 +4,48 @@ use toolwarrant_reader::model::Contract;
 
 /// The description of a tool that does not exist yet. A key that is `None` has a default, or
 /// [`NewTool::missing`] asks for it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub struct NewTool {
-    /// Its name on the wire.
+    /// Its name on the wire
     pub name: String,
-    /// The file of `tools/`, without ending. A name that is not there yet makes a new file.
+    /// The file of `tools/`, without ending. A name that is not there yet makes a new file
+    #[arg(long, value_name = "FILE")]
     pub file: Option<String>,
-    /// Its name for people. Default: the name in words.
+    /// Its name for people. Default: the name in words
+    #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
-    /// The permission that it needs.
+    /// The permission that it needs
+    #[arg(long, value_name = "PERMISSION")]
     pub permission: Option<String>,
-    /// `read`, `issue` or `task`.
+    /// `read`, `issue` or `task`
+    #[arg(long, value_name = "EFFECT")]
     pub effect: Option<String>,
-    /// The resource that it acts on.
+    /// The resource that it acts on
+    #[arg(long, value_name = "RESOURCE")]
     pub resource: Option<String>,
-    /// The capability that its target must offer.
+    /// The capability that its target must offer
+    #[arg(long, value_name = "CAPABILITY")]
     pub capability: Option<String>,
-    /// Its HTTP twin: `METHOD /v1/path`.
+    /// Its HTTP twin: `METHOD /v1/path`
+    #[arg(long, value_name = "TWIN")]
     pub http: Option<String>,
-    /// The type of its result. Default: a new type with the name of the tool.
+    /// The type of its result. Default: a new type with the name of the tool
+    #[arg(long, value_name = "TYPE")]
     pub result: Option<String>,
-    /// Tasks: the probe that verifies it.
+    /// Tasks: the probe that verifies it
+    #[arg(long, value_name = "PROBE")]
     pub probe: Option<String>,
-    /// Tasks: true if it may be sent again.
+    /// Tasks: true if it may be sent again
+    #[arg(long)]
     pub idempotent: bool,
-    /// Its purpose.
+    /// Its purpose
+    #[arg(long, value_name = "SENTENCE")]
     pub summary: Option<String>,
-    /// When to use it, as the continuation of "Use it".
+    /// When to use it, as the continuation of "Use it"
+    #[arg(long, value_name = "TEXT")]
     pub use_when: Option<String>,
-    /// The alternative: a sentence that names another tool.
+    /// The alternative: a sentence that names another tool
+    #[arg(long, value_name = "SENTENCE")]
     pub not_when: Option<String>,
 }
 

@@ -66,7 +66,7 @@ impl Shop {
 
     fn run(&self, command: &GateCommand) -> GateAnswer {
         let folder = self.path("spec").canonicalize().expect("a folder");
-        let answer = execute(command, GateContext { folder: &folder, today: "2026-11-23" });
+        let answer = execute(command, GateContext { folder: &folder, package: self.home.path(), today: "2026-11-23" });
         let home = self.home.path().canonicalize().expect("a folder");
         GateAnswer { text: answer.text.replace(&format!("{}/", home.display()), ""), ..answer }
     }

@@ -71,7 +71,8 @@ impl ContractFolder {
         {
             return (why + "\n", 1);
         }
-        let context = GateContext { folder: &path, today: today.get(..10).unwrap_or(&today) };
+        let package = env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| path.join(".."), PathBuf::from);
+        let context = GateContext { folder: &path, package: &package, today: today.get(..10).unwrap_or(&today) };
         let GateAnswer { text, code } = toolwarrant_gate::execute(command, context);
         (text, code)
     }
