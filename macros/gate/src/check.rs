@@ -2,8 +2,9 @@
 //! before it may land.
 
 use crate::accepted::{self, Accepted, Mistake};
-use crate::change::{Bump, ContractChange, Severity};
+use crate::change::ContractChange;
 use crate::compare::compare;
+use crate::severity::{Bump, Severity};
 use crate::source::{self, File, Places, Spot, display_path};
 use crate::version::Version;
 use crate::{base, release};

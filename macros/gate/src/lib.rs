@@ -22,13 +22,14 @@ mod report;
 mod rules;
 #[cfg(feature = "cli")]
 mod scaffold;
+mod severity;
 mod shape;
 mod source;
 mod texts;
 mod values;
 mod version;
 
-pub use change::{Audience, Bump, ContractChange, ListChange, Severity};
+pub use change::{ContractChange, ListChange};
 pub use command::{GateAnswer, GateCommand, GateContext, ReportFormat, execute};
 pub use compare::compare;
 pub use digest::{digest, sha256};
@@ -37,3 +38,4 @@ pub use report::change_json;
 pub use rules::{ChangeRule, Watch, When, rule, rules};
 #[cfg(feature = "cli")]
 pub use scaffold::{NewTool, Question, new_tool};
+pub use severity::{Audience, Bump, Severity};

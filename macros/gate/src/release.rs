@@ -1,9 +1,10 @@
 //! `released.toml`, the record of the contract that was released last, and its making.
 
 use crate::accepted::Accepted;
-use crate::change::{Audience, ContractChange, Severity};
+use crate::change::ContractChange;
 use crate::digest::digest;
 use crate::forms;
+use crate::severity::{Audience, Severity};
 use crate::version::Version;
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,8 +1,9 @@
 //! The report of a check: as text in the style of rustc, as JSON, and as annotations of GitHub.
 
-use crate::change::{Audience, ContractChange, ListChange, Severity};
+use crate::change::{ContractChange, ListChange};
 use crate::check::{Judged, Judgement, Refusal, breaks};
 use crate::release::describe_verdicts;
+use crate::severity::{Audience, Severity};
 use crate::source::{File, Spot};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use serde_json::{Map, Value, json};

@@ -1,6 +1,6 @@
 //! The rules that judge changes, from `rules.toml`.
 
-use crate::change::{Bump, Severity};
+use crate::severity::{Bump, Severity};
 use serde::Deserialize;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 use std::collections::BTreeMap;

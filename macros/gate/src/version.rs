@@ -1,6 +1,6 @@
 //! The version of a contract: three numbers, and the one that a change requires.
 
-use crate::change::Bump;
+use crate::severity::Bump;
 use std::fmt;
 
 /// A version `X.Y.Z`.

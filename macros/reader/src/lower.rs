@@ -22,7 +22,7 @@ use crate::raw::{self, At, Files, Named};
 use crate::report::{Report, Source};
 use crate::rules::{FALLBACK, REVISIONS, Rule};
 use crate::source::{ERRORS, SERVICE};
-pub(crate) use generated::{is_framework_type, rust_names};
+pub(crate) use generated::rust_names;
 use require::{at, require_distinct, require_name, require_text};
 use std::collections::HashMap;
 use std::sync::Arc;

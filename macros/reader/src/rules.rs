@@ -182,3 +182,8 @@ pub const RUNTIME_TYPES: [&str; 4] = ["Evidence", "Refund", "TaskStatus", "Upstr
 
 /// The states of a task. Only the first is not terminal.
 pub const STATES: [&str; 6] = ["dispatched", "success", "success_unverified", "failed", "failed_silent", "timeout"];
+
+/// The types of the framework. The first three are only parts of documents: fields cannot have
+/// them.
+pub(crate) const FRAMEWORK_TYPES: &str = "Remark Task TaskAccepted Evidence IdempotencyKey Permission Probe Refund TaskId TaskStatus UpstreamReport \
+    WaitSeconds";

@@ -5,17 +5,12 @@ use super::require::at;
 use crate::names::{is_pascal, pascal};
 use crate::raw::{At, Files, Named};
 use crate::report::{Report, Source};
-use crate::rules::{COMMANDS, Rule};
+use crate::rules::{COMMANDS, FRAMEWORK_TYPES, Rule};
 use crate::source::{ERRORS, SERVICE, TYPES};
 use std::collections::HashMap;
 
 /// Names that every expansion defines or uses.
 const FIXED: &str = "Command Contract CATALOGUE PERMISSIONS H Self";
-
-/// The types of the framework. The first three are only parts of documents: fields cannot have
-/// them.
-const FRAMEWORK: &str = "Remark Task TaskAccepted Evidence IdempotencyKey Permission Probe Refund TaskId TaskStatus UpstreamReport \
-    WaitSeconds";
 
 /// Names of Rust's prelude. A type with such a name would hide the one of the prelude.
 const PRELUDE: &str = "AsMut AsRef AsyncFn AsyncFnMut AsyncFnOnce Box Clone Copy Debug Default DoubleEndedIterator Drop Eq Err \
@@ -32,7 +27,8 @@ pub(crate) fn check(files: &Files, report: &mut Report) {
     let Files { service, errors, types, reserved: _, defaults: _, tools } = files;
     let mut taken: HashMap<String, String> = HashMap::new();
     taken.extend(FIXED.split_whitespace().map(|name| (name.to_owned(), "part of every contract".to_owned())));
-    taken.extend(FRAMEWORK.split_whitespace().map(|name| (name.to_owned(), "a type of the framework".to_owned())));
+    taken
+        .extend(FRAMEWORK_TYPES.split_whitespace().map(|name| (name.to_owned(), "a type of the framework".to_owned())));
     taken.extend(PRELUDE.split_whitespace().map(|name| (name.to_owned(), "a name of Rust's own".to_owned())));
     for (name, file) in tools {
         taken.insert(format!("{}Tools", pascal(name)), format!("the name of the trait of `tools/{name}.toml`"));
@@ -54,17 +50,12 @@ pub(crate) fn check(files: &Files, report: &mut Report) {
     check_taken_words(ERRORS, carried, &CARRIED, "what every error carries", report);
 }
 
-/// Returns true if the framework has a type of this name.
-pub(crate) fn is_framework_type(name: &str) -> bool {
-    FRAMEWORK.split_whitespace().any(|known| known == name)
-}
-
 /// Returns the Rust names that other modules import from a contract. For entries that could not be
 /// read, it takes the names from the text.
 pub(crate) fn rust_names(files: &Files, sources: &[Source]) -> Vec<String> {
     let Files { service, errors: _, types, reserved: _, defaults: _, tools } = files;
     let mut names: Vec<String> = ["CATALOGUE", "Command", "Contract"].map(str::to_owned).into();
-    names.extend(FRAMEWORK.split_whitespace().skip(3).map(str::to_owned));
+    names.extend(FRAMEWORK_TYPES.split_whitespace().skip(3).map(str::to_owned));
     names.extend(types.r#type.names().map(str::to_owned));
     for name in service.resource.names().map(pascal) {
         names.extend([format!("{name}Capabilities"), format!("{name}Capability")]);

@@ -4,6 +4,7 @@
 use super::framework;
 use crate::model::{Contract, EffectSpec, ErrorCode, Field, Kind, NamedType, PolicySpec, StringSpec, ToolSpec, Type};
 use crate::names::pascal;
+use crate::rules::FRAMEWORK_TYPES;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -146,7 +147,7 @@ impl Facts<'_> {
         let mut derived: Vec<String> = derived.collect();
         derived.extend(["Permission", "Probe"].map(str::to_owned));
         for ty in contract.types.iter().filter(|ty| !derived.contains(&ty.name)) {
-            let is_own = !crate::lower::is_framework_type(&ty.name);
+            let is_own = !FRAMEWORK_TYPES.split_whitespace().any(|known| known == ty.name);
             self.add_type(if is_own { "type" } else { "framework.type" }, ty);
         }
         // The answers of tools of tasks. A field for a target follows from the tools.
