@@ -13,6 +13,7 @@ mod contract {
     pub(crate) mod openapi;
     pub(crate) mod outputs;
     pub(crate) mod reader;
+    pub(crate) mod record;
     pub(crate) mod ui;
 }
 

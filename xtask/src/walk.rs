@@ -2,8 +2,8 @@
 //!
 //! The word after the language of a code block is the kind of the step:
 //!
-//! * `file=FILE` is a new file; `append=FILE`, `top=FILE` and `into=FILE` are edits: at the end of
-//!   a file, before its first `use`, or at the end of the first item in it that has a body.
+//! * `file=FILE` is a new file; `append=FILE` and `over=FILE` are edits: at the end of a file, or in
+//!   place of the method of the same name.
 //! * `run` is lines of shell, `serve=TEXT` a line that keeps running after it has printed that
 //!   text.
 //! * `says` is the output of the step before; `...` stands for any text.
@@ -60,13 +60,12 @@ fn walk(root: &Path, page: &Page) -> Result<()> {
         let (what, value) = info.split_once('=').unwrap_or((info, ""));
         println!("> {info}");
         match what {
-            "append" | "top" | "into" => {
+            "append" | "over" => {
                 edited = place.root.join(value);
                 let file = fs::read_to_string(&edited).with_context(|| value.to_owned())?;
                 let written = match what {
                     "append" => format!("{file}\n{text}"),
-                    "top" => file.replacen("\nuse ", &format!("\n{text}use "), 1),
-                    _ => into(&file, &text)?,
+                    _ => over(&file, &text)?,
                 };
                 fs::write(&edited, written)?;
             }
@@ -77,7 +76,7 @@ fn walk(root: &Path, page: &Page) -> Result<()> {
             }
             "run" => {
                 said.clear();
-                for line in text.lines() {
+                for line in text.replace("\\\n", " ").lines() {
                     let output = place.shell(line).output()?;
                     said += &print(&output);
                     ensure!(output.status.success(), "`{line}` failed:\n{said}");
@@ -131,12 +130,13 @@ fn blocks(section: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-/// Adds `text` to the end of the first item of `file`, one level deeper.
-fn into(file: &str, text: &str) -> Result<String> {
-    let end = file.find("\n}\n").context("the file has no item to write into")?;
-    let inner: String =
-        text.lines().map(|line| if line.is_empty() { "\n".to_owned() } else { format!("    {line}\n") }).collect();
-    Ok(format!("{}\n\n{}{}", &file[..end], inner, &file[end + 1..]))
+/// Replaces the method that has the name of the one in `text`.
+fn over(file: &str, text: &str) -> Result<String> {
+    let head = text.split('(').next().unwrap_or_default();
+    let begin = file.find(&format!("    {head}(")).with_context(|| format!("the file has no `{head}`"))?;
+    let length = file[begin..].find("\n    }\n").context("the method does not end")? + "\n    }\n".len();
+    let inner: String = text.lines().map(|line| format!("    {line}\n")).collect();
+    Ok([&file[..begin], &inner, &file[begin + length..]].concat())
 }
 
 /// Fails unless each part that the page shows was printed, in this order.
