@@ -1,4 +1,4 @@
-//! What the record says of the framework, held against the code that acts by it.
+//! The facts of the record about the framework, held against the code that acts by them.
 
 use crate::harness::writes::{entries, phone, proxy};
 use crate::harness::{cast, open_phones};

@@ -2,8 +2,8 @@
 //!
 //! The word after the language of a code block is the kind of the step:
 //!
-//! * `file=FILE` is a new file; `append=FILE` and `over=FILE` are edits: at the end of a file, or in
-//!   place of the method of the same name.
+//! * `file=FILE` is a new file; `append=FILE` and `over=FILE` are edits: at the end of a file, or
+//!   in place of the method of the same name.
 //! * `run` is lines of shell, `serve=TEXT` a line that keeps running after it has printed that
 //!   text.
 //! * `says` is the output of the step before; `...` stands for any text.
