@@ -141,7 +141,7 @@ async fn a_comparison_that_did_not_happen_is_never_a_success() {
         ("an empty file", String::new()),
         ("no record", "[tool]\nname = \"x\"\n".to_owned()),
         ("a record of a newer format", record.text().replace("format = 1", "format = 2")),
-        ("a conflict", record.text().replacen("error.", "<<<<<<< ours\nerror.", 1)),
+        ("a conflict", format!("<<<<<<< ours\n{}", record.text())),
         ("a record without facts", "record.format = 1\nrecord.service = \"service-cloudphone\"\n".to_owned()),
     ] {
         let file = folder.path().join("other.toml");

@@ -12,6 +12,9 @@ use std::fmt::Write;
 /// GitHub shows at most this many annotations of a level for each step.
 const ANNOTATIONS: usize = 10;
 
+/// Longest message of a change that follows from another, in characters.
+const LONGEST_NOTE: usize = 120;
+
 impl Judgement {
     /// Writes the report for people. It shows the changes of the branch in full if there is one,
     /// and otherwise those since the release.
@@ -67,7 +70,11 @@ impl Judgement {
         let list =
             |title: &str, names: &[String]| (!names.is_empty()).then(|| format!("{title}: {}", names.join(", ")));
         notes.extend(list("used by", users));
-        notes.extend(consequences.iter().map(|change| format!("it follows: {} ({})", change.message, change.rule.id)));
+        notes.extend(consequences.iter().map(|ContractChange { message, fact, rule, .. }| {
+            let is_short = message.chars().count() <= LONGEST_NOTE;
+            let message = if is_short { message.clone() } else { format!("`{fact}` has changed") };
+            format!("it follows: {message} ({})", rule.id)
+        }));
         notes.extend(is_framework.then(|| "the framework has caused it, and no file of the contract".to_owned()));
         notes.extend(accepted.iter().map(|accepted| format!("accepted: {}", accepted.reason)));
         let group = notes.into_iter().fold(group, |group, note| group.element(Level::NOTE.message(note)));
