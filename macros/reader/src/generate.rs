@@ -202,7 +202,9 @@ mod tests {
     fn the_folder_is_generated_and_passes_the_check_until_a_file_in_it_differs() {
         let copy = tempfile::TempDir::new().unwrap();
         let (from, spec) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec"), copy.path().join("spec"));
-        for path in below(&from).into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "toml")) {
+        let is_written =
+            |path: &PathBuf| path.extension().is_some_and(|ending| ending == "toml") && !path.starts_with(FOLDER);
+        for path in below(&from).into_iter().filter(is_written) {
             replace(&spec.join(&path), &fs::read_to_string(from.join(&path)).unwrap()).unwrap();
         }
         assert!(matches!(generate(&spec, Mode::Check), Err(GenerateError::Stale(_))));
