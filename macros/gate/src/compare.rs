@@ -13,6 +13,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use toolwarrant_reader::ContractRecord;
 
+/// The rule for a fact that no rule watches.
+const UNWATCHED: &str = "behaviour-changed";
+
 /// Returns the changes from `old` to `new`, each with what follows from it; the worst first.
 #[must_use]
 pub fn compare(old: &ContractRecord, new: &ContractRecord) -> Vec<ContractChange> {
@@ -20,7 +23,8 @@ pub fn compare(old: &ContractRecord, new: &ContractRecord) -> Vec<ContractChange
     let is_upgrade = old.head_text("framework") != new.head_text("framework");
     let mut changes = Vec::new();
     for difference in pair.differences() {
-        let Some(rule) = judge(&pair, &difference) else { continue };
+        // A fact that no rule watches is no reason to pass. A test holds that there is none.
+        let Some(rule) = judge(&pair, &difference).or_else(|| rule(UNWATCHED)) else { continue };
         let is_framework = is_upgrade && difference.key.starts_with("framework.");
         let users = type_name(&difference.key).map(|name| find_shared_users(&pair, name)).unwrap_or_default();
         changes.push(ContractChange {

@@ -35,7 +35,9 @@ fn others(value: &Value) -> Vec<Option<Value>> {
 
 fn names(change: &ContractChange, key: &str) -> bool {
     let is_part = key.strip_prefix(&*change.fact).is_some_and(|rest| rest.starts_with('.'));
-    change.fact == key || is_part || change.consequences.iter().any(|below| names(below, key))
+    // Rules watch the behaviour of the framework, and nothing else is judged by that rule.
+    let is_watched = change.rule.id != "behaviour-changed" || key.starts_with("framework.");
+    (is_watched && (change.fact == key || is_part)) || change.consequences.iter().any(|below| names(below, key))
 }
 
 #[test]
