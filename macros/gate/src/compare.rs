@@ -264,14 +264,10 @@ fn judge_type(pair: &Pair, difference: &Difference, name: &str) -> Option<&'stat
             ]
         }
         _ => {
-            // The type as it was, with this limit alone as it is now.
-            let mut only = pair.old.clone();
-            match new {
-                Some(value) => drop(only.insert(key.clone(), value.clone())),
-                None => drop(only.remove(key)),
-            }
-            let is_wider = takes_old || admits((&only, name), (&pair.old, name));
-            let is_tighter = gives_old || admits((&pair.old, name), (&only, name));
+            let (is_wider, is_tighter) = (
+                takes_old || !is_to_blame(pair, key, |only| admits((only, name), (&pair.old, name))),
+                gives_old || !is_to_blame(pair, key, |only| admits((&pair.old, name), (only, name))),
+            );
             vec![
                 is_id.then_some(if is_wider { "id-widened" } else { "id-narrowed" }),
                 inward(if is_wider { "argument-widened" } else { "argument-narrowed" }),
@@ -281,6 +277,26 @@ fn judge_type(pair: &Pair, difference: &Difference, name: &str) -> Option<&'stat
     };
     let worst = candidates.into_iter().flatten().filter_map(rule).max_by_key(|rule| rule.weight());
     Some(worst.map_or("unseen-changed", |rule| &rule.id))
+}
+
+/// Returns true if a limit of a type is a reason why the type does not hold what it must. A limit
+/// is one if the type does not hold with this limit alone as it is now; if there is no such limit,
+/// all are.
+fn is_to_blame(pair: &Pair, key: &str, holds: impl Fn(&Facts) -> bool) -> bool {
+    let above = key.rsplit_once('.').map_or(key, |(above, _)| above);
+    let limits =
+        ["min", "max", "min_length", "max_length", "prefix", "charset"].map(|limit| format!("{above}.{limit}"));
+    let changed = limits.iter().filter(|limit| pair.old.get(*limit) != pair.new.get(*limit));
+    let fails_alone = |limit: &&String| {
+        let mut only = pair.old.clone();
+        match pair.new.get(*limit) {
+            Some(value) => drop(only.insert((*limit).clone(), value.clone())),
+            None => drop(only.remove(*limit)),
+        }
+        !holds(&only)
+    };
+    let blamed: Vec<&String> = changed.filter(fails_alone).collect();
+    blamed.is_empty() || blamed.iter().any(|limit| *limit == key)
 }
 
 /// Returns the places that use a type in both contracts. One that came or went is judged by itself.

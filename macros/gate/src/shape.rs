@@ -35,17 +35,31 @@ impl Shape {
             ("integer", "integer") => within,
             ("enum", "enum") => former.values.iter().all(|value| self.values.contains(value)),
             ("string", "enum") => former.values.iter().all(|value| self.admits_text(value)),
-            ("string", "string") => {
-                let rest = former.prefix.strip_prefix(&*self.prefix);
-                let any = self.charset.is_empty();
-                let more = any
-                    || (!former.charset.is_empty()
-                        && self.admits_chars(former.ranges().flat_map(|(from, to)| from..=to)));
-                within && more && rest.is_some_and(|rest| self.admits_chars(rest.chars()))
-            }
+            ("string", "string") => within && self.admits_beginnings(former) && self.admits_rests(former),
             _ => false,
         };
         self.list == former.list && admitted
+    }
+
+    /// Returns true if every string of the other begins with this prefix, and if what the other's
+    /// prefix has more is admitted.
+    fn admits_beginnings(&self, former: &Self) -> bool {
+        let longer = former.prefix.strip_prefix(&*self.prefix).is_some_and(|rest| self.admits_chars(rest.chars()));
+        // The other has a shorter prefix, and no choice of the characters after it.
+        let is_forced = |next: char| former.ranges().all(|range| range == (next, next)) && !former.charset.is_empty();
+        let is_long_enough =
+            former.min.is_some_and(|min| usize::try_from(min).is_ok_and(|min| min >= self.prefix.len()));
+        let shorter = self.prefix.strip_prefix(&*former.prefix).is_some_and(|rest| rest.chars().all(is_forced));
+        longer || (shorter && is_long_enough)
+    }
+
+    /// Returns true if the characters that the other has after both prefixes are admitted.
+    fn admits_rests(&self, former: &Self) -> bool {
+        let prefix = self.prefix.len().max(former.prefix.len());
+        let has_rest = former.max.is_none_or(|max| usize::try_from(max).is_ok_and(|max| max > prefix));
+        let is_bounded = !former.charset.is_empty();
+        let bounded = || is_bounded && self.admits_chars(former.ranges().flat_map(|(from, to)| from..=to));
+        !has_rest || self.charset.is_empty() || bounded()
     }
 
     fn admits_text(&self, text: &str) -> bool {
