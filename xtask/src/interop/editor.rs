@@ -36,13 +36,13 @@ pub(super) fn check(bench: &Bench, root: &Path) -> Result<usize> {
     Ok(said.lines().count())
 }
 
-/// Adds the line that names the schema, unless the file has it or nobody writes the file by hand.
+/// Adds the line that names the schema, unless the file has it.
 fn with_schema(inside: &Path, text: &str) -> String {
     let (folder, name) = match inside.parent().and_then(Path::to_str) {
         Some("tools") => ("../", "tools"),
         _ => ("", inside.file_stem().and_then(|name| name.to_str()).unwrap_or_default()),
     };
-    match name == "stored" || text.starts_with("#:schema ") {
+    match text.starts_with("#:schema ") {
         true => text.to_owned(),
         false => format!("#:schema {folder}generated/editor/{name}.schema.json\n{text}"),
     }
