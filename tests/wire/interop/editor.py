@@ -8,6 +8,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import time
 
 TOMBI = sys.argv[1]
 HERE = pathlib.Path.cwd()
@@ -52,16 +53,21 @@ class Server:
             if "id" in answer:
                 self.send({"id": answer["id"], "result": None})
 
-    def complete(self, path, text, at):
-        """Returns what the server offers at a place of a file with this text."""
-        document = {"uri": path.as_uri(), "languageId": "toml", "version": 1, "text": text}
-        self.send({"method": "textDocument/didOpen", "params": {"textDocument": document}})
-        line, column = text.count("\n", 0, at), at - text.rfind("\n", 0, at) - 1
-        place = {"textDocument": {"uri": document["uri"]}, "position": {"line": line, "character": column}}
-        items = self.ask("textDocument/completion", place) or []
-        self.send({"method": "textDocument/didClose", "params": {"textDocument": {"uri": document["uri"]}}})
-        items = items["items"] if isinstance(items, dict) else items
-        return [item["label"].strip('"') for item in items]
+    def complete(self, folder, text, at, wanted):
+        """Returns what the server offers at a place of a file with this text, once `wanted` is in it."""
+        place = {"line": text.count("\n", 0, at), "character": at - text.rfind("\n", 0, at) - 1}
+        for _ in range(200):
+            # The server handles messages side by side: each question is about a file of its own.
+            document = {"uri": (folder / f"draft{self.asked}.toml").as_uri(), "languageId": "toml", "version": 1, "text": text}
+            self.send({"method": "textDocument/didOpen", "params": {"textDocument": document}})
+            items = self.ask("textDocument/completion", {"textDocument": {"uri": document["uri"]}, "position": place}) or []
+            items = items["items"] if isinstance(items, dict) else items
+            offered = [item["label"].strip('"') for item in items]
+            if wanted in offered:
+                break
+            # It answers before it has read the schema.
+            time.sleep(0.05)
+        return offered
 
 
 def check(name, found, wanted):
@@ -94,6 +100,6 @@ for name, key, wanted in [
 ]:
     begin = text[: text.index("\n\n")] + '\n[[tool]]\nname = "another"' + key
     end = {"[": "]", "{": " }"}.get("[" if key.endswith("[") else "{" if "{" in key else "", "")
-    offered = server.complete(TOOLS, begin + end + "\n", len(begin))
+    offered = server.complete(TOOLS.parent, begin + end + "\n", len(begin), wanted)
     check(f"{name} is completed", wanted if wanted in offered else offered, wanted)
 server.process.kill()
