@@ -2,6 +2,9 @@
 
 use std::collections::HashSet;
 
+/// Longest text that is compared word by word, in words. The comparison takes the square of it.
+const LONGEST: usize = 1_000;
+
 /// Words of negation, obligation and order.
 const STRICT: [&str; 41] = [
     "not", "no", "never", "none", "nothing", "nobody", "neither", "nor", "cannot", "without", "unless", "except",
@@ -20,12 +23,12 @@ pub(crate) fn is_wording(old: &str, new: &str, names: &HashSet<String>) -> bool 
         words.iter().filter(|word| is_strict(word, names)).map(|word| word.to_lowercase()).collect()
     };
     let longest = old.len().max(new.len());
-    strict(&old) == strict(&new) && common(&old, &new) * 5 >= longest * 4
+    longest <= LONGEST && strict(&old) == strict(&new) && common(&old, &new) * 5 >= longest * 4
 }
 
-/// Returns a word without the punctuation around it. Backticks and placeholders are part of it.
+/// Returns a word without the punctuation around it. Quotation marks, backticks and braces stay.
 fn word(token: &str) -> String {
-    let is_outside = |c: char| !c.is_alphanumeric() && !"`{}_".contains(c);
+    let is_outside = |c: char| !c.is_alphanumeric() && !"`{}_\"".contains(c);
     token.trim_matches(is_outside).to_owned()
 }
 
@@ -51,4 +54,30 @@ fn common(old: &[String], new: &[String]) -> usize {
         }
     }
     lengths[new.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_the_same_in_other_words_only_if_all_that_binds_stays() {
+        let names = HashSet::from(["get_tray".to_owned()]);
+        let text = "Call get_tray once, wait 5 s, then write \"done\" unless it is full.";
+        for (new, is_same) in [
+            ("Call get_tray once; wait 5 s, then write \"done\" unless it is full", true),
+            ("Use get_tray once, wait 5 s, then write \"done\" unless it is full.", true),
+            ("Call get_printer once, wait 5 s, then write \"done\" unless it is full.", false),
+            ("Call get_tray once, wait 9 s, then write \"done\" unless it is full.", false),
+            ("Call get_tray once, wait 5 s, then write \"gone\" unless it is full.", false),
+            ("Call get_tray once, wait 5 s, then write \"done\" if it is full.", false),
+            ("Call get_tray, wait 5 s, then write \"done\" unless it is full.", false),
+            ("Ask get_tray once, rest 5 s, then note \"done\" unless all was full.", false),
+            ("", false),
+        ] {
+            assert_eq!(is_wording(text, new, &names), is_same, "{new}");
+        }
+        let long = "word ".repeat(LONGEST + 1);
+        assert!(!is_wording(&long, &(long.clone() + "."), &names), "a text that is too long to compare");
+    }
 }

@@ -39,11 +39,19 @@ pub(crate) fn resource_of<'a>(facts: &'a Facts, name: &str) -> Option<&'a str> {
     names(facts, "resource").into_iter().find(|resource| text(facts, &format!("resource.{resource}.id")) == name)
 }
 
+/// Deepest nesting of types that is compared. The record of a server is not checked as a contract
+/// is: a type can contain itself.
+const DEEPEST: usize = 64;
+
+/// Most types that one result contains.
+const MOST_TYPES: usize = 500;
+
 /// Returns true if values of the type that `spelled` names contain values of the type `name`.
 fn contains<'a>(facts: &'a Facts, spelled: &'a str, name: &str, seen: &mut Vec<&'a str>) -> bool {
     let element = spelled.trim_start_matches('[').trim_end_matches(']');
-    if element == name || seen.contains(&element) {
-        return element == name;
+    if element == name || seen.contains(&element) || seen.len() > MOST_TYPES {
+        // Beyond the limit, a type counts as used.
+        return element == name || seen.len() > MOST_TYPES;
     }
     seen.push(element);
     let fields = format!("{}.field", table(facts, element));
@@ -61,9 +69,15 @@ fn table(facts: &Facts, name: &str) -> String {
 
 /// Returns true if the type that `new` names admits every value of the type that `old` named. Each
 /// name is looked up in the facts next to it. For objects, fields must be the same ones.
-pub(crate) fn admits((new_facts, new): (&Facts, &str), (old_facts, old): (&Facts, &str)) -> bool {
+pub(crate) fn admits(new: (&Facts, &str), old: (&Facts, &str)) -> bool {
+    admits_within(DEEPEST, new, old)
+}
+
+/// Compares types down to a depth. A type that lies deeper is not admitted.
+fn admits_within(depth: usize, (new_facts, new): (&Facts, &str), (old_facts, old): (&Facts, &str)) -> bool {
+    let Some(depth) = depth.checked_sub(1) else { return false };
     if let (Some(new), Some(old)) = (item(new), item(old)) {
-        return admits((new_facts, new), (old_facts, old));
+        return admits_within(depth, (new_facts, new), (old_facts, old));
     }
     let (new_table, old_table) = (table(new_facts, new), table(old_facts, old));
     let kind = |facts, table: &str| text(facts, &format!("{table}.kind")) == "object";
@@ -78,12 +92,12 @@ pub(crate) fn admits((new_facts, new): (&Facts, &str), (old_facts, old): (&Facts
     names_of == fields(old_facts, &old_table)
         && names_of.split(' ').all(|field| {
             let [new_key, old_key] = [&new_table, &old_table].map(|table| format!("{table}.field.{field}"));
-            field_admits((new_facts, &new_key), (old_facts, &old_key))
+            field_admits(depth, (new_facts, &new_key), (old_facts, &old_key))
         })
 }
 
 /// Returns true if the new field admits every value of the old one.
-fn field_admits((new_facts, new): (&Facts, &str), (old_facts, old): (&Facts, &str)) -> bool {
+fn field_admits(depth: usize, (new_facts, new): (&Facts, &str), (old_facts, old): (&Facts, &str)) -> bool {
     let may_be_null = |facts: &Facts, key: &str| facts.contains_key(&format!("{key}.nullable"));
     let cut = |facts: &Facts, key: &str| {
         let spelled = text(facts, &format!("{key}.type"));
@@ -94,7 +108,7 @@ fn field_admits((new_facts, new): (&Facts, &str), (old_facts, old): (&Facts, &st
     let ((new_type, new_cut), (old_type, old_cut)) = (cut(new_facts, new), cut(old_facts, old));
     (may_be_null(new_facts, new) || !may_be_null(old_facts, old))
         && (old_cut || !new_cut)
-        && admits((new_facts, &new_type), (old_facts, &old_type))
+        && admits_within(depth, (new_facts, &new_type), (old_facts, &old_type))
 }
 
 /// Returns the type of a list's items.

@@ -74,3 +74,23 @@ fn each_fact_that_changes_alone_is_named_by_a_change() {
         unwatched[..unwatched.len().min(40)].join("\n")
     );
 }
+
+/// A record from elsewhere is not checked as a contract is.
+#[test]
+fn types_that_contain_themselves_or_lie_deep_are_compared_to_an_end() {
+    let mut old = record("tests/services/print_shop/spec");
+    for n in 0..20_000 {
+        old.facts.insert(format!("type.T{n}.kind"), json!("object"));
+        old.facts.insert(format!("type.T{n}.field.next.type"), json!(format!("T{}", n + 1)));
+    }
+    old.facts.insert("type.T20000.kind".to_owned(), json!("object"));
+    old.facts.insert("type.T20000.field.next.type".to_owned(), json!("T0"));
+    old.facts.insert("tool.get_printer.result".to_owned(), json!("T0"));
+    let mut new = old.clone();
+    new.facts.insert("tool.get_printer.result".to_owned(), json!("T1"));
+    new.facts
+        .insert("tool.get_tray.result".to_owned(), json!(format!("{}Tray{}", "[".repeat(30_000), "]".repeat(30_000))));
+    new.facts.insert("type.Copies.max".to_owned(), json!(1));
+    let found: Vec<_> = compare(&old, &new).iter().map(|change| change.fact.clone()).collect();
+    assert_eq!(found.len(), 3, "{found:?}");
+}
