@@ -7,7 +7,7 @@ mod contract {
 
 use crate::harness::shop::Mute;
 use crate::harness::{Key, Server, Tenant, serve};
-use crate::wire::hostile::Log;
+use crate::wire::hostile::{Log, listen};
 use contract::*;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -94,11 +94,11 @@ fn assert_internal(failure: &Value) {
 }
 
 /// Collects the log of this thread until the guard is dropped.
-fn collect_log() -> (Log, tracing::subscriber::DefaultGuard) {
+fn collect_log() -> (Log, impl Sized) {
     let log = Log::default();
     let writer = log.clone();
     let lines = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
-    (log, tracing::subscriber::set_default(lines))
+    (log, listen(lines))
 }
 
 #[tokio::test]

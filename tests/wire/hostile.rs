@@ -155,6 +155,15 @@ fn assert_printable(text: &str, whose: &str) {
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
+/// Sends the events of this thread to `lines` until the answer is dropped.
+///
+/// A second subscriber stands beside it and takes every event. While there is one alone, tracing asks only the
+/// thread that first meets an event. The thread of another test has no subscriber, so the event would stay off.
+pub(crate) fn listen(lines: impl Into<tracing::Dispatch>) -> [Box<dyn std::any::Any>; 2] {
+    let beside = tracing::Dispatch::new(tracing_subscriber::registry());
+    [Box::new(tracing::subscriber::set_default(lines.into())), Box::new(beside)]
+}
+
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().expect("a log").extend_from_slice(bytes);
@@ -266,8 +275,8 @@ async fn what_a_platform_says_reaches_no_words_of_ours_and_no_terminal() {
         let writer = log.clone();
         let lines = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || writer.clone());
         let logged = match n % 2 {
-            0 => tracing::subscriber::set_default(lines.finish()),
-            _ => tracing::subscriber::set_default(lines.json().flatten_event(true).finish()),
+            0 => listen(lines.finish()),
+            _ => listen(lines.json().flatten_event(true).finish()),
         };
         let rig = rig(text).await;
         let ended = every_tool(&rig).await;

@@ -398,6 +398,8 @@ async fn the_log_names_the_call_its_code_and_trace_and_quotes_nothing() {
         let log = log.clone();
         move || log.clone()
     });
+    // With one subscriber alone, tracing asks only the thread that first meets an event: another test's has none.
+    let _beside = tracing::Dispatch::new(tracing_subscriber::registry());
     let _log = tracing::subscriber::set_default(subscriber.finish());
     for (scheme, call) in [(Scheme::V4, ApiCall::SetProxy), (Scheme::V2, ApiCall::ScreenToken)] {
         let answer = json!({"code": 200, "traceId": "ewab9x88\u{1b}[31m", "data": {"token": "hunter2-token"}});
