@@ -161,7 +161,7 @@ pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 /// thread that first meets an event. The thread of another test has no subscriber, so the event would stay off.
 pub(crate) fn listen(lines: impl Into<tracing::Dispatch>) -> [Box<dyn std::any::Any>; 2] {
     let beside = tracing::Dispatch::new(tracing_subscriber::registry());
-    [Box::new(tracing::subscriber::set_default(lines.into())), Box::new(beside)]
+    [Box::new(tracing::dispatcher::set_default(&lines.into())), Box::new(beside)]
 }
 
 impl io::Write for Log {
