@@ -157,8 +157,9 @@ pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 /// Sends the events of this thread to `lines` until the answer is dropped.
 ///
-/// A second subscriber stands beside it and takes every event. While there is one alone, tracing asks only the
-/// thread that first meets an event. The thread of another test has no subscriber, so the event would stay off.
+/// A second subscriber is registered too, and takes every event. With only one, tracing asks the
+/// thread that first meets an event, and that may be the thread of another test. It has no
+/// subscriber, so the event would stay off.
 pub(crate) fn listen(lines: impl Into<tracing::Dispatch>) -> [Box<dyn std::any::Any>; 2] {
     let beside = tracing::Dispatch::new(tracing_subscriber::registry());
     [Box::new(tracing::dispatcher::set_default(&lines.into())), Box::new(beside)]

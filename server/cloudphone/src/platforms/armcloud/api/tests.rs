@@ -398,7 +398,8 @@ async fn the_log_names_the_call_its_code_and_trace_and_quotes_nothing() {
         let log = log.clone();
         move || log.clone()
     });
-    // With one subscriber alone, tracing asks only the thread that first meets an event: another test's has none.
+    // With one subscriber, tracing asks only the thread that first meets an event, and the thread
+    // of another test has none: the event would stay off.
     let _beside = tracing::Dispatch::new(tracing_subscriber::registry());
     let _log = tracing::subscriber::set_default(subscriber.finish());
     for (scheme, call) in [(Scheme::V4, ApiCall::SetProxy), (Scheme::V2, ApiCall::ScreenToken)] {
