@@ -42,6 +42,7 @@ mod wire {
 }
 
 mod operate {
+    pub(crate) mod acts;
     pub(crate) mod applications;
     pub(crate) mod audit;
     pub(crate) mod backup;

@@ -1,7 +1,7 @@
 //! The program as users start it, and the commands of its operator.
 
 use crate::harness::Key;
-use driver::{Operator, Start, exchange};
+use driver::{ProgramOperator, Start, exchange};
 use serde_json::{Value, json};
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
@@ -137,8 +137,8 @@ impl Program {
     }
 }
 
-fn operator(data: &Path) -> Operator {
-    Operator { program: binary(), data: data.to_owned() }
+fn operator(data: &Path) -> ProgramOperator {
+    ProgramOperator { program: binary(), data: data.to_owned() }
 }
 
 /// Runs one command on a data folder. Returns the exit code, and the whole output.
@@ -174,7 +174,7 @@ pub(crate) fn steady(text: &str, folder: &Path) -> String {
     let word = |word: &str| {
         let (name, rest) = word.split_once('_').unwrap_or(("", word));
         match name {
-            "app" | "cpk" | "cps" | "task" if rest.len() >= 16 => format!("{name}_0"),
+            "act" | "app" | "cpk" | "cps" | "task" if rest.len() >= 16 => format!("{name}_0"),
             _ if word.len() >= 20 && word.ends_with('Z') => "TIME".to_owned(),
             _ => word.to_owned(),
         }

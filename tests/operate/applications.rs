@@ -12,7 +12,7 @@ async fn an_application_can_be_made_before_the_first_start() {
     let data = home.path().join("data");
     for refused in ["app list", "key create demo", "doctor"] {
         let (code, said) = operate(&data, refused).await;
-        assert!(code == 1 && said.contains("`cloudphone app create`") && !data.exists(), "{said}");
+        assert!(code == 4 && said.contains("`cloudphone app create`") && !data.exists(), "{said}");
     }
     json_of(&data, "app create first --permission device").await;
     json_of(&data, "device assign first phone-0000001").await;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use toolwarrant::contract::PermissionSet;
-use toolwarrant::testing::{START, TestServer, serve_by, start_on};
+use toolwarrant::testing::{START, TestServer, serve_by, start_on, test_origin};
 use toolwarrant::{Clock, Service, Setup};
 use toolwarrant_core::registry::NewKey;
 use toolwarrant_tasks::store::TaskStore;
@@ -29,7 +29,8 @@ async fn a_step_of_the_clock_ends_what_it_ends_and_brings_nothing_back_and_moves
         let (server, keys) = mute_phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
         let id = server.registry.find("app-0").await.expect("the application").id;
         let expiring = server.clock.now().plus(Duration::from_hours(1));
-        let NewKey { key_id, secret } = server.registry.issue_key(&id, Some(expiring)).await.expect("a key");
+        let key = server.registry.issue_key(&id, Some(expiring), &test_origin()).await;
+        let NewKey { key_id, secret, .. } = key.expect("a key");
         let short = Key { id: key_id, secret: secret.expose().clone() };
         let lasting = &keys[0][0];
         let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();

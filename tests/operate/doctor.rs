@@ -291,11 +291,11 @@ async fn a_start_that_a_wrong_value_prevents_names_table_row_and_column_and_a_wr
 async fn a_folder_that_cannot_be_examined_is_left_alone() {
     let folder = TempDir::new().expect("a temporary folder");
     let (code, said) = operate(folder.path(), "doctor").await;
-    assert!(code == 1 && said.contains("there is no database in"), "{said}");
+    assert!(code == 4 && said.contains("there is no database in"), "{said}");
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
     fs::write(folder.path().join("cloudphone.db"), "").expect("a file");
     let (code, said) = operate(folder.path(), "doctor").await;
-    assert!(code == 1 && said.contains("there is no database in"), "{said}");
+    assert!(code == 4 && said.contains("there is no database in"), "{said}");
     fs::write(folder.path().join("cloudphone.db"), "x").expect("a file");
     fs::create_dir(folder.path().join("lock")).expect("what cannot be written to");
     let (code, said) = operate(folder.path(), "doctor").await;

@@ -12,8 +12,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use toolwarrant::contract::PermissionSet;
+use toolwarrant::testing::test_origin;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::registry::Durability;
+use toolwarrant_core::store::ApplicationRow;
 use toolwarrant_tasks::store::{TaskFilter, TaskStore};
 
 const PHONE: &str = "phone-0000001";
@@ -34,16 +36,21 @@ const TAKEN: [(&str, &str); 4] = [
 ];
 
 async fn take(server: &Server, key: &Key, what: &str) {
-    let registry = &server.registry;
+    let (registry, origin) = (&server.registry, &test_origin());
     let id = registry.find("app-0").await.expect("the application").id;
     let kept = match what {
-        "the key" => registry.revoke_key(&key.id).await,
+        "the key" => registry.revoke_key(&key.id, origin).await.map(|changed| changed.durability),
         "the secret" => {
-            registry.rotate_key(&key.id).await.expect("rotated");
-            registry.rotate_key(&key.id).await.map(|_| Durability::Stored)
+            registry.rotate_key(&key.id, None, origin).await.expect("rotated");
+            registry.rotate_key(&key.id, None, origin).await.map(|_| Durability::Stored)
         }
-        "the permissions" => registry.change(&id, |row| row.permissions.clear()).await,
-        _ => registry.change(&id, |row| row.grants = Grants::nothing()).await,
+        _ => {
+            let edit = |row: &mut ApplicationRow| match what {
+                "the permissions" => row.permissions.clear(),
+                _ => row.grants = Grants::nothing(),
+            };
+            registry.change(&id, origin, edit).await.map(|changed| changed.durability)
+        }
     };
     assert_eq!(kept.expect("taken"), Durability::Stored);
 }

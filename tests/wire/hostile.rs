@@ -24,9 +24,13 @@ use toolwarrant::Random;
 use toolwarrant::operator::Names;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::text::deceives;
+use toolwarrant_core::act::{Channel, Claims};
 use toolwarrant_core::catalogue::PermissionSet;
 use toolwarrant_core::registry::Registry;
-use toolwarrant_operator::{OperatorCommand, OperatorContext, TargetCommand, TaskCommand, execute, render};
+use toolwarrant_operator::{
+    ActLines, OperatorCommand, OperatorContext, TargetCommand, TargetQuery, TaskCommand, execute, local_operator,
+    render,
+};
 use toolwarrant_reader::model::Contract;
 use toolwarrant_reader::{load, type_schema};
 use toolwarrant_tasks::store::{Advance, Identity, NewTask, TaskStore};
@@ -123,8 +127,11 @@ impl Rig {
             folder: self.server.audit.parent().expect("a folder").to_owned(),
             clock,
             audit: None,
+            serves: false,
+            lines: ActLines::default(),
         };
-        match execute(&context, command).await {
+        let operator = local_operator(Channel::Offline, Claims::default());
+        match execute(&context, &operator, command).await {
             Ok(answer) => [render::text(&answer), render::json(&answer)],
             Err(error) => [error.to_string(), String::new()],
         }
@@ -246,7 +253,7 @@ fn id(task: &Value) -> TaskId {
 async fn every_command(rig: &Rig, tasks: &[Value]) {
     let list = |limit| OperatorCommand::Target {
         resource: "device".to_owned(),
-        command: TargetCommand::List { after: None, limit },
+        command: TargetCommand::List(TargetQuery { app: None, prefix: None, after: None, limit }),
     };
     let show = |task: &Value| OperatorCommand::Task(TaskCommand::Show { task: id(task).to_string() });
     let all = OperatorCommand::Task(TaskCommand::List { app: None, target: None, limit: 50 });

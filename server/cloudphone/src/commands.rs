@@ -59,6 +59,10 @@ impl OwnCommand for PhoneCommand {
         }
     }
 
+    fn changes(&self) -> bool {
+        !matches!(self, Self::Platform(PlatformCommand::List))
+    }
+
     fn patience(&self) -> Duration {
         Duration::from_mins(15)
     }

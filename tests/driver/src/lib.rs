@@ -15,6 +15,6 @@ mod program;
 pub use double::DoubleProcess;
 pub use http::{HttpAnswer, exchange, get};
 pub use mcp::{KeyPair, call, outcome, rpc};
-pub use operator::Operator;
+pub use operator::ProgramOperator;
 pub use process::Process;
 pub use program::{Instance, Start};

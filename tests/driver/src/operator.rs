@@ -9,14 +9,14 @@ use tokio::process::Command;
 
 /// The commands of a program on one data folder.
 #[derive(Clone, Debug)]
-pub struct Operator {
+pub struct ProgramOperator {
     /// The program.
     pub program: PathBuf,
     /// The data folder.
     pub data: PathBuf,
 }
 
-impl Operator {
+impl ProgramOperator {
     /// Runs a command. Returns the exit code, and its whole output: standard output, then standard
     /// error.
     pub async fn run(&self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<(i32, String)> {

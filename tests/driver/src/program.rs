@@ -2,7 +2,7 @@
 
 use crate::http::{HttpAnswer, get};
 use crate::mcp::{self, KeyPair};
-use crate::operator::Operator;
+use crate::operator::ProgramOperator;
 use crate::process::Process;
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -86,8 +86,8 @@ impl Start {
         Ok(command)
     }
 
-    fn operator(&self) -> Operator {
-        Operator { program: self.program.clone(), data: self.home.join("data") }
+    fn operator(&self) -> ProgramOperator {
+        ProgramOperator { program: self.program.clone(), data: self.home.join("data") }
     }
 }
 
@@ -96,7 +96,7 @@ impl Start {
 pub struct Instance {
     process: Process,
     /// The operator of its data folder.
-    pub operator: Operator,
+    pub operator: ProgramOperator,
     /// The URL of the endpoint for clients.
     pub url: String,
     /// The address of the listener.
@@ -122,7 +122,7 @@ impl DerefMut for Instance {
 
 impl Instance {
     /// Waits until a program that was started with `--json` listens.
-    pub async fn ready(mut process: Process, operator: Operator) -> Result<Self> {
+    pub async fn ready(mut process: Process, operator: ProgramOperator) -> Result<Self> {
         let told = process.greeting().await?;
         let keys = told["keys"].as_array().context("no keys")?.iter().map(KeyPair::read).collect::<Result<_>>()?;
         let text = |name: &str| told[name].as_str().map(str::to_owned);

@@ -203,5 +203,5 @@ async fn a_folder_that_is_moved_away_and_back_is_as_it_was() {
     until(&format!("{}/readyz", program.monitor()), 200).await;
     program.stop().await;
     let (code, said) = operate(&data, "audit verify").await;
-    assert!(code == 0 && said.contains("sealed lines             2"), "{said}");
+    assert!(code == 0 && said.contains("sealed lines             6"), "{said}");
 }

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::access::{Granted, Grants};
+use toolwarrant_core::act::{Channel, Claims, Origin};
 use toolwarrant_core::registry::{KeyPrefixes, NewApplication, NewKey, Registry};
 use toolwarrant_operator::data::DataFolder;
-use toolwarrant_operator::{Names, OpenedData};
+use toolwarrant_operator::{Names, OpenedData, local_operator};
 
 /// A key and its secret.
 pub(crate) struct Key {
@@ -70,7 +71,10 @@ async fn application(registry: &Registry, n: usize) -> Result<Key> {
         grants: everything(),
         requests_per_minute: u32::MAX,
     };
-    let NewKey { key_id, secret } = registry.issue_key(&registry.create(new).await?, None).await?;
+    let operator = local_operator(Channel::Offline, Claims::default());
+    let origin = Origin { operator, command: "bench".to_owned() };
+    let application = registry.create(new, &origin).await?.object;
+    let NewKey { key_id, secret, .. } = registry.issue_key(&application, None, &origin).await?;
     Ok(Key { key_id, secret: secret.expose().clone() })
 }
 
@@ -102,5 +106,5 @@ fn permissions() -> Vec<String> {
 
 /// Returns grants for every device, as the command `device assign APPLICATION --all` gives them.
 fn everything() -> Grants {
-    Grants::nothing().with("device", Granted::All)
+    Grants::nothing().with("device", Granted::all())
 }

@@ -9,12 +9,11 @@ use super::contract::{DeviceCapability, DeviceId, DeviceState};
 use super::port::{AtHand, DeviceReading, DeviceSnapshot, Found, Pace, PlatformName, See, Unreachable, Upstream};
 use super::proxy_hosts::ProxyHosts;
 use super::views::{View, Views};
-use std::collections::BTreeSet;
-use std::ops::Bound;
+use std::collections::btree_set::Range;
 use std::sync::Arc;
 use toolwarrant::Clock;
 use toolwarrant::contract::{PolicyDef, ToolDef, admits};
-use toolwarrant::handler::{Caller, Flag, Granted, Grants, Resource, Unresolved};
+use toolwarrant::handler::{Caller, Flag, Granted, Grants, Resource, Run, Unresolved};
 
 /// The contract's name for phones.
 const RESOURCE: &str = "device";
@@ -60,8 +59,12 @@ struct Walk<'a> {
     filter: Filter,
     limit: usize,
     count: usize,
-    /// The last phone that was examined.
+    /// The number of ids that may still be examined.
+    left: u16,
+    /// The last phone that the filter was asked about.
     last: Option<DeviceId>,
+    /// The last id of the phones that were read.
+    examined: Option<DeviceId>,
     /// The first phone after a full page.
     behind: Option<DeviceId>,
     see: See<'a>,
@@ -111,11 +114,11 @@ impl Phones {
         filter: Filter,
         see: See<'_>,
     ) -> Result<Page, Unreachable> {
-        let mut walk = Walk { filter, limit: limit.into(), count: 0, last: None, behind: None, see };
+        let (limit, left) = (limit.into(), EXAMINED_MAX);
+        let mut walk = Walk { filter, limit, left, count: 0, last: None, examined: None, behind: None, see };
         let next = match grants.of(RESOURCE) {
             None => None,
-            Some(Granted::All) => self.all(after, &mut walk).inspect_err(log)?,
-            Some(Granted::Some(granted)) => self.some(granted, after, &mut walk).inspect_err(log)?,
+            Some(granted) => self.walk(granted, after, &mut walk).inspect_err(log)?,
         };
         let count = walk.count;
         let mut unread = self.upstream.unread();
@@ -123,54 +126,84 @@ impl Phones {
         Ok(Page { count, next, unread })
     }
 
-    /// Walks over all phones after `after`. Returns the last id that was examined, or `None` if
-    /// there are no more phones.
-    fn all(&self, after: Option<&DeviceId>, walk: &mut Walk<'_>) -> Result<Option<DeviceId>, Unreachable> {
-        let mut left = EXAMINED_MAX;
-        while left > 0 && walk.behind.is_none() {
-            let count = walk.chunk().min(left);
-            let mut shown = 0;
-            let last = walk.last.clone();
-            self.upstream.page(last.as_ref().or(after), count, &mut |phones| {
-                shown += phones.len();
-                walk.examine(phones);
-            })?;
-            if shown < count.into() && walk.behind.is_none() {
-                return Ok(None);
-            }
-            left -= count;
-        }
-        Ok(walk.last.take())
-    }
-
-    /// Does the same as [`Self::all`] for the phones with these ids.
-    fn some(
+    /// Walks over the granted phones after `after`. Returns the last id that was examined, or `None`
+    /// if there are no more phones.
+    fn walk(
         &self,
-        granted: &BTreeSet<Box<str>>,
+        granted: &Granted,
         after: Option<&DeviceId>,
         walk: &mut Walk<'_>,
     ) -> Result<Option<DeviceId>, Unreachable> {
-        let after = after.map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_str()));
-        let later = granted.range::<str, _>((after, Bound::Unbounded));
-        let mut later = later.map(|id| &**id).filter(|id| admits::<DeviceId>(id));
-        let mut left = EXAMINED_MAX;
-        let mut last = None;
-        while left > 0 {
-            let count = walk.chunk().min(left);
+        for run in granted.runs(after.map(DeviceId::as_str)) {
+            let ended = match run {
+                Run::Prefix(prefix) => self.walk_prefix(prefix, granted, after, walk)?,
+                Run::Ids(ids) => self.walk_ids(ids, walk)?,
+            };
+            if !ended {
+                return Ok(if walk.behind.is_some() { walk.last.take() } else { walk.examined.take() });
+            }
+        }
+        Ok(None)
+    }
+
+    /// Walks over the phones after `after` whose ids begin with `prefix`. Returns true if there are
+    /// no more of them.
+    fn walk_prefix(
+        &self,
+        prefix: &str,
+        granted: &Granted,
+        after: Option<&DeviceId>,
+        walk: &mut Walk<'_>,
+    ) -> Result<bool, Unreachable> {
+        let mut last = after.filter(|after| after.as_str() >= prefix).cloned();
+        if last.is_none() && !prefix.is_empty() {
+            // A page begins after an id, so the phone whose id is the prefix comes first.
+            let first: &[&str] = if granted.covers(prefix) { &[prefix] } else { &[] };
+            self.upstream.read(first, &mut |phones| walk.examine(phones))?;
+            last = DeviceId::new(prefix).ok();
+        }
+        while walk.left > 0 && walk.behind.is_none() {
+            let count = walk.chunk().min(walk.left);
+            let mut shown = 0;
+            self.upstream.page(last.as_ref(), count, &mut |phones| {
+                let begins = |phone: &&Arc<DeviceSnapshot>| phone.id.as_str().starts_with(prefix);
+                let ours = if prefix.is_empty() { phones } else { &phones[..phones.partition_point(begins)] };
+                shown += ours.len();
+                match granted.exceptions() {
+                    none if none.is_empty() => walk.examine(ours),
+                    except => ours.split(|phone| except.contains(phone.id.as_str())).for_each(|run| walk.examine(run)),
+                }
+                if let Some(phone) = ours.last() {
+                    walk.examined = Some(phone.id.clone());
+                }
+            })?;
+            if shown < count.into() && walk.behind.is_none() {
+                walk.left -= shown as u16;
+                return Ok(true);
+            }
+            walk.left -= count;
+            last.clone_from(&walk.examined);
+        }
+        Ok(false)
+    }
+
+    /// Does the same as [`Self::walk_prefix`] for the phones with these ids.
+    fn walk_ids(&self, granted: Range<'_, Box<str>>, walk: &mut Walk<'_>) -> Result<bool, Unreachable> {
+        let mut later = granted.map(|id| &**id).filter(|id| admits::<DeviceId>(id));
+        while walk.left > 0 {
+            let count = walk.chunk().min(walk.left);
             let ids: Vec<_> = later.by_ref().take(count.into()).collect();
             self.upstream.read(&ids, &mut |phones| walk.examine(phones))?;
-            if let Some(behind) = &walk.behind {
-                // The ids before it that do not lead to a phone were examined, too.
-                let before = granted.range::<str, _>((Bound::Unbounded, Bound::Excluded(behind.as_str())));
-                return Ok(before.rev().find_map(|id| DeviceId::new(id).ok()));
+            if walk.behind.is_some() {
+                break;
             }
+            walk.examined = ids.last().and_then(|id| DeviceId::new(id).ok()).or(walk.examined.take());
+            walk.left -= ids.len() as u16;
             if ids.len() < count.into() {
-                return Ok(None);
+                return Ok(true);
             }
-            last = ids.last().copied();
-            left -= count;
         }
-        Ok(last.and_then(|id| DeviceId::new(id).ok()))
+        Ok(false)
     }
 }
 
@@ -178,7 +211,7 @@ impl Walk<'_> {
     /// Returns the number of phones to read at a time.
     fn chunk(&self) -> u16 {
         match self.filter == Filter::default() {
-            true => u16::try_from(self.limit).unwrap_or(u16::MAX).saturating_add(1),
+            true => u16::try_from(self.limit - self.count).unwrap_or(u16::MAX).saturating_add(1),
             false => FILTERED_CHUNK,
         }
     }
@@ -246,16 +279,7 @@ impl Filter {
 
 /// Returns true if the application may see phones of this platform.
 fn may_have(grants: &Grants, platform: &PlatformName) -> bool {
-    match grants.of(RESOURCE) {
-        None => false,
-        Some(Granted::All) => true,
-        Some(Granted::Some(ids)) => {
-            let first = format!("{platform}-");
-            ids.range::<str, _>((Bound::Included(first.as_str()), Bound::Unbounded))
-                .next()
-                .is_some_and(|id| id.starts_with(&first))
-        }
-    }
+    grants.of(RESOURCE).is_some_and(|granted| granted.meets(&format!("{platform}-")))
 }
 
 /// Converts a reading into the result that a handler gets.

@@ -6,6 +6,7 @@
 
 use super::line::Line;
 use std::collections::HashMap;
+use std::net::IpAddr;
 use toolwarrant_base::clock::Timestamp;
 
 /// Refused calls of one application that get a line each, in a minute.
@@ -39,12 +40,26 @@ struct Folded {
     calls: u64,
     time: Timestamp,
     request_id: String,
+    /// The address of all of them; `None` if they have several.
+    from: Option<IpAddr>,
 }
 
 impl Folds {
     /// Counts a refused call. Returns true if it gets no line of its own.
     pub(super) fn take(&mut self, line: &Line<'_>, now: Timestamp) -> bool {
-        let Line { time, request_id, application, key_id, tool, target: _, arguments: _, outcome, calls } = *line;
+        let Line {
+            time,
+            request_id,
+            application,
+            key_id,
+            tool,
+            target: _,
+            arguments: _,
+            outcome,
+            task_id: _,
+            from,
+            calls,
+        } = *line;
         self.turn(now);
         let written = match self.written.get_mut(application) {
             Some(written) => written,
@@ -56,9 +71,11 @@ impl Folds {
         }
         let [application, key_id, tool, outcome] = [application, key_id, tool, outcome].map(str::to_owned);
         let kind = Kind { application, key_id, tool, outcome };
-        let folded = self.kinds.entry(kind).or_insert_with(|| Folded { calls: 0, time, request_id: String::new() });
+        let folded =
+            self.kinds.entry(kind).or_insert_with(|| Folded { calls: 0, time, request_id: String::new(), from });
         folded.calls += calls;
         folded.time = time;
+        folded.from = folded.from.filter(|known| Some(*known) == from);
         request_id.clone_into(&mut folded.request_id);
         true
     }
@@ -67,7 +84,9 @@ impl Folds {
     /// `last`.
     pub(super) fn write(&mut self, now: Timestamp, last: bool, mut write: impl FnMut(&Line<'_>)) {
         self.turn(if last { Timestamp(u64::MAX) } else { now });
-        for (Kind { application, key_id, tool, outcome }, Folded { calls, time, request_id }) in self.over.drain(..) {
+        for (Kind { application, key_id, tool, outcome }, Folded { calls, time, request_id, from }) in
+            self.over.drain(..)
+        {
             write(&Line {
                 time,
                 request_id: &request_id,
@@ -77,6 +96,8 @@ impl Folds {
                 target: None,
                 arguments: None,
                 outcome: &outcome,
+                task_id: None,
+                from,
                 calls,
             });
         }

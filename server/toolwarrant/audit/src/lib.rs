@@ -20,12 +20,13 @@ pub use anchor::{Anchor, Birth};
 pub use chain::{Head, is_chain_line};
 pub use line::Line;
 pub use queue::Slot;
-pub use trail::{TAIL_MAX, days, tail, try_to_write};
+pub use trail::{TAIL_MAX, TrailPlace, VisitedPart, days, tail, try_to_write, visit_back};
 
 use queue::Queue;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -138,11 +139,19 @@ impl AuditHandle {
     }
 
     /// Makes the writer write all waiting lines. Waits for that, but only for a few seconds,
-    /// because the disk may be slow or full.
-    pub async fn flush(&self) {
+    /// because the disk may be slow or full. Returns true if they are in their files.
+    pub async fn flush(&self) -> bool {
         let asked = self.queue.flush();
         let mut answered = self.queue.answered.subscribe();
-        let _ = tokio::time::timeout(FLUSH_PATIENCE, answered.wait_for(|answered| *answered >= asked)).await;
+        let written = tokio::time::timeout(FLUSH_PATIENCE, answered.wait_for(|answered| *answered >= asked)).await;
+        written.is_ok() && !self.queue.failing.load(Relaxed)
+    }
+
+    /// Queues a line that is not about a call: `json` is one object without line breaks. It goes
+    /// into the file of the day of `time`. Returns false if all slots are taken.
+    #[must_use]
+    pub fn write_json(&self, time: Timestamp, json: &str) -> bool {
+        self.queue.reserve().map(|slot| slot.write_json(time, json)).is_some()
     }
 
     /// Returns a receiver of the newest seal that is on the disk. It is updated each minute while

@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use std::net::IpAddr;
 use toolwarrant_base::clock::Timestamp;
 
 /// Length of a day, in milliseconds. Each day has its own file.
@@ -38,6 +39,12 @@ pub struct Line<'a> {
     pub arguments: Option<&'a RawValue>,
     /// `ok`, an error code, or `cancelled` if the client disconnected.
     pub outcome: &'a str,
+    /// The id of the task that the call made, repeated or read, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<&'a str>,
+    /// The address of the client, as the edge believes it; `None` if it is not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<IpAddr>,
     /// The number of calls that this line stands for. It is above one only for refused calls.
     #[serde(skip_serializing_if = "is_one")]
     pub calls: u64,
@@ -59,7 +66,8 @@ pub(super) struct Pen {
 impl Pen {
     /// Appends the line as JSON, with a line break at its end and nowhere else.
     pub(super) fn write(&mut self, line: &Line<'_>, text: &mut Vec<u8>) {
-        let Line { time, request_id, application, key_id, tool, target, arguments, outcome, calls } = *line;
+        let Line { time, request_id, application, key_id, tool, target, arguments, outcome, task_id, from, calls } =
+            *line;
         let arguments = arguments.filter(|raw| raw.get().len() <= LINE_MAX);
         let start = text.len();
         text.reserve(USUAL_LINE);
@@ -88,6 +96,16 @@ impl Pen {
         text.extend_from_slice(b",\"outcome\":\"");
         string(outcome, text);
         text.push(b'"');
+        if let Some(task_id) = task_id {
+            text.extend_from_slice(b",\"task_id\":\"");
+            string(task_id, text);
+            text.push(b'"');
+        }
+        if let Some(from) = from {
+            text.extend_from_slice(b",\"from\":\"");
+            address(from, text);
+            text.push(b'"');
+        }
         if !is_one(&calls) {
             text.extend_from_slice(b",\"calls\":");
             text.extend_from_slice(calls.to_string().as_bytes());
@@ -129,6 +147,19 @@ fn string(value: &str, text: &mut Vec<u8>) {
     // Neither writing a string as JSON nor writing to memory can fail.
     let _ = serde_json::to_writer(&mut *text, value);
     text.pop();
+}
+
+/// Appends an address. Nearly all addresses are of version 4, and formatting costs more than this.
+fn address(address: IpAddr, text: &mut Vec<u8>) {
+    let IpAddr::V4(address) = address else { return text.extend_from_slice(address.to_string().as_bytes()) };
+    for (n, byte) in address.octets().into_iter().enumerate() {
+        if n > 0 {
+            text.push(b'.');
+        }
+        let digits = [byte / 100, byte / 10 % 10, byte % 10].map(|digit| b'0' + digit);
+        let begin = if byte >= 100 { 0 } else { 2 - usize::from(byte >= 10) };
+        text.extend(digits.iter().skip(begin));
+    }
 }
 
 /// Appends raw JSON. It may span lines: a line break in JSON is only layout, so it becomes a space.
@@ -200,8 +231,8 @@ mod tests {
                     if random.below(200) == 0 { random.below(3 * LINE_MAX as u64) } else { random.below(longest) };
                 (0..length).map(|_| any(&mut random)).collect()
             };
-            let [request_id, application, key_id, tool, target, outcome, value] =
-                [40, 20, 20, 12, 40, 12, 60].map(&mut text);
+            let [request_id, application, key_id, tool, target, outcome, value, task_id] =
+                [40, 20, 20, 12, 40, 12, 60, 37].map(&mut text);
             let value = serde_json::to_string(&value).expect("JSON");
             let arguments = RawValue::from_string(format!("{{\r\n \"a\":\t{value}\n}}")).expect("JSON");
             let time = match random.below(8) {
@@ -218,6 +249,12 @@ mod tests {
                 target: (random.below(3) > 0).then_some(target.as_str()),
                 arguments: (random.below(3) > 0).then_some(&*arguments),
                 outcome: &outcome,
+                task_id: (random.below(3) == 0).then_some(task_id.as_str()),
+                from: match random.below(3) {
+                    0 => None,
+                    1 => Some(IpAddr::from((random.below(1 << 32) as u32).to_be_bytes())),
+                    _ => Some(IpAddr::from(u128::from(random.below(u64::MAX)).to_be_bytes())),
+                },
                 calls: if random.below(3) == 0 { random.below(1 << 40) } else { 1 },
             };
             let mut written = vec![b'\n'; LINE_MAX];

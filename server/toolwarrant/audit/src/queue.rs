@@ -53,7 +53,17 @@ pub struct Slot<'a> {
 impl Slot<'_> {
     /// Queues `line`. The slot is free again once the line is in its file.
     pub fn write(self, line: &Line<'_>) {
-        self.queue.write(self.shard, line);
+        self.add(|lines, at| lines.add(at, line));
+    }
+
+    /// Queues `json`, one object without line breaks, into the file of the day of `time`. The slot
+    /// is free again once the line is in its file.
+    pub(super) fn write_json(self, time: Timestamp, json: &str) {
+        self.add(|lines, at| lines.add_json(at, time, json));
+    }
+
+    fn add(self, add: impl FnOnce(&mut Lines, Instant)) {
+        self.queue.write(self.shard, add);
         // The line now holds the slot; the writer frees it.
         std::mem::forget(self);
     }
@@ -162,7 +172,7 @@ impl Queue {
         SLOTS.saturating_sub(*pool + free)
     }
 
-    fn write(&self, shard: &Shard, line: &Line<'_>) {
+    fn write(&self, shard: &Shard, add: impl FnOnce(&mut Lines, Instant)) {
         let mut waiting = lock(&shard.waiting);
         let at = Instant::now();
         if waiting.since.is_none() {
@@ -170,7 +180,7 @@ impl Queue {
             waiting.since = Some((now, at));
             self.oldest.fetch_min(now.0, Relaxed);
         }
-        waiting.add(at, line);
+        add(&mut waiting, at);
         let block = waiting.marks.len().is_multiple_of(BLOCK);
         let full = block && self.lines.fetch_add(BLOCK, Relaxed) + BLOCK == FLUSH_AT;
         drop(waiting);
@@ -309,6 +319,12 @@ impl Lines {
         marks.push(Mark { at, day: line.time.0 / DAY_MILLIS, end: text.len() });
     }
 
+    fn add_json(&mut self, at: Instant, time: Timestamp, json: &str) {
+        let Self { text, marks, pen: _, since: _ } = self;
+        text.extend(json.bytes().filter(|byte| *byte != b'\n').chain([b'\n']));
+        marks.push(Mark { at, day: time.0 / DAY_MILLIS, end: text.len() });
+    }
+
     /// Iterates over the lines with their marks.
     fn iter(&self) -> impl Iterator<Item = (Mark, &[u8])> {
         self.marks.iter().scan(0, |start, mark| {
@@ -391,6 +407,8 @@ mod tests {
         target: None,
         arguments: None,
         outcome: "ok",
+        task_id: None,
+        from: None,
         calls: 1,
     };
 

@@ -74,6 +74,8 @@ fn line(time: Timestamp, request_id: &str) -> Line<'_> {
         target: None,
         arguments: None,
         outcome: "ok",
+        task_id: None,
+        from: None,
         calls: 1,
     }
 }

@@ -3,9 +3,11 @@
 
 use super::anchor::Birth;
 use super::chain::is_chain_line;
+use std::cmp::Ordering;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::ops::ControlFlow;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use toolwarrant_base::clock::Timestamp;
@@ -19,6 +21,24 @@ const TAIL_LINE: usize = 64 << 10;
 
 /// Bytes that are read at a time, from the end.
 const BLOCK: u64 = 64 << 10;
+
+/// A place between two lines of a trail. It stays where it is when lines are appended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrailPlace {
+    /// The day of the file, as `2026-07-28`.
+    pub day: String,
+    /// The offset in the file, in bytes.
+    pub offset: u64,
+}
+
+/// The part of a trail that [`visit_back`] has read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VisitedPart {
+    /// Number of bytes.
+    pub bytes: u64,
+    /// The place before which lines were not visited; `None` if all were.
+    pub rest: Option<TrailPlace>,
+}
 
 /// Checks that a trail's folder is writable, by creating a file in it and removing it.
 ///
@@ -40,12 +60,85 @@ pub fn try_to_write(dir: &Path) -> io::Result<()> {
 /// # Errors
 /// The folder or a file cannot be read.
 pub fn tail(folder: &Path, lines: usize) -> io::Result<Vec<String>> {
-    let mut tail = Tail { wanted: lines.min(TAIL_MAX), bytes: 0, lines: Vec::new() };
-    for path in days(folder)?.iter().rev() {
-        tail.read(&File::open(path)?)?;
+    let (wanted, mut bytes, mut tail) = (lines.min(TAIL_MAX), 0, Vec::new());
+    if wanted > 0 {
+        visit_back(folder, None, u64::MAX, &mut |line| {
+            bytes += line.len();
+            tail.push(String::from_utf8_lossy(line).into_owned());
+            if tail.len() < wanted && bytes < TAIL_BYTES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
     }
-    tail.lines.reverse();
-    Ok(tail.lines)
+    tail.reverse();
+    Ok(tail)
+}
+
+/// Calls `visit` for each line about a call or an act, the newest first, until it breaks. Begins
+/// before the place `before`, by default at the end. Reads about `most` bytes at most.
+///
+/// # Errors
+/// The folder or a file cannot be read.
+pub fn visit_back(
+    folder: &Path,
+    before: Option<&TrailPlace>,
+    most: u64,
+    visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+) -> io::Result<VisitedPart> {
+    let mut part = VisitedPart::default();
+    for path in days(folder)?.iter().rev() {
+        let day = date(path).unwrap_or_default();
+        let file = match before.map(|place| (day.cmp(&place.day), place.offset)) {
+            Some((Ordering::Greater, _)) => continue,
+            Some((Ordering::Equal, offset)) => (File::open(path)?, offset),
+            Some((Ordering::Less, _)) | None => (File::open(path)?, u64::MAX),
+        };
+        if let Some(offset) = visit_file_back(&file.0, file.1, most, &mut part.bytes, visit)? {
+            part.rest = Some(TrailPlace { day: day.to_owned(), offset });
+            break;
+        }
+    }
+    Ok(part)
+}
+
+/// Visits the lines of a file that end at `end` or before. Returns the offset before which lines
+/// were not visited, unless all were.
+fn visit_file_back(
+    file: &File,
+    end: u64,
+    most: u64,
+    bytes: &mut u64,
+    visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+) -> io::Result<Option<u64>> {
+    let mut at = file.metadata()?.len().min(end);
+    // The part of a line that was read so far, and true if the line is to be dropped: it is too
+    // long, or the incomplete one at the end.
+    let (mut rest, mut dropped) = (Vec::new(), true);
+    while at > 0 {
+        if *bytes >= most {
+            return Ok(Some(at + rest.len() as u64 + 1));
+        }
+        let size = at.min(BLOCK);
+        at -= size;
+        *bytes += size;
+        let mut block = vec![0; usize::try_from(size).unwrap_or(0)];
+        file.read_exact_at(&mut block, at)?;
+        block.append(&mut rest);
+        let mut lines: Vec<&[u8]> = block.split(|byte| *byte == b'\n').collect();
+        let first = if at > 0 { lines.drain(..1).next().unwrap_or_default() } else { &[] };
+        let mut start = at + block.len() as u64 + 1;
+        for line in lines.into_iter().rev() {
+            start -= line.len() as u64 + 1;
+            let skipped = std::mem::take(&mut dropped) || line.is_empty() || line.len() > TAIL_LINE;
+            if !skipped && !is_chain_line(line) && visit(line).is_break() {
+                return Ok(Some(start));
+            }
+        }
+        rest = first.to_vec();
+        if rest.len() > TAIL_LINE {
+            dropped = true;
+            rest.clear();
+        }
+    }
+    Ok(None)
 }
 
 /// Returns the files of a trail, the oldest day first. Ignores links and all other files.
@@ -80,52 +173,4 @@ pub(super) fn file_name(day: Timestamp) -> String {
 pub(super) fn birth(folder: &Path) -> io::Result<Birth> {
     let Some(last) = days(folder)?.pop() else { return Ok(Birth::default()) };
     Ok(Birth { file: name(&last).to_owned(), length: last.metadata()?.len() })
-}
-
-/// Lines from the ends of files, the latest first.
-struct Tail {
-    wanted: usize,
-    bytes: usize,
-    lines: Vec<String>,
-}
-
-impl Tail {
-    fn read(&mut self, file: &File) -> io::Result<()> {
-        let mut at = file.metadata()?.len();
-        // The part of a line that was read so far, and true if the line is to be dropped: it is too
-        // long, or the incomplete one at the end.
-        let (mut rest, mut dropped) = (Vec::new(), true);
-        while at > 0 && !self.is_full() {
-            let size = at.min(BLOCK);
-            at -= size;
-            let mut block = vec![0; usize::try_from(size).unwrap_or(0)];
-            file.read_exact_at(&mut block, at)?;
-            block.append(&mut rest);
-            let mut lines: Vec<&[u8]> = block.split(|byte| *byte == b'\n').collect();
-            let first = if at > 0 { lines.drain(..1).next().unwrap_or_default() } else { &[] };
-            for line in lines.into_iter().rev() {
-                if !std::mem::take(&mut dropped) {
-                    self.take(line);
-                }
-            }
-            rest = first.to_vec();
-            if rest.len() > TAIL_LINE {
-                dropped = true;
-                rest.clear();
-            }
-        }
-        Ok(())
-    }
-
-    fn take(&mut self, line: &[u8]) {
-        if self.is_full() || line.is_empty() || line.len() > TAIL_LINE || is_chain_line(line) {
-            return;
-        }
-        self.bytes += line.len();
-        self.lines.push(String::from_utf8_lossy(line).into_owned());
-    }
-
-    fn is_full(&self) -> bool {
-        self.lines.len() >= self.wanted || self.bytes >= TAIL_BYTES
-    }
 }

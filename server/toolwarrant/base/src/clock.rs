@@ -7,6 +7,7 @@
 use jiff::fmt::temporal::DateTimePrinter;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
@@ -70,6 +71,19 @@ impl fmt::Display for Timestamp {
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.text())
+    }
+}
+
+/// Parses a day, such as 2026-12-31, or a time with its zone, such as 2026-12-31T18:00Z.
+impl FromStr for Timestamp {
+    type Err = jiff::Error;
+
+    fn from_str(text: &str) -> Result<Self, jiff::Error> {
+        let moment: jiff::Timestamp = match text.contains('T') {
+            true => text.parse()?,
+            false => format!("{text}T00:00Z").parse()?,
+        };
+        Ok(Self(u64::try_from(moment.as_millisecond()).unwrap_or(0)))
     }
 }
 

@@ -4,6 +4,7 @@
 //! again. The chain key makes the hashes that chain the audit trail. Without the master key, the
 //! stored data reveals none of these keys. Start at [`KeyRing`].
 
+use crate::clock::Timestamp;
 use crate::random::Random;
 use crate::text::Secret;
 use chacha20poly1305::aead::{AeadInOut, KeyInit as _};
@@ -40,6 +41,10 @@ pub struct SecretRow {
     pub verifier: Digest,
     /// The secret, sealed for its key and application.
     pub sealed: Vec<u8>,
+    /// The time of its creation; `None` if it is not known.
+    pub created_at: Option<Timestamp>,
+    /// The time when it ends; `None` if its key alone decides.
+    pub ends_at: Option<Timestamp>,
 }
 
 /// The error that a seal does not open: another master key, another purpose, or damaged bytes.

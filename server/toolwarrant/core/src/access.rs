@@ -11,22 +11,26 @@ mod caller;
 mod directory;
 mod grants;
 mod key_nonces;
+mod last_use;
 
 pub use application::Application;
 pub use caller::{Caller, Credentials, Principal};
 pub use directory::Directory;
 pub(crate) use directory::{LIVE_SECRETS, purpose};
-pub use grants::{Granted, Grants};
+pub use grants::{Granted, Grants, Run};
 pub use key_nonces::{KeyNonces, NONCE_KEPT, UsedNonce};
 
+use crate::store::SecretUse;
 use arc_swap::ArcSwap;
 use caller::Proof;
 use directory::{Key, VACANT};
+use last_use::LastUse;
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::sync::Arc;
 use subtle::{Choice, ConstantTimeEq};
 use tokio::sync::watch;
-use toolwarrant_base::clock::Clock;
+use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::keyring::{Digest, KeyRing, SecretRow};
 use toolwarrant_signing::{Signature, Signer};
 
@@ -88,7 +92,7 @@ impl Access {
         }
         let known = directory.keys.get_key_value(&caller.key_id).filter(|(_, key)| key.live.contains(&verifier));
         let renewed = self.caller(&directory, known, verifier, clock)?;
-        Ok(Cow::Owned(Caller { nonce: caller.nonce.clone(), ..renewed }))
+        Ok(Cow::Owned(Caller { nonce: caller.nonce.clone(), from: caller.from, ..renewed }))
     }
 
     /// Makes the proof for the holder of the secret with this verifier, unless the key has expired
@@ -100,31 +104,41 @@ impl Access {
         verifier: Digest,
         clock: &Clock,
     ) -> Result<Caller, Unauthenticated> {
-        let (id, Key { application, live: _, sealed: _, expires_at, nonces }) = known.ok_or(Unauthenticated)?;
-        if expires_at.is_some_and(|end| clock.latest() >= end) {
+        let (id, Key { application, live, ends, expires_at, suspended, nonces, .. }) = known.ok_or(Unauthenticated)?;
+        let ends_at = live.iter().zip(ends).find_map(|(live, end)| end.filter(|_| *live == verifier));
+        let expires_at = [*expires_at, ends_at].into_iter().flatten().min();
+        if *suspended || expires_at.is_some_and(|end| clock.latest() >= end) {
             return Err(Unauthenticated);
         }
         let (application, key_id, nonces) = (Arc::clone(application), Arc::clone(id), Arc::clone(nonces));
         let principal = Principal { application, key_id, nonces };
-        let proof = Proof { verifier, expires_at: *expires_at, version: directory.version };
-        Ok(Caller { principal, nonce: None, proof })
+        let proof = Proof { verifier, expires_at, version: directory.version };
+        Ok(Caller { principal, nonce: None, from: None, proof })
     }
 
-    /// Authenticates credentials. An unknown key takes as much work as a wrong secret.
+    /// Authenticates credentials, and notes the use of the secret, `from` that address. An unknown
+    /// key takes as much work as a wrong secret.
     ///
     /// # Errors
     /// [`Unauthenticated`].
-    pub fn authenticate(&self, credentials: Credentials<'_>, clock: &Clock) -> Result<Caller, Unauthenticated> {
+    pub fn authenticate(
+        &self,
+        credentials: Credentials<'_>,
+        from: Option<IpAddr>,
+        clock: &Clock,
+    ) -> Result<Caller, Unauthenticated> {
         let Credentials { key_id, secret } = credentials;
         let directory = self.directory.load();
         let known = directory.keys.get_key_value(key_id);
         let live = known.map_or(&[VACANT; LIVE_SECRETS], |(_, key)| &key.live);
         let shown = self.verifier(secret);
         let matches = live.iter().fold(Choice::from(0), |any, verifier| any | same(verifier, &shown));
-        self.caller(&directory, known.filter(|_| matches.into()), shown, clock)
+        let known = known.filter(|_| matches.into());
+        let caller = self.caller(&directory, known, shown, clock)?;
+        Ok(used(caller, known, from, clock))
     }
 
-    /// Verifies the signature of a canonical request. An unknown key takes as much work as a wrong
+    /// Verifies the signature of a canonical request, and notes the use of the secret. An unknown key takes as much work as a wrong
     /// signature for a key that was used before.
     ///
     /// # Errors
@@ -134,6 +148,7 @@ impl Access {
         key_id: &str,
         canonical: &str,
         signature: &Signature,
+        from: Option<IpAddr>,
         clock: &Clock,
     ) -> Result<Caller, Unauthenticated> {
         let directory = self.directory.load();
@@ -147,7 +162,32 @@ impl Access {
                 matching = known.and_then(|(_, key)| key.live.get(n).copied());
             }
         }
-        self.caller(&directory, known, matching.ok_or(Unauthenticated)?, clock)
+        let caller = self.caller(&directory, known, matching.ok_or(Unauthenticated)?, clock)?;
+        Ok(used(caller, known, from, clock))
+    }
+
+    /// Returns the uses of secrets that were noted since the last collection. If they cannot be
+    /// stored, the next use of each secret is noted all the same.
+    #[must_use]
+    pub fn collect_uses(&self) -> Vec<SecretUse> {
+        self.uses(LastUse::collect)
+    }
+
+    /// Returns the last use of each secret that was noted since the start.
+    #[must_use]
+    pub fn uses_since_start(&self) -> Vec<SecretUse> {
+        self.uses(LastUse::read)
+    }
+
+    fn uses(&self, read: impl Fn(&LastUse) -> Option<(Timestamp, Option<IpAddr>)>) -> Vec<SecretUse> {
+        let directory = self.directory.load();
+        let secrets = directory.keys.iter().flat_map(|(id, key)| {
+            key.live
+                .iter()
+                .zip(&key.uses)
+                .filter_map(|(verifier, cell)| Some(last_use::row(id, *verifier, read(cell)?)))
+        });
+        secrets.collect()
     }
 
     /// Returns the live keys with the nonces that they have used, in no order.
@@ -160,15 +200,30 @@ impl Access {
     ///
     /// # Errors
     /// The system provides no random bytes.
-    pub fn secret(&self, application: &str, key_id: &str, secret: &str) -> Result<SecretRow, getrandom::Error> {
+    pub fn secret(
+        &self,
+        application: &str,
+        key_id: &str,
+        secret: &str,
+        created_at: Timestamp,
+    ) -> Result<SecretRow, getrandom::Error> {
         let sealed = self.keyring.seal(&purpose(application, key_id), secret)?;
-        Ok(SecretRow { verifier: self.verifier(secret), sealed })
+        Ok(SecretRow { verifier: self.verifier(secret), sealed, created_at: Some(created_at), ends_at: None })
     }
 
     /// Returns the verifier of a secret. It checks the secret and does not reveal it.
     fn verifier(&self, secret: &str) -> Digest {
         self.keyring.mac(&["secret", secret])
     }
+}
+
+/// Notes the use of the caller's secret.
+fn used(caller: Caller, known: Option<(&Arc<str>, &Key)>, from: Option<IpAddr>, clock: &Clock) -> Caller {
+    let secrets = known.into_iter().flat_map(|(_, key)| key.live.iter().zip(&key.uses));
+    if let Some((_, cell)) = secrets.into_iter().find(|(verifier, _)| **verifier == caller.proof.verifier) {
+        cell.note(clock, from);
+    }
+    Caller { from, ..caller }
 }
 
 /// Approximate length of a secret, in characters.
@@ -188,7 +243,6 @@ mod tests {
     use super::*;
     use crate::catalogue::PermissionSet;
     use crate::limit::Window;
-    use toolwarrant_base::Timestamp;
     use toolwarrant_base::random::Random;
 
     fn application(id: &str) -> Arc<Application> {
@@ -199,7 +253,12 @@ mod tests {
         let access = Access::new(KeyRing::new("test", &[7; 32], Random::System));
         for (id, owner, secret) in keys {
             access.change(|directory| {
-                directory.put_key(id, &application(owner), &[access.secret(owner, id, secret).unwrap()], None)
+                directory.put_key(
+                    id,
+                    &application(owner),
+                    &[access.secret(owner, id, secret, Timestamp(0)).unwrap()],
+                    None,
+                )
             });
         }
         access
@@ -212,8 +271,8 @@ mod tests {
             |id: &str| access.all_nonces().into_iter().find(|(other, _)| **other == *id).expect("a live key").1;
         let known = ["key_1", "key_2"].map(|id| Arc::downgrade(&nonces(id)));
         let shown = Credentials { key_id: "key_1", secret: "a" };
-        let caller = access.authenticate(shown, &Clock::manual(Timestamp(0))).expect("a live key");
-        let row = access.secret("one", "key_1", "c").unwrap();
+        let caller = access.authenticate(shown, None, &Clock::manual(Timestamp(0))).expect("a live key");
+        let row = access.secret("one", "key_1", "c", Timestamp(0)).unwrap();
         access.change(|directory| directory.put_key("key_1", &application("one"), std::slice::from_ref(&row), None));
         assert!(Arc::ptr_eq(&nonces("key_1"), &caller.nonces));
         access.change(|directory| directory.put_key("key_1", &application("one"), &[], None));
@@ -229,7 +288,7 @@ mod tests {
         access.change(|directory| directory.put_application(&changed));
         let permissions = |key, secret| {
             let caller = access
-                .authenticate(Credentials { key_id: key, secret }, &Clock::manual(Timestamp(0)))
+                .authenticate(Credentials { key_id: key, secret }, None, &Clock::manual(Timestamp(0)))
                 .expect("a live key");
             caller.application.permissions
         };

@@ -59,6 +59,7 @@ pub struct Call<'a> {
     target: OnceLock<Box<str>>,
     given: &'a RawValue,
     arguments: OnceLock<Option<Box<RawValue>>>,
+    task_id: OnceLock<Box<str>>,
     /// The targets of the tasks that the handler has listed, by resource and id. A result may show
     /// them.
     of_tasks: Mutex<BTreeSet<(String, String)>>,
@@ -90,6 +91,7 @@ impl<'a> Call<'a> {
             target: OnceLock::new(),
             given,
             arguments: OnceLock::new(),
+            task_id: OnceLock::new(),
             of_tasks: Mutex::default(),
         }
     }
@@ -108,7 +110,9 @@ impl<'a> Call<'a> {
         let [interval, hold_at_most] =
             [service.poll_interval_seconds, service.hold_seconds].map(|seconds| Duration::from_secs(seconds.into()));
         let poll = Poll { caller: self.caller, id, wait, hold_at_most, hold: self.hold, interval };
-        self.around.tasks.poll(poll).await
+        let task = self.around.tasks.poll(poll).await?;
+        self.note_task(id);
+        Ok(task)
     }
 
     /// Returns a page of the tasks of the caller's application, newest first.
@@ -132,9 +136,14 @@ impl<'a> Call<'a> {
         self.arguments.get_or_init(|| arguments);
     }
 
-    pub(super) fn notes(&self) -> (Option<&str>, Option<&RawValue>) {
+    /// Sets the task in the audit line.
+    pub(super) fn note_task(&self, task_id: &str) {
+        self.task_id.get_or_init(|| task_id.into());
+    }
+
+    pub(super) fn notes(&self) -> (Option<&str>, Option<&RawValue>, Option<&str>) {
         let arguments = self.arguments.get().map(|noted| noted.as_deref().unwrap_or(self.given));
-        (self.target.get().map(Box::as_ref), arguments)
+        (self.target.get().map(Box::as_ref), arguments, self.task_id.get().map(Box::as_ref))
     }
 }
 
@@ -147,7 +156,7 @@ impl<'a> From<&Call<'a>> for Frame<'a> {
 impl<'a> From<&'a Call<'a>> for Recipient<'a> {
     fn from(call: &'a Call<'a>) -> Self {
         let grants = &call.caller.application.grants;
-        let all = call.catalogue.resources.iter().all(|resource| grants.of(resource.name) == Some(&Granted::All));
+        let all = call.catalogue.resources.iter().all(|resource| grants.of(resource.name).is_some_and(Granted::is_all));
         Self { frame: call.frame, sight: (!all).then_some(call as &dyn Sight) }
     }
 }

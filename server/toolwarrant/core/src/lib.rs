@@ -5,6 +5,7 @@
 //! no database and no command line.
 
 pub mod access;
+pub mod act;
 pub mod advice;
 pub mod args;
 pub mod catalogue;

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::ignore_poison;
 
@@ -20,7 +21,7 @@ const WINDOW_TICKS: u64 = 601;
 /// is.
 #[derive(Debug)]
 pub struct Window {
-    limit: u32,
+    limit: AtomicU32,
     log: Mutex<Log>,
     refusals: Mutex<Refusals>,
 }
@@ -45,7 +46,7 @@ impl Window {
     /// Makes a window that admits `limit` requests in any 60 seconds, even all at once.
     #[must_use]
     pub fn new(limit: u32) -> Self {
-        Self { limit, log: Mutex::default(), refusals: Mutex::default() }
+        Self { limit: AtomicU32::new(limit), log: Mutex::default(), refusals: Mutex::default() }
     }
 
     /// Counts a refusal and returns the number of refusals to log now. There is at most one log
@@ -64,7 +65,20 @@ impl Window {
     /// Returns the limit of requests in any 60 seconds.
     #[must_use]
     pub fn limit(&self) -> u32 {
-        self.limit
+        self.limit.load(Relaxed)
+    }
+
+    /// Sets the limit. Requests that were admitted before still count.
+    pub fn set_limit(&self, limit: u32) {
+        self.limit.store(limit, Relaxed);
+    }
+
+    /// Returns the number of requests that count at `now`.
+    #[must_use]
+    pub fn used(&self, now: Timestamp) -> u32 {
+        let mut log = ignore_poison(self.log.lock());
+        log.advance(now.0 / TICK_MILLIS);
+        log.total
     }
 
     /// Admits all `n` requests that arrive at `now`, or none. A refusal costs nothing.
@@ -80,14 +94,17 @@ impl Window {
         let charged = u32::from(head.is_some());
         let mut log = ignore_poison(self.log.lock());
         let tick = log.advance(now.0 / TICK_MILLIS);
-        let room = (self.limit - log.total).saturating_add(charged);
+        let limit = self.limit();
+        let room = limit.saturating_sub(log.total.saturating_sub(charged));
         if n > room {
             if let Some(HeadCharge(tick)) = head {
                 log.give_back(tick, 1);
             }
-            let seconds = match n > self.limit {
+            let seconds = match n > limit {
                 true => 60,
-                false => log.ticks_until_free(tick, n - room).div_ceil(1000 / TICK_MILLIS),
+                false => log
+                    .ticks_until_free(tick, n.saturating_add(log.total).saturating_sub(charged.saturating_add(limit)))
+                    .div_ceil(1000 / TICK_MILLIS),
             };
             return Err(RetryAfter { seconds });
         }

@@ -52,6 +52,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::future::Future;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use toolwarrant_audit::{Audit, AuditHandle};
 use toolwarrant_base::clock::{Clock, Timestamp};
@@ -159,6 +160,8 @@ pub struct Pipeline<H> {
     counts: Arc<Requests>,
     /// The lists of `tools/list`, by the names of the tools in them.
     lists: Mutex<HashMap<Vec<&'static str>, ToolLists>>,
+    /// True if audit lines have the address of the client.
+    records_addresses: bool,
 }
 
 impl<H: Handlers> Pipeline<H> {
@@ -172,7 +175,14 @@ impl<H: Handlers> Pipeline<H> {
         clock: Clock,
     ) -> Self {
         let counts = Arc::new(Requests::new(H::CATALOGUE));
-        Self { handlers, access, audit, tasks, nonces, clock, counts, lists: Mutex::default() }
+        let (lists, records_addresses) = (Mutex::default(), true);
+        Self { handlers, access, audit, tasks, nonces, clock, counts, lists, records_addresses }
+    }
+
+    /// Records no addresses of clients.
+    #[must_use]
+    pub fn without_addresses(self) -> Self {
+        Self { records_addresses: false, ..self }
     }
 
     /// Returns its counters.
@@ -196,14 +206,21 @@ impl<H: Handlers> Pipeline<H> {
     }
 
     /// Authenticates a request. `credentials` are `None` if it has none, or none that can be read.
+    /// `from` is the address of the client.
     ///
     /// # Errors
     /// `unauthenticated`, with the same message for every cause.
-    pub fn authenticate(&self, credentials: Option<Credentials<'_>>) -> Result<Caller, Failure> {
-        credentials.and_then(|shown| self.access.authenticate(shown, &self.clock).ok()).ok_or_else(|| {
+    pub fn authenticate(&self, credentials: Option<Credentials<'_>>, from: Option<IpAddr>) -> Result<Caller, Failure> {
+        let from = self.address(from);
+        credentials.and_then(|shown| self.access.authenticate(shown, from, &self.clock).ok()).ok_or_else(|| {
             self.counts.unauthenticated.add(1);
             Failure::plain(H::CATALOGUE.roles.unauthenticated)
         })
+    }
+
+    /// Returns the address to record.
+    fn address(&self, from: Option<IpAddr>) -> Option<IpAddr> {
+        from.filter(|_| self.records_addresses)
     }
 
     /// Charges one request to the budget of the application before its body is read. Returns `None`
@@ -381,7 +398,10 @@ pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -
         now: call.now,
     };
     let mut write = match call.around.tasks.repeat(request).await.map_err(|error| not_accepted(call, error))? {
-        Repeat::Hit(task) => return task_answer(call, &task),
+        Repeat::Hit(task) => {
+            call.note_task(&task.task_id);
+            return task_answer(call, &task);
+        }
         Repeat::Fresh(write) => write,
     };
     let proof = require_granted::<H, T>(handlers, call, &args).await?;
@@ -389,6 +409,9 @@ pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -
     let Outcome::Command(command) = T::invoke(handlers, call, &proof, args).await? else { return Err(no_route(call)) };
     call.still()?;
     let answer = call.around.tasks.accept(write, command).await;
+    if let Ok(task) = &answer {
+        call.note_task(&task.task_id);
+    }
     if let (Some(nonce), Ok(_) | Err(WriteRefusal::Busy { .. })) = (nonce, &answer) {
         nonce.set_stored();
     }
@@ -453,6 +476,10 @@ fn permit(catalogue: &'static Catalogue, caller: &Caller, tool: &'static ToolDef
         return Ok(Grant::new(tool));
     }
     let (application, permission) = (Echo::of(&caller.application.name), tool.permission.name);
+    if caller.application.suspended {
+        let what = words!["the application `", application, "` is suspended; its operator can resume it"];
+        return Err(Failure::exactly(catalogue.roles.forbidden, what));
+    }
     let what = words![
         "the application `",
         application,

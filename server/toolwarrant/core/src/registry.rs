@@ -4,25 +4,29 @@
 //!
 //! A store holds the data; [`Access`] checks requests against it. Start at [`Registry`].
 
+mod keys;
 mod names;
+mod pending;
 
+pub use keys::open_secrets;
 pub use names::{APPLICATION_NAME_MAX, may_name_application};
+pub use pending::Durability;
 
-use super::access::{Access, Application, Grants, LIVE_SECRETS, purpose};
+use super::access::{Access, Application, Grants};
+use super::act::{Act, Changes, Origin, RowFacts};
 use super::catalogue::{Catalogue, PermissionSet};
 use super::limit::Window;
-use crate::store::{ApplicationRow, DirectoryStore, KeyRow, StoreError};
-use std::collections::{BTreeSet, HashMap};
+use crate::store::{ApplicationRow, DirectoryStore, KeyRow, Labels, StoreError};
+use pending::RowId;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::Mutex;
-use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::clock::Clock;
 use toolwarrant_base::hex;
-use toolwarrant_base::keyring::{BrokenSeal, KeyRing};
+use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_base::text::{Remark, Secret};
-use zeroize::Zeroizing;
 
 /// Applications and keys. When a method returns, its change is in force and also stored, unless the
 /// method's documentation differs.
@@ -42,33 +46,21 @@ pub struct Registry {
 struct Known {
     applications: HashMap<String, (ApplicationRow, Arc<Application>)>,
     keys: HashMap<String, KeyRow>,
-    /// The ids of rows whose revocation is pending: in force, but not stored yet.
-    owed: BTreeSet<PendingRevocation>,
+    /// The acts of rows that are in force but not stored yet, in order.
+    pending: BTreeMap<RowId, Vec<Act>>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum PendingRevocation {
-    Application(String),
-    Key(String),
-}
-
-/// The state of a change that is in force: on the disk or not.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A change that is in force.
+#[derive(Clone, Debug)]
 #[must_use]
-pub enum Durability {
-    /// It is on the disk.
-    Stored,
-    /// It is not on the disk, for this reason. [`Registry::settle`] stores it. A restart before
-    /// that brings back the authority that it took away.
-    Owed(String),
+pub struct Changed {
+    /// The id of the application or key.
+    pub object: String,
+    /// The id of its act.
+    pub act_id: String,
+    /// Its state on the disk.
+    pub durability: Durability,
 }
-
-/// Time for which storing a change that is in force may take. After that, its operator is informed
-/// that it is not stored.
-const STORE_PATIENCE: Duration = Duration::from_secs(5);
-
-/// Interval between attempts to store pending revocations.
-const SETTLE_EVERY: Duration = Duration::from_secs(1);
 
 /// An application to create.
 #[derive(Clone, Debug)]
@@ -99,12 +91,23 @@ pub struct NewKey {
     pub key_id: String,
     /// A prefix and 64 hexadecimal digits: 256 random bits.
     pub secret: Secret<String>,
+    /// The id of the act that made the secret.
+    pub act_id: String,
 }
 
-/// The reason why the registry refused a change, and the remedy.
+/// The reason why the registry did not carry out a change, and the remedy.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct RegistryError(String);
+pub enum RegistryError {
+    /// There is no such application or key.
+    #[error("{0}")]
+    Unknown(String),
+    /// The change is not possible as it was asked for.
+    #[error("{0}")]
+    Refused(String),
+    /// The store cannot be written now. Nothing has changed.
+    #[error("{0}")]
+    Unavailable(String),
+}
 
 impl Registry {
     /// Loads all applications and keys.
@@ -151,12 +154,12 @@ impl Registry {
         self.known.lock().await.applications.is_empty()
     }
 
-    /// Creates an application without keys and returns its id.
+    /// Creates an application without keys.
     ///
     /// # Errors
     /// The name is taken or not allowed, a permission does not exist, or the application cannot be
     /// stored.
-    pub async fn create(&self, new: NewApplication) -> Result<String, RegistryError> {
+    pub async fn create(&self, new: NewApplication, origin: &Origin) -> Result<Changed, RegistryError> {
         let NewApplication { name, permissions, grants, requests_per_minute } = new;
         self.check(&permissions)?;
         check_name(&name)?;
@@ -167,26 +170,23 @@ impl Registry {
             requests_per_minute,
             grants,
             created_at: self.clock.now(),
+            labels: Labels::new(),
+            suspended_at: None,
+            deleted_at: None,
         };
         let mut known = self.known.lock().await;
-        self.store.put_application(row.clone()).await?;
-        let id = row.id.clone();
+        let act = self.act(origin, Some(&row.id), Changes::between(None, Some(RowFacts::from(&row))))?;
+        let (object, act_id) = (row.id.clone(), act.id.clone());
+        self.store.put_application(row.clone(), vec![act]).await?;
         let application = application(&row, self.catalogue, Arc::new(Window::new(requests_per_minute)));
-        known.applications.insert(id.clone(), (row, application));
-        Ok(id)
+        known.applications.insert(object.clone(), (row, application));
+        Ok(Changed { object, act_id, durability: Durability::Stored })
     }
 
     /// Returns all applications, the oldest first.
     pub async fn applications(&self) -> Vec<ApplicationRow> {
         let known = self.known.lock().await;
         let mut rows: Vec<_> = known.applications.values().map(|(row, _)| row.clone()).collect();
-        rows.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
-        rows
-    }
-
-    /// Returns all keys, the oldest first. A revoked key has no secret.
-    pub async fn keys(&self) -> Vec<KeyRow> {
-        let mut rows: Vec<_> = self.known.lock().await.keys.values().cloned().collect();
         rows.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
         rows
     }
@@ -198,7 +198,8 @@ impl Registry {
     /// There is no such application.
     pub async fn find(&self, application: &str) -> Result<ApplicationRow, RegistryError> {
         let known = self.known.lock().await;
-        let by_name = || known.applications.values().find(|(row, _)| row.name == application);
+        let is_named = |row: &ApplicationRow| row.name == application && row.deleted_at.is_none();
+        let by_name = || known.applications.values().find(|(row, _)| is_named(row));
         let found = known.applications.get(application).or_else(by_name).map(|(row, _)| row);
         found.cloned().ok_or_else(|| unknown("application", application))
     }
@@ -209,9 +210,17 @@ impl Registry {
     /// # Errors
     /// There is no such application or permission, the name is not allowed, or the change cannot be
     /// stored.
-    pub async fn change(&self, id: &str, edit: impl FnOnce(&mut ApplicationRow)) -> Result<Durability, RegistryError> {
+    pub async fn change(
+        &self,
+        id: &str,
+        origin: &Origin,
+        edit: impl FnOnce(&mut ApplicationRow),
+    ) -> Result<Changed, RegistryError> {
         let mut known = self.known.lock().await;
         let (before, former) = known.applications.get(id).cloned().ok_or_else(|| unknown("application", id))?;
+        if before.deleted_at.is_some() {
+            return Err(registry_error(format!("the application `{id}` was deleted; create another")));
+        }
         let mut row = before.clone();
         edit(&mut row);
         self.check(&row.permissions)?;
@@ -219,114 +228,28 @@ impl Registry {
         if *row.name != *before.name {
             check_name(&row.name)?;
         }
-        let takes = takes_away(&before, &row);
+        let changes = Changes::between(Some(RowFacts::from(&before)), Some(RowFacts::from(&row)));
+        let act = self.act(origin, Some(id), changes)?;
+        let (object, act_id) = (id.to_owned(), act.id.clone());
+        let (takes, row_id) = (takes_away(&before, &row), RowId::Application(object.clone()));
         if !takes {
-            self.store.put_application(row.clone()).await?;
+            self.store.put_application(row.clone(), known.acts(&row_id, act.clone())).await?;
+            known.pending.remove(&row_id);
         }
+        former.window.set_limit(row.requests_per_minute);
         let application = application(&row, self.catalogue, Arc::clone(&former.window));
         self.access.change(|directory| directory.put_application(&application));
+        if row.deleted_at.is_some() {
+            let of_it = known.keys.values().filter(|key| key.application == row.id).cloned();
+            let ended = of_it.map(|key| KeyRow { secrets: Vec::new(), labels: Labels::new(), ..key }).collect();
+            known.put_in_force(&self.access, ended);
+        }
         known.applications.insert(row.id.clone(), (row, application));
-        match takes {
-            true => Ok(self.store(&mut known, PendingRevocation::Application(id.to_owned())).await),
-            false => Ok(Durability::Stored),
-        }
-    }
-
-    /// Creates a key for an application.
-    ///
-    /// # Errors
-    /// There is no such application, or the key cannot be stored.
-    pub async fn issue_key(&self, application: &str, expires_at: Option<Timestamp>) -> Result<NewKey, RegistryError> {
-        let id = format!("{}{}", self.prefixes.id, self.hex::<8>()?);
-        let mut known = self.known.lock().await;
-        let (application, created_at) = (application.to_owned(), self.clock.now());
-        self.add_secret(&mut known, KeyRow { id, application, secrets: Vec::new(), created_at, expires_at }).await
-    }
-
-    /// Adds a secret to a key. The previous secret stays valid; older ones end.
-    ///
-    /// # Errors
-    /// There is no such key, it is revoked, or it cannot be stored.
-    pub async fn rotate_key(&self, key_id: &str) -> Result<NewKey, RegistryError> {
-        let mut known = self.known.lock().await;
-        let key = known.key(key_id)?;
-        if key.secrets.is_empty() {
-            return Err(registry_error(format!("the key `{key_id}` is revoked; create another for its application")));
-        }
-        self.add_secret(&mut known, key).await
-    }
-
-    /// Revokes a key with all its secrets, at once, even if that cannot be stored.
-    ///
-    /// # Errors
-    /// There is no such key.
-    pub async fn revoke_key(&self, key_id: &str) -> Result<Durability, RegistryError> {
-        let mut known = self.known.lock().await;
-        let key = known.key(key_id)?;
-        known.put_in_force(&self.access, vec![KeyRow { secrets: Vec::new(), ..key }]);
-        Ok(self.store(&mut known, PendingRevocation::Key(key_id.to_owned())).await)
-    }
-
-    /// Puts all keys in force as they are in the store, where they were changed without the
-    /// registry.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn reload_keys(&self) -> Result<(), RegistryError> {
-        let mut known = self.known.lock().await;
-        let (_, keys) = self.store.directory().await?;
-        known.put_in_force(&self.access, keys);
-        Ok(())
-    }
-
-    /// Stores all pending revocations.
-    pub async fn settle(&self) -> Durability {
-        let mut known = self.known.lock().await;
-        while let Some(owed) = known.owed.first().cloned() {
-            if let Durability::Owed(why) = self.store(&mut known, owed).await {
-                return Durability::Owed(why);
-            }
-            if known.owed.is_empty() {
-                tracing::info!("all revocations of applications and keys are on the disk");
-            }
-        }
-        Durability::Stored
-    }
-
-    /// Stores pending revocations repeatedly, until it is dropped.
-    pub async fn settle_on(&self) {
-        loop {
-            self.clock.sleep_until(self.clock.now().plus(SETTLE_EVERY)).await;
-            let _ = self.settle().await;
-        }
-    }
-
-    /// Stores a row that is in force.
-    async fn store(&self, known: &mut Known, owed: PendingRevocation) -> Durability {
-        let put = async {
-            match &owed {
-                PendingRevocation::Application(id) => match known.applications.get(id) {
-                    Some((row, _)) => self.store.put_application(row.clone()).await,
-                    None => Ok(()),
-                },
-                PendingRevocation::Key(id) => match known.keys.get(id) {
-                    Some(row) => self.store.put_key(row.clone()).await,
-                    None => Ok(()),
-                },
-            }
+        let durability = match takes {
+            true => self.store_act(&mut known, row_id, act).await,
+            false => Durability::Stored,
         };
-        let why = match self.clock.before(self.clock.now().plus(STORE_PATIENCE), put).await {
-            Some(Ok(())) => {
-                known.owed.remove(&owed);
-                return Durability::Stored;
-            }
-            Some(Err(error)) => error.to_string(),
-            None => format!("the store has not answered for {} s", STORE_PATIENCE.as_secs()),
-        };
-        if known.owed.insert(owed) {
-            tracing::error!(why, "a revocation is in force, but not yet on the disk; retrying");
-        }
-        Durability::Owed(why)
+        Ok(Changed { object, act_id, durability })
     }
 
     fn check(&self, permissions: &[String]) -> Result<(), RegistryError> {
@@ -338,17 +261,12 @@ impl Registry {
         Err(registry_error(format!("there is no permission `{unknown}`; there are {}", names.join(", "))))
     }
 
-    async fn add_secret(&self, known: &mut Known, mut key: KeyRow) -> Result<NewKey, RegistryError> {
-        let key_id = key.id.clone();
-        let secret = format!("{}{}", self.prefixes.secret, *Zeroizing::new(self.hex::<32>()?));
-        key.secrets.insert(0, self.access.secret(&key.application, &key_id, &secret).map_err(registry_error)?);
-        key.secrets.truncate(LIVE_SECRETS);
-        if !known.applications.contains_key(&key.application) {
-            return Err(unknown("application", &key.application));
-        }
-        self.store.put_key(key.clone()).await?;
-        known.put_in_force(&self.access, vec![key]);
-        Ok(NewKey { key_id, secret: Secret::new(secret) })
+    /// Makes the act of a change that happens now. `object` is the id of the application or key.
+    ///
+    /// # Errors
+    /// The system provides no random bytes.
+    pub fn act(&self, origin: &Origin, object: Option<&str>, changes: Changes) -> Result<Act, RegistryError> {
+        Act::new(origin.clone(), object, changes, self.clock.latest(), &self.random).map_err(registry_error)
     }
 
     fn hex<const N: usize>(&self) -> Result<String, RegistryError> {
@@ -362,12 +280,20 @@ impl Known {
         self.keys.get(id).cloned().ok_or_else(|| unknown("key", id))
     }
 
+    /// Returns the acts to store with a row: those that are pending, and then this one.
+    fn acts(&self, row: &RowId, act: Act) -> Vec<Act> {
+        self.pending.get(row).into_iter().flatten().cloned().chain([act]).collect()
+    }
+
     /// Puts these keys in force. A key without an application cannot call.
     fn put_in_force(&mut self, access: &Access, keys: Vec<KeyRow>) {
         access.change(|directory| {
             for key in &keys {
                 if let Some((_, application)) = self.applications.get(&key.application) {
                     directory.put_key(&key.id, application, &key.secrets, key.expires_at);
+                    if key.suspended_at.is_some() {
+                        directory.suspend_key(&key.id);
+                    }
                 }
             }
         });
@@ -376,7 +302,7 @@ impl Known {
 }
 
 fn unknown(what: &str, named: &str) -> RegistryError {
-    RegistryError(format!("there is no {what} `{named}`; the `list` command shows all"))
+    RegistryError::Unknown(format!("there is no {what} `{named}`; the `list` command shows all"))
 }
 
 fn check_name(name: &str) -> Result<(), RegistryError> {
@@ -384,7 +310,7 @@ fn check_name(name: &str) -> Result<(), RegistryError> {
         return Ok(());
     }
     let shown: String = name.chars().take(APPLICATION_NAME_MAX).collect();
-    Err(RegistryError(format!(
+    Err(RegistryError::Refused(format!(
         "an application cannot be named {shown:?}: a name has 1 to {APPLICATION_NAME_MAX} printable characters, no space at either end, \
          and does not begin with {}, the prefix of ids",
         names::ID_PREFIX
@@ -393,20 +319,25 @@ fn check_name(name: &str) -> Result<(), RegistryError> {
 
 /// Returns true if a change of an application gives no authority.
 fn takes_away(before: &ApplicationRow, after: &ApplicationRow) -> bool {
-    let ApplicationRow { id: _, name, permissions, requests_per_minute, grants, created_at: _ } = after;
-    permissions.iter().all(|held| before.permissions.contains(held))
-        && *requests_per_minute <= before.requests_per_minute
-        && grants.are_within(&before.grants)
-        && *name == before.name
+    let ApplicationRow { id: _, name, permissions, requests_per_minute, grants, created_at: _, .. } = after;
+    let ApplicationRow { labels, suspended_at, deleted_at, .. } = after;
+    deleted_at.is_some()
+        || *labels == before.labels
+            && (suspended_at.is_some() || before.suspended_at.is_none())
+            && permissions.iter().all(|held| before.permissions.contains(held))
+            && *requests_per_minute <= before.requests_per_minute
+            && grants.are_within(&before.grants)
+            && *name == before.name
 }
 
 /// Makes the application that requests are checked against. A permission that is no longer in the
 /// contract gives no rights.
 fn application(row: &ApplicationRow, catalogue: &'static Catalogue, window: Arc<Window>) -> Arc<Application> {
-    let ApplicationRow { id, name, permissions, requests_per_minute: _, grants, created_at: _ } = row;
+    let ApplicationRow { id, name, permissions, grants, suspended_at, .. } = row;
     let granted = catalogue.permissions.iter().filter(|known| permissions.iter().any(|name| name == known.name));
     let granted = granted.fold(PermissionSet::default(), |set, permission| set.and(permission.grants));
-    Arc::new(Application::new(id, name, granted, grants.clone(), window))
+    let application = Application::new(id, name, granted, grants.clone(), window);
+    Arc::new(if suspended_at.is_some() { application.suspend() } else { application })
 }
 
 /// Returns the stored permissions that the contract does not have, as texts for the operator. They
@@ -421,25 +352,15 @@ pub fn unknown_permissions(applications: &[ApplicationRow], catalogue: &Catalogu
         .collect()
 }
 
-/// Checks that every secret of a key can be opened. It does not return them.
-///
-/// # Errors
-/// A secret was sealed with another master key, or is damaged.
-pub fn open_secrets(keyring: &KeyRing, key: &KeyRow) -> Result<(), BrokenSeal> {
-    key.secrets
-        .iter()
-        .try_for_each(|secret| keyring.open(&purpose(&key.application, &key.id), &secret.sealed).map(drop))
-}
-
 fn registry_error(error: impl fmt::Display) -> RegistryError {
-    RegistryError(error.to_string())
+    RegistryError::Refused(error.to_string())
 }
 
 impl From<StoreError> for RegistryError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unavailable(why) => {
-                registry_error(format!("nothing has changed, because it cannot be stored: {why}"))
+                Self::Unavailable(format!("nothing has changed, because it cannot be stored: {why}"))
             }
             other => registry_error(other),
         }

@@ -5,10 +5,14 @@
 //! happen. A store never sees a secret: it holds verifiers and sealed bytes.
 
 use crate::access::Grants;
+use crate::act::{Act, ActFilter, StoredAct};
+use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::net::IpAddr;
 use toolwarrant_audit::Anchor;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::keyring::Digest;
 pub use toolwarrant_base::keyring::SecretRow;
 
 /// The future that a store's method returns.
@@ -34,8 +38,9 @@ pub trait DirectoryStore: Debug + Send + Sync + 'static {
     /// Returns all applications, the oldest first, and all keys.
     fn directory(&self) -> Stored<'_, (Vec<ApplicationRow>, Vec<KeyRow>)>;
 
-    /// Creates or replaces an application. Fails with a conflict if another one has that name.
-    fn put_application(&self, application: ApplicationRow) -> Stored<'_, ()>;
+    /// Creates or replaces an application, and stores the acts that changed it. Ends all keys of a
+    /// deleted one. Fails with a conflict if another one has that name, unless this one is deleted.
+    fn put_application(&self, application: ApplicationRow, acts: Vec<Act>) -> Stored<'_, ()>;
 
     /// Returns the latest time that [`Self::see`] recorded; `None` before the first one.
     fn latest_time(&self) -> Stored<'_, Option<Timestamp>>;
@@ -43,9 +48,28 @@ pub trait DirectoryStore: Debug + Send + Sync + 'static {
     /// Records the time, so that the next start does not go back behind it.
     fn see(&self, now: Timestamp) -> Stored<'_, ()>;
 
-    /// Creates or replaces a key. Fails with a conflict if its application does not exist, or if it
-    /// has more than two secrets.
-    fn put_key(&self, key: KeyRow) -> Stored<'_, ()>;
+    /// Creates or replaces a key, and stores the acts that changed it. Fails with a conflict if its
+    /// application does not exist, or if it has more than two secrets.
+    fn put_key(&self, key: KeyRow, acts: Vec<Act>) -> Stored<'_, ()>;
+
+    /// Records the last uses of secrets. A use that is earlier than the recorded one changes nothing.
+    fn put_uses(&self, uses: Vec<SecretUse>) -> Stored<'_, ()>;
+
+    /// Returns the recorded last use of each secret, also of secrets that have ended.
+    fn uses(&self) -> Stored<'_, Vec<SecretUse>>;
+
+    /// Stores acts that change no application and no key.
+    fn put_acts(&self, acts: Vec<Act>) -> Stored<'_, ()>;
+
+    /// Returns acts, the newest first.
+    fn acts(&self, filter: ActFilter) -> Stored<'_, Vec<StoredAct>>;
+
+    /// Returns at most `limit` acts with numbers above `after` that have no line in the audit trail
+    /// yet, the oldest first.
+    fn acts_without_line(&self, after: u64, limit: u32) -> Stored<'_, Vec<StoredAct>>;
+
+    /// Records that the acts with these numbers have their lines in the audit trail.
+    fn put_lines_of_acts(&self, numbers: Vec<u64>) -> Stored<'_, ()>;
 }
 
 /// Records an anchor of the audit trail, which shows if a part of the trail is missing.
@@ -56,6 +80,9 @@ pub trait AuditStore: Debug + Send + Sync + 'static {
     /// Replaces the record.
     fn put_audit_anchor(&self, anchor: Anchor) -> Stored<'_, ()>;
 }
+
+/// Short texts by name.
+pub type Labels = BTreeMap<String, String>;
 
 /// A stored application.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +99,33 @@ pub struct ApplicationRow {
     pub grants: Grants,
     /// The time of its creation.
     pub created_at: Timestamp,
+    /// Short texts by name, for people.
+    pub labels: Labels,
+    /// The time since which it may call nothing; `None` if it is not suspended.
+    pub suspended_at: Option<Timestamp>,
+    /// The time of its deletion. Its keys have then ended for good, and its name is free.
+    pub deleted_at: Option<Timestamp>,
+}
+
+impl ApplicationRow {
+    /// Deletes it: takes its permissions, grants and labels away.
+    pub fn delete(&mut self, now: Timestamp) {
+        (self.deleted_at, self.suspended_at) = (Some(now), None);
+        (self.permissions, self.grants, self.labels) = (Vec::new(), Grants::nothing(), Labels::new());
+    }
+}
+
+/// The last use of a secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretUse {
+    /// The id of the key.
+    pub key: String,
+    /// The verifier of the secret.
+    pub verifier: Digest,
+    /// The time, to the minute.
+    pub at: Timestamp,
+    /// The address of the client, if it is recorded.
+    pub from: Option<IpAddr>,
 }
 
 /// A stored key.
@@ -87,4 +141,8 @@ pub struct KeyRow {
     pub created_at: Timestamp,
     /// The time when it expires; `None` if it does not expire.
     pub expires_at: Option<Timestamp>,
+    /// Short texts by name, for people.
+    pub labels: Labels,
+    /// The time since which it may not be used; `None` if it is not suspended.
+    pub suspended_at: Option<Timestamp>,
 }

@@ -136,9 +136,12 @@ async fn a_task_is_accepted_under_the_terms_of_its_target() {
     let access = Access::new(KeyRing::new("test", &[7; 32], Random::from_seed(1)));
     let window = Arc::new(Window::new(300));
     let all = Arc::new(Application::new("app", "app", PermissionSet(u64::MAX), Grants::everything(), window));
-    access.change(|directory| directory.put_key("key", &all, &[access.secret("app", "key", "secret").unwrap()], None));
-    let mut caller =
-        access.authenticate(Credentials { key_id: "key", secret: "secret" }, &Clock::manual(Timestamp(0))).unwrap();
+    access.change(|directory| {
+        directory.put_key("key", &all, &[access.secret("app", "key", "secret", Timestamp(0)).unwrap()], None)
+    });
+    let mut caller = access
+        .authenticate(Credentials { key_id: "key", secret: "secret" }, None, &Clock::manual(Timestamp(0)))
+        .unwrap();
     let access = Arc::new(access);
 
     let said = |settle_seconds, deadline_seconds| PolicyDef { settle_seconds, deadline_seconds, ..DECLARED };

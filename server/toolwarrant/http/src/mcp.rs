@@ -93,7 +93,7 @@ async fn post<H: Handlers>(
     request_id: &HeaderValue,
 ) -> Result<Option<Answer>, Refusal> {
     let roles = &H::CATALOGUE.roles;
-    let caller = match context.pipeline.authenticate(credentials::read(head)) {
+    let caller = match context.pipeline.authenticate(credentials::read(head), peer.map(Peer::address)) {
         Ok(caller) => caller,
         Err(failure) => {
             context.strike(peer).await;

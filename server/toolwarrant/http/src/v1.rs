@@ -197,7 +197,8 @@ async fn authenticate<'a, H: Handlers>(
         body: &body,
     };
     let canonical = canonical.canonical();
-    let shown = SignedRequest { key_id, timestamp: timestamp.0, nonce, canonical: &canonical, signature: &signature };
+    let (timestamp, from) = (timestamp.0, peer.map(Peer::address));
+    let shown = SignedRequest { key_id, timestamp, nonce, canonical: &canonical, signature: &signature, from };
     match context.pipeline.verify(&shown, reads) {
         Ok((caller, charge)) => Ok((caller, SignedBody { idempotency_key, body, canonical, charge })),
         Err(failure) if *failure.def() == *roles.unauthenticated => {

@@ -7,8 +7,9 @@
 //! because those events did happen.
 
 use crate::archive::{ArchiveWriter, FORMAT, Manifest, is_plain};
-use crate::context::{OperatorContext, OperatorError, answer};
+use crate::context::{OperatorContext, answer};
 use crate::data::{AUDIT, LOCK, MASTER_KEY, RESTORING, SERVICE, SOCKET, everything, private};
+use crate::error::OperatorError;
 use crate::names::Names;
 use serde::Serialize;
 use serde_json::Value;
@@ -57,7 +58,7 @@ pub(crate) async fn take(context: &OperatorContext, file: PathBuf) -> Result<Val
 async fn off_the_runtime<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, OperatorError> + Send + 'static,
 ) -> Result<T, OperatorError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(OperatorError::Refused(error.to_string())))
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(OperatorError::refusal(error.to_string())))
 }
 
 /// The path of a backup, and its drafts next to it.
@@ -78,12 +79,12 @@ impl Drop for Draft {
 
 impl Place {
     fn of(file: PathBuf, folder: &Path) -> Result<Self, OperatorError> {
-        let failed = |error: io::Error| OperatorError::Refused(format!("cannot write {}: {error}", file.display()));
+        let failed = |error: io::Error| OperatorError::refusal(format!("cannot write {}: {error}", file.display()));
         let (Some(name), Some(parent)) = (file.file_name(), file.parent()) else {
-            return Err(OperatorError::Refused(format!("{} is not a file name", file.display())));
+            return Err(OperatorError::refusal(format!("{} is not a file name", file.display())));
         };
         if file.symlink_metadata().is_ok() {
-            return Err(OperatorError::Refused(format!(
+            return Err(OperatorError::refusal(format!(
                 "{} exists; a backup does not overwrite files",
                 file.display()
             )));
@@ -91,7 +92,7 @@ impl Place {
         let parent = parent.canonicalize().map_err(failed)?;
         if folder.canonicalize().is_ok_and(|folder| parent.starts_with(folder)) {
             let why = "is in the data folder; a backup belongs elsewhere, best on another disk";
-            return Err(OperatorError::Refused(format!("{} {why}", file.display())));
+            return Err(OperatorError::refusal(format!("{} {why}", file.display())));
         }
         let tag = hex::encode(&Random::System.bytes::<4>().map_err(|error| failed(io::Error::other(error)))?);
         let draft = |end: &str| -> Result<Draft, OperatorError> {
@@ -105,7 +106,7 @@ impl Place {
 
 fn write(place: Place, names: &Names, folder: &Path, made_at: Timestamp) -> Result<BackupAnswer, OperatorError> {
     let Place { file, draft, database } = place;
-    let failed = |error: io::Error| OperatorError::Refused(format!("cannot write {}: {error}", file.display()));
+    let failed = |error: io::Error| OperatorError::refusal(format!("cannot write {}: {error}", file.display()));
     let (mut files, mut left_out) = (vec![PathBuf::from(&names.database)], Vec::new());
     for (path, about) in everything(folder).map_err(failed)? {
         let Ok(name) = path.strip_prefix(folder) else { continue };

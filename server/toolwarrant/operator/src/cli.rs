@@ -5,25 +5,26 @@
 //! same name. A service adds its own flags with a [`Flags`] type.
 
 mod file;
+mod options;
 mod reference;
 mod words;
 
 use crate::command::{OperatorCommand, TargetCommand};
 use crate::config::{Config, ConfigError, ConfigTable};
 use crate::flags;
-use crate::keeping::AuditOptions;
 use crate::maintain::MaintainerCommand;
 use crate::names::Names;
 use crate::own::OwnCommand;
+use crate::user::claims;
 use crate::verify::ContractGroup;
-use clap::{ArgMatches, Args, FromArgMatches, Subcommand, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
+use options::CommonFlags;
+pub use options::{EdgeOptions, LogFormat, LogOptions, ServeOptions, WayToServer};
 use serde_json::{Map, Value};
-use std::convert::Infallible;
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use toolwarrant_client::{ClientCommand, ClientNames};
 use toolwarrant_core::catalogue::{Catalogue, PermissionDef, ToolDef};
-use tracing::level_filters::LevelFilter;
 use words::HelpWords;
 pub(crate) use words::resources;
 
@@ -64,6 +65,8 @@ pub enum Invocation<F> {
         config: Config,
         /// The data folder.
         data: PathBuf,
+        /// The way to a running server.
+        way: WayToServer,
         /// True to print JSON instead of text.
         json: bool,
     },
@@ -91,141 +94,6 @@ pub enum Invocation<F> {
     },
     /// Carry out one command of a maintainer.
     Maintain(MaintainerCommand),
-}
-
-/// The addresses of a server, and the host names and origins that may use it.
-#[derive(Clone, Debug, Args)]
-pub struct ServeOptions {
-    /// Address to listen on; with port 0, the system chooses a free port
-    #[arg(long = flags::LISTEN, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080", value_parser = address)]
-    pub listen: SocketAddr,
-
-    /// Address for /healthz, /readyz and /metrics, which need no key: keep it off public networks.
-    /// Off by default
-    #[arg(long = flags::ADMIN_LISTEN, value_name = "ADDRESS:PORT", value_parser = address)]
-    pub admin_listen: Option<SocketAddr>,
-
-    /// URL at which clients reach this server, if that is not the address it listens on
-    #[arg(long = flags::PUBLIC_URL, value_name = "URL")]
-    pub public_url: Option<String>,
-
-    /// Host name that requests may be addressed to, in addition to the public URL's; may be
-    /// repeated
-    #[arg(long = flags::ALLOW_HOST, value_name = "HOST", value_delimiter = ',')]
-    pub allow_hosts: Vec<String>,
-
-    /// Origin of web pages that may call this server, such as https://example.com; may be repeated
-    #[arg(long = flags::ALLOW_ORIGIN, value_name = "ORIGIN", value_delimiter = ',')]
-    pub allow_origins: Vec<String>,
-
-    /// Create demo applications at the first start and print their keys, even if standard output is
-    /// not a terminal
-    #[arg(long = flags::DEMO)]
-    pub demo: bool,
-
-    /// Allow core dumps of this server, which contain its secrets, and allow debuggers to attach to
-    /// it
-    #[arg(long)]
-    pub allow_core_dumps: bool,
-
-    /// True to print one line of JSON at the start, instead of the text for people.
-    #[arg(skip)]
-    pub json: bool,
-
-    /// TLS, proxies and the number of connections.
-    #[command(flatten)]
-    pub edge: EdgeOptions,
-
-    /// Retention of the audit trail.
-    #[command(flatten)]
-    pub audit: AuditOptions,
-}
-
-/// TLS, proxies and the number of connections.
-#[derive(Clone, Debug, Args)]
-pub struct EdgeOptions {
-    /// Certificate of this server in PEM format, followed by its intermediates: the server then
-    /// accepts only TLS. Read again when the file changes
-    #[arg(long = flags::TLS_CERT, value_name = "FILE", value_parser = file)]
-    pub tls_cert: Option<PathBuf>,
-
-    /// Key of the certificate, in PEM format
-    #[arg(long = flags::TLS_KEY, value_name = "FILE", value_parser = file)]
-    pub tls_key: Option<PathBuf>,
-
-    /// Reverse proxy that names the client of every request in Forwarded or X-Forwarded-For; may be
-    /// repeated. The server ignores these headers from other addresses
-    #[arg(long = flags::TRUST_PROXY, value_name = "ADDRESS[/BITS]", value_delimiter = ',')]
-    pub trust_proxies: Vec<String>,
-
-    /// Maximum number of open connections; lower if the system allows fewer open files
-    #[arg(long = flags::MAX_CONNECTIONS, value_name = "N", default_value = "10000", value_parser = clap::value_parser!(u32).range(1..))]
-    pub max_connections: u32,
-
-    /// Maximum number of open connections per address; behind a trusted proxy, of requests in
-    /// flight per client
-    #[arg(long, value_name = "N", default_value = "256", value_parser = clap::value_parser!(u32).range(1..))]
-    pub max_connections_per_address: u32,
-}
-
-/// Level and format of the log.
-#[derive(Clone, Copy, Debug, Args)]
-pub struct LogOptions {
-    /// Level of the log, on standard error: off, error, warn, info, debug or trace; each includes
-    /// those before it
-    #[arg(long = "log", value_name = "LEVEL", default_value_t = LogOptions::default().level)]
-    pub level: LevelFilter,
-
-    /// Format of the log: text for people, or one JSON object per line
-    #[arg(long = "log-format", value_name = "FORMAT", default_value = "text")]
-    pub format: LogFormat,
-}
-
-impl Default for LogOptions {
-    fn default() -> Self {
-        Self { level: LevelFilter::INFO, format: LogFormat::Text }
-    }
-}
-
-/// The format of log lines.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-#[expect(missing_docs, reason = "the documentation would repeat the help of the flag")]
-pub enum LogFormat {
-    Text,
-    Json,
-}
-
-/// The flags of every command.
-#[derive(Debug, Args)]
-struct CommonFlags {
-    /// Folder for stored data: tasks, applications, keys, the audit trail
-    #[arg(long = flags::DATA, global = true, value_name = "DIR", default_value = "data", value_parser = folder)]
-    data: PathBuf,
-
-    /// Configuration file in TOML with a key for each flag of the server; read at the start, not at
-    /// SIGHUP
-    #[arg(long = flags::CONFIG, global = true, value_name = "FILE", value_parser = file)]
-    config: Option<PathBuf>,
-
-    /// Answer with JSON, for programs; a server prints one line when it listens: its URLs, and the
-    /// keys that it created
-    #[arg(long = flags::JSON, global = true)]
-    json: bool,
-}
-
-fn address(text: &str) -> Result<SocketAddr, &'static str> {
-    text.parse().map_err(|_| "expected an IP address and a port, as in 127.0.0.1:8080")
-}
-
-/// Parses a path. An empty one is filtered out later.
-fn file(text: &str) -> Result<PathBuf, Infallible> {
-    Ok(PathBuf::from(text))
-}
-
-/// Parses the path of a folder, which need not exist yet.
-fn folder(text: &str) -> Result<PathBuf, &'static str> {
-    let path = PathBuf::from(text);
-    if path.is_file() { Err("it is a file; a folder is expected") } else { Ok(path) }
 }
 
 /// The command line of one service.
@@ -343,7 +211,8 @@ impl CommandLine<'_> {
             command.subcommand(words.of_one(resource).fill(named))
         });
         let own = C::augment_subcommands(clap::Command::new(name));
-        command.subcommands(own.get_subcommands().map(|own| own.clone().display_order(first.len() + 1)))
+        let command = command.subcommands(own.get_subcommands().map(|own| own.clone().display_order(first.len() + 1)));
+        hide_ways(command)
     }
 
     /// Adds the client commands. They do not use a data folder, so they do not show the flags of
@@ -375,9 +244,20 @@ impl CommandLine<'_> {
         matches: &ArgMatches,
         config: Config,
     ) -> Result<Invocation<F>, clap::Error> {
-        let CommonFlags { data, config: _, json } = CommonFlags::from_arg_matches(matches)?;
+        let common = CommonFlags::from_arg_matches(matches)?;
+        let CommonFlags { data, config: _, json, operator_sockets, socket, name, reason } = common;
+        let is_set = |path: &PathBuf| !path.as_os_str().is_empty();
+        let operator_sockets = operator_sockets.filter(is_set);
+        let way = WayToServer {
+            socket: socket.filter(is_set),
+            groups: operator_sockets.clone().unwrap_or_else(|| Path::new("/run").join(self.names.program)),
+            data_given: matches.value_source("data") != Some(ValueSource::DefaultValue),
+            claims: claims(name, reason),
+        };
         let serving = |matches: &ArgMatches| {
-            let mut serve = ServeOptions { json, ..ServeOptions::from_arg_matches(matches)? };
+            let runtime = || std::env::split_paths(&std::env::var_os("RUNTIME_DIRECTORY")?).next();
+            let operator_sockets = operator_sockets.clone().or_else(runtime);
+            let mut serve = ServeOptions { json, operator_sockets, ..ServeOptions::from_arg_matches(matches)? };
             // An empty environment variable, which is common in compose files, counts as not set.
             let is_set = |text: &String| !text.is_empty();
             serve.public_url = serve.public_url.filter(is_set);
@@ -416,7 +296,8 @@ impl CommandLine<'_> {
             }
             Some(_) => OperatorCommand::from_arg_matches(matches)?,
         };
-        Ok(Invocation::Operate { command, question, flags: F::from_arg_matches(matches)?, config, data, json })
+        let question = question.or_else(|| command.question());
+        Ok(Invocation::Operate { command, question, flags: F::from_arg_matches(matches)?, config, data, way, json })
     }
 }
 
@@ -455,6 +336,16 @@ impl Asked {
 
 /// The group of the commands on the contract.
 const CONTRACT: &str = "contract";
+
+/// Shows the flags about sockets in the help of the program, and not again in that of each command.
+fn hide_ways(command: clap::Command) -> clap::Command {
+    let is_way = |arg: &&clap::Arg| [Some(flags::SOCKET), Some(flags::OPERATOR_SOCKETS)].contains(&arg.get_long());
+    let hidden: Vec<_> = command.get_arguments().filter(is_way).map(|arg| arg.clone().hide(true)).collect();
+    let absent = |command: &clap::Command| command.get_arguments().all(|arg| !is_way(&arg));
+    let names = command.get_subcommands().filter(|known| absent(known)).map(|known| known.get_name().to_owned());
+    let names: Vec<_> = names.collect();
+    names.iter().fold(command, |command, name| command.mut_subcommand(name, |known| known.args(&hidden)))
+}
 
 /// Returns the commands on the contract.
 fn contract_command() -> clap::Command {

@@ -4,7 +4,12 @@
 //! In help texts, `{target}`, `{targets}`, `{TARGET}` and `{permissions}` stand for words of the
 //! service. [`cli`](crate::cli) replaces them.
 
+mod authority;
+
+pub use authority::Authority;
+
 use crate::flags;
+use crate::when::{KeyEnd, TimePoint, span};
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -40,6 +45,8 @@ pub enum OperatorCommand {
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: usize,
     },
+    /// List who changed what, newest first
+    Acts(ActQuery),
     /// Show the contract as an agent sees it: all tools, or one of them
     Tools {
         /// The tool
@@ -106,9 +113,10 @@ impl OperatorCommand {
             | Self::Target { .. }
             | Self::Task(_)
             | Self::Refunds { .. }
+            | Self::Acts(_)
             | Self::Tools { .. }
             | Self::Clock(ClockCommand::Accept)
-            | Self::Audit(AuditCommand::Tail { .. }) => Duration::from_secs(30),
+            | Self::Audit(AuditCommand::Tail { .. } | AuditCommand::List(_)) => Duration::from_secs(30),
         }
     }
 
@@ -147,7 +155,14 @@ pub enum AppCommand {
         name: String,
     },
     /// List all applications
-    List,
+    List {
+        /// Only those with this label: NAME=TEXT; may be repeated
+        #[arg(long = "label", value_name = "NAME=TEXT", value_parser = pair)]
+        labels: Vec<(String, String)>,
+        /// Only deleted ones
+        #[arg(long)]
+        deleted: bool,
+    },
     /// Show one application with its {targets} and keys
     Show {
         /// Its name or id
@@ -169,6 +184,49 @@ pub enum AppCommand {
         #[arg(value_name = "PERMISSION", required = true)]
         permissions: Vec<String>,
     },
+    /// Refuse all calls of an application until `app resume`; its tasks in flight continue
+    Suspend {
+        /// Its name or id
+        app: String,
+    },
+    /// Allow the calls of a suspended application again
+    Resume {
+        /// Its name or id
+        app: String,
+    },
+    /// Delete an application and end its keys, for good
+    ///
+    /// Its name becomes free. Its id stays in the ledger, the tasks, the audit trail and the acts.
+    /// Its tasks in flight continue to their end, and are refunded as any other.
+    Delete {
+        /// Its name or id
+        app: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Change the request budget of an application; the requests of the last minute still count
+    Rate {
+        /// Its name or id
+        app: String,
+        /// Its request budget in any 60 seconds
+        #[arg(value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        requests_per_minute: u32,
+    },
+    /// Set labels of an application, such as owner=Ada; an empty text removes a label
+    Label {
+        /// Its name or id
+        app: String,
+        /// The labels; `owner`, `contact` and `customer` are common
+        #[arg(value_name = "NAME=TEXT", required = true, value_parser = pair)]
+        labels: Vec<(String, String)>,
+    },
+}
+
+/// Parses a name and a text with `=` between them.
+fn pair(text: &str) -> Result<(String, String), &'static str> {
+    let (name, text) = text.split_once('=').ok_or("expected NAME=TEXT, such as owner=Ada")?;
+    Ok((name.to_owned(), text.to_owned()))
 }
 
 /// Commands about keys.
@@ -179,20 +237,56 @@ pub enum KeyCommand {
     Create {
         /// The application's name or id
         app: String,
-        /// Number of days until it expires
-        #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
-        expires: Option<u32>,
+        /// Its end: 90 (days), 12h, 2026-12-31, 2026-12-31T18:00Z or never, the default
+        #[arg(long, value_name = "WHEN")]
+        expires: Option<KeyEnd>,
     },
-    /// List keys
-    List {
-        /// Only keys of this application
-        app: Option<String>,
+    /// List keys, with the age, end and last use of each live secret
+    List(KeyQuery),
+    /// Show one key with the latest acts on it
+    Show {
+        /// The key's id
+        key: String,
     },
     /// Give a key a new secret; the current one stays valid until the next rotation, an older one
     /// ends
     Rotate {
         /// The key's id
         key: String,
+        /// End the current secret after this time span, such as 7d
+        #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+        grace: Option<Duration>,
+    },
+    /// End the older secret of a rotated key at once
+    EndOld {
+        /// The key's id
+        key: String,
+    },
+    /// Move the end of a key
+    Expire {
+        /// The key's id
+        key: String,
+        /// Its end: 90 (days), 12h, 2026-12-31, 2026-12-31T18:00Z or never
+        #[arg(value_name = "WHEN")]
+        at: KeyEnd,
+    },
+    /// Refuse a key until `key resume`; it keeps its secrets
+    Suspend {
+        /// The key's id
+        key: String,
+    },
+    /// Allow a suspended key again
+    Resume {
+        /// The key's id
+        key: String,
+    },
+    /// Set labels of a key, such as owner=Ada; an empty text removes a label
+    Label {
+        /// The key's id
+        key: String,
+        /// The labels; `owner`, `contact` and `customer` are common
+        #[arg(value_name = "NAME=TEXT", required = true, value_parser = pair)]
+        labels: Vec<(String, String)>,
     },
     /// Revoke a key at once, with all its secrets
     Revoke {
@@ -210,41 +304,166 @@ pub enum KeyCommand {
     },
 }
 
+/// Selects keys.
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KeyQuery {
+    /// Only keys of this application
+    pub app: Option<String>,
+    /// Only keys in this state
+    #[arg(long, value_name = "STATE", value_enum)]
+    pub state: Option<KeyState>,
+    /// Only keys that were not used for this time span, such as 90d
+    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+    pub unused_for: Option<Duration>,
+    /// Only keys that end, or whose older secret ends, within this time span
+    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+    pub ends_within: Option<Duration>,
+    /// Only keys whose latest secret is older than this time span
+    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+    pub older_than: Option<Duration>,
+}
+
+/// The state of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyState {
+    /// It can be used.
+    Live,
+    /// It is refused until `key resume`.
+    Suspended,
+    /// Its end has passed.
+    Expired,
+    /// It has no secrets any more.
+    Revoked,
+    /// It has been off since a restore, until `key confirm`.
+    Unconfirmed,
+}
+
+fn parse_span(text: &str) -> Result<Duration, &'static str> {
+    span(text).ok_or("expected a time span such as 30m, 12h or 90d")
+}
+
 /// Commands about the targets of one resource of the contract.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TargetCommand {
     /// List {targets}, and which applications see each
-    List {
-        /// Only {targets} after this one
-        #[arg(long, value_name = "{TARGET}")]
-        after: Option<String>,
-        /// Maximum number of rows
-        #[arg(long, value_name = "N", default_value_t = 50)]
-        limit: u16,
-    },
+    List(TargetQuery),
     /// Let an application see {targets}
     Assign {
         /// The application's name or id
         app: String,
         /// The {targets}
-        #[arg(value_name = "{TARGET}", required_unless_present = "all")]
+        #[arg(value_name = "{TARGET}", required_unless_present_any = ["all", "prefixes"])]
         ids: Vec<String>,
         /// Every {target}, including future ones
         #[arg(long = flags::ALL, conflicts_with = "ids")]
         all: bool,
+        /// Every {target} whose id begins so, including future ones; may be repeated
+        #[arg(long = "prefix", value_name = "PREFIX", conflicts_with = "all")]
+        prefixes: Vec<String>,
     },
-    /// Hide {targets} from an application
+    /// Hide {targets} from an application, also single ones of those that it sees by --all or
+    /// --prefix
     Unassign {
         /// The application's name or id
         app: String,
         /// The {targets}
-        #[arg(value_name = "{TARGET}", required_unless_present = "all")]
+        #[arg(value_name = "{TARGET}", required_unless_present_any = ["all", "prefixes"])]
         ids: Vec<String>,
         /// Every {target}
         #[arg(long = flags::ALL, conflicts_with = "ids")]
         all: bool,
+        /// Every {target} whose id begins so; may be repeated
+        #[arg(long = "prefix", value_name = "PREFIX", conflicts_with = "all")]
+        prefixes: Vec<String>,
     },
+}
+
+/// Selects targets.
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize)]
+pub struct TargetQuery {
+    /// Only {targets} that this application sees
+    #[arg(long, value_name = "APP")]
+    pub app: Option<String>,
+    /// Only {targets} whose ids begin so
+    #[arg(long, value_name = "PREFIX")]
+    pub prefix: Option<String>,
+    /// Only {targets} after this one
+    #[arg(long, value_name = "{TARGET}")]
+    pub after: Option<String>,
+    /// Maximum number of rows
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub limit: u16,
+}
+
+/// Selects lines of the audit trail.
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AuditQuery {
+    /// Only calls of this application: a name or an id
+    #[arg(long, value_name = "APP")]
+    pub app: Option<String>,
+    /// Only calls with this key
+    #[arg(long, value_name = "KEY")]
+    pub key: Option<String>,
+    /// Only calls of this tool
+    #[arg(long, value_name = "TOOL")]
+    pub tool: Option<String>,
+    /// Only calls with this {target}, and acts on this application or key
+    #[arg(long = "on", value_name = "ID")]
+    pub target: Option<String>,
+    /// Only lines with this outcome: ok, or the code of a failure
+    #[arg(long, value_name = "OUTCOME")]
+    pub outcome: Option<String>,
+    /// Only the call with this request id
+    #[arg(long, value_name = "ID")]
+    pub request: Option<String>,
+    /// Only calls that made or read this task
+    #[arg(long, value_name = "TASK")]
+    pub task: Option<String>,
+    /// Only acts of this user, as the server's machine names it
+    #[arg(long, value_name = "USER")]
+    pub operator: Option<String>,
+    /// Only lines at this time or later: 2h, 2026-11-22 or 2026-11-22T18:00Z
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<TimePoint>,
+    /// Only lines before this time
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<TimePoint>,
+    /// Only lines before this place: the `next` of the page before
+    #[arg(long, value_name = "PLACE")]
+    pub before: Option<String>,
+    /// Maximum number of lines
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub limit: u32,
+}
+
+/// Selects acts.
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize)]
+pub struct ActQuery {
+    /// Only those of this user, as the server's machine names it
+    #[arg(long, value_name = "USER")]
+    pub by: Option<String>,
+    /// Only those on this application or key: a name or an id
+    #[arg(long, value_name = "OBJECT")]
+    pub on: Option<String>,
+    /// Only those of this command, such as "key revoke", or of all that begin so, such as key
+    #[arg(long, value_name = "WORDS")]
+    pub command: Option<String>,
+    /// Only those at this time or later: 2h, 2026-11-22 or 2026-11-22T18:00Z
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<TimePoint>,
+    /// Only those before this time
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<TimePoint>,
+    /// Only those before the act with this number: the next page
+    #[arg(long, value_name = "NUMBER")]
+    pub before: Option<u64>,
+    /// Maximum number of rows
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub limit: u32,
 }
 
 /// Commands about tasks.
@@ -302,6 +521,10 @@ pub enum AuditCommand {
               value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(0..=TAIL_MAX as u64))]
         lines: usize,
     },
+    /// List lines, newest first, by caller, tool, outcome, operator or time
+    ///
+    /// Examines at most 1 GiB. The answer says how far it looked, and where the next page begins.
+    List(AuditQuery),
     /// Check that its lines were not changed, removed or added after they were written
     ///
     /// After the lines of each second comes a seal: a hash of these lines and of the previous seal,

@@ -2,6 +2,8 @@
 
 use crate::cli::resources;
 use crate::data::{DataFolder, FolderError, Lock};
+use crate::error::OperatorError;
+use crate::lines::ActLines;
 use crate::names::Names;
 use crate::own::{CommandRunner, Explanation};
 use serde::Serialize;
@@ -14,7 +16,7 @@ use toolwarrant_base::clock::Clock;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
-use toolwarrant_core::registry::{Registry, RegistryError};
+use toolwarrant_core::registry::Registry;
 use toolwarrant_core::store::{DirectoryStore, StoreError};
 use toolwarrant_store::Store;
 use toolwarrant_store::sqlite::{DatabaseError, OpenOptions, Sqlite};
@@ -39,8 +41,26 @@ pub struct OperatorContext {
     pub folder: PathBuf,
     /// The clock.
     pub clock: Clock,
-    /// The audit of the running server, if there is one.
+    /// The audit trail, if it can be written.
     pub audit: Option<AuditHandle>,
+    /// True if this process is a running server.
+    pub serves: bool,
+    /// Writes the lines of acts.
+    pub lines: ActLines,
+}
+
+impl OperatorContext {
+    /// Writes the lines of acts that have none. Returns false if some could not be written yet.
+    pub async fn write_lines(&self) -> bool {
+        let Some(audit) = &self.audit else { return true };
+        match self.lines.write(&*self.store, audit, &self.clock).await {
+            Ok(done) => done,
+            Err(error) => {
+                tracing::warn!(%error, "the lines of acts wait to be recorded");
+                false
+            }
+        }
+    }
 }
 
 /// Lists the targets of tools, for the operator.
@@ -86,26 +106,9 @@ pub struct Check {
     pub look: fn(&Path) -> Result<Vec<String>, Explanation>,
 }
 
-/// The reason why a command was not carried out. The message is for the operator.
-#[derive(Debug, thiserror::Error)]
-pub enum OperatorError {
-    /// The command cannot be carried out. The message gives the reason and a way that works.
-    #[error("{0}")]
-    Refused(String),
-    /// The registry refuses it.
-    #[error(transparent)]
-    Registry(#[from] RegistryError),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The data folder cannot be opened.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-}
-
 /// Converts the answer of a command to JSON.
 pub(crate) fn answer(shown: impl Serialize) -> Result<Value, OperatorError> {
-    let unwritten = |error| OperatorError::Refused(format!("the answer cannot be written as JSON: {error}"));
+    let unwritten = |error| OperatorError::refusal(format!("the answer cannot be written as JSON: {error}"));
     serde_json::to_value(shown).map_err(unwritten)
 }
 

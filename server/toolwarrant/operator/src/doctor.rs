@@ -4,10 +4,12 @@
 //! the database, see [`IntegrityRule`]. This file owns their descriptions, and the checks of
 //! everything else in the folder. Start at [`examine`].
 
+mod acts;
 mod commands;
 
-use crate::context::{Check, OpenError, OperatorError, answer, open_options};
+use crate::context::{Check, OpenError, answer, open_options};
 use crate::data::{self, AUDIT, DataFolder, LOST_AND_FOUND};
+use crate::error::OperatorError;
 use crate::flags::{KEEP_BYTES, KEEP_DAYS};
 use crate::names::Names;
 use crate::own::Explanation;
@@ -65,6 +67,11 @@ const CHAIN: Description = Description(
     "audit chain",
     "the newest lines of the audit trail match their seals, and its end is not missing",
     "run `audit verify`, which reads all of it; keep a copy of the audit folder, and find out who else can write there",
+);
+const ACTS: Description = Description(
+    "acts",
+    "each act of an operator in the database has its line in the audit trail, and each such line has its act",
+    "keep a copy of the folder, and find out who else can write there; only this program writes acts and their lines",
 );
 const OPENS: Description = Description(
     "database",
@@ -210,6 +217,7 @@ pub(crate) async fn examine(
             diagnosis.add(&KEY, master_key(folder, names, store).await);
             diagnosis.add(&COMMANDS, commands::find_unreadable(folder, names, catalogue, store).await);
             diagnosis.add(&CHAIN, chain(folder, names, store).await);
+            diagnosis.add(&ACTS, acts::find_unmatched(folder, store).await);
             diagnosis.kept = what_is_kept(folder, store).await;
         }
         Err(why) => diagnosis.add(&OPENS, Err(why)),
@@ -328,7 +336,8 @@ async fn what_is_kept(folder: &Path, store: &dyn Store) -> Vec<Value> {
     });
     let rows = store.figures().await.unwrap_or_default().into_iter().map(|Figure { what, rows, oldest }| {
         let kept = match what {
-            "ledger" => "forever",
+            "ledger" | "acts" => "forever",
+            "acts without a line" => "until the server or its next start writes the line",
             "deduplication keys" => "until they expire",
             _ => &format!("{TASKS_KEPT_DAYS} days after the end"),
         };

@@ -1,5 +1,10 @@
 //! Carries out operator commands. Each kind of command has its own file. Each answer is JSON.
+//!
+//! [`execute`] is the one place that decides if an operator may use a command. A command that
+//! changes something leaves an act in the store and a line in the audit trail. A command that was
+//! refused leaves a line alone.
 
+mod acts;
 mod answer;
 mod applications;
 mod audit;
@@ -7,41 +12,124 @@ mod contract;
 mod keys;
 mod targets;
 mod tasks;
+mod trail;
 
 pub(crate) use contract::tools;
 pub(crate) use keys::KeyAnswer;
 
 use crate::backup;
-use crate::command::{ClockCommand, OperatorCommand};
+use crate::command::{Authority, ClockCommand, OperatorCommand};
 use crate::context::OperatorContext;
 use crate::doctor;
+use crate::error::{FailureCode, OperatorError};
+use crate::lines::ActLine;
 use answer::{Answer, answer, refusal};
+use serde_json::Value;
+use toolwarrant_core::act::{Changes, Operator, Origin, Role};
 
-/// Carries out `command`. The answer is an object or a list of objects.
+/// Carries out `command` for `operator`, if the role allows it. The answer is an object or a list
+/// of objects.
 ///
 /// # Errors
 /// See [`OperatorError`].
-pub async fn execute(context: &OperatorContext, command: OperatorCommand) -> Answer {
+pub async fn execute(context: &OperatorContext, operator: &Operator, command: OperatorCommand) -> Answer {
+    let authority = judge(context, &command)?;
+    let origin = Origin { operator: operator.clone(), command: command.words() };
+    if authority == Authority::Reads {
+        return carry_out(context, &origin, command).await;
+    }
+    let object = match command.object() {
+        Some(named) => resolve(context, named).await,
+        None => None,
+    };
+    let done = match operator.role >= authority.least_role() {
+        true => carry_out(context, &origin, command).await,
+        false => Err(not_allowed(&origin, authority)),
+    };
+    if let (Err(error), Some(audit)) = (&done, &context.audit) {
+        let now = context.clock.latest();
+        let Origin { operator, command } = &origin;
+        let (object, outcome) = (object.as_deref(), error.code.as_str());
+        let line = ActLine { time: now, act_id: None, operator, command, object, changes: None, outcome };
+        if !line.write(audit, now) {
+            tracing::error!(command, outcome, "the audit trail has no room for the line of a refused command");
+        }
+    }
+    context.write_lines().await;
+    done
+}
+
+/// Returns the authority that a command needs.
+fn judge(context: &OperatorContext, command: &OperatorCommand) -> Result<Authority, OperatorError> {
+    let OperatorCommand::Own { command, .. } = command else { return Ok(command.authority()) };
+    let own = context.own.as_ref().ok_or_else(|| refusal("the service has no commands of its own"))?;
+    let changes = (own.changes)(command.clone()).map_err(refusal)?;
+    Ok(if changes { Authority::Changes } else { Authority::Reads })
+}
+
+fn not_allowed(origin: &Origin, authority: Authority) -> OperatorError {
+    let Origin { operator, command } = origin;
+    let (who, how) = match authority {
+        Authority::Owner => ("the owner of the data folder", "run it as that user or as root"),
+        Authority::Changes | Authority::Reads => {
+            ("an operator who may change something", "use the socket operate.sock, or the one in the data folder")
+        }
+    };
+    let name = &operator.name;
+    OperatorError::new(
+        FailureCode::NotAllowed,
+        format!("`{command}` is for {who}, and {name} may only {}; {how}", describe(operator.role)),
+    )
+}
+
+fn describe(role: Role) -> &'static str {
+    match role {
+        Role::View => "read here",
+        Role::Operate => "read and change here",
+        Role::Owner => "do everything here",
+    }
+}
+
+/// Returns the id of the application or key that an operator named, if it exists.
+async fn resolve(context: &OperatorContext, named: &str) -> Option<String> {
+    match context.registry.find(named).await {
+        Ok(row) => Some(row.id),
+        Err(_) => context.registry.keys().await.into_iter().map(|key| key.id).find(|id| id == named),
+    }
+}
+
+async fn carry_out(context: &OperatorContext, origin: &Origin, command: OperatorCommand) -> Answer {
     match command {
-        OperatorCommand::App(command) => applications::execute(context, command).await,
-        OperatorCommand::Key(command) => keys::execute(context, command).await,
-        OperatorCommand::Target { resource, command } => targets::execute(context, &resource, command).await,
+        OperatorCommand::App(command) => applications::execute(context, origin, command).await,
+        OperatorCommand::Key(command) => keys::execute(context, origin, command).await,
+        OperatorCommand::Target { resource, command } => targets::execute(context, origin, &resource, command).await,
         OperatorCommand::Task(command) => tasks::execute(context, command).await,
         OperatorCommand::Refunds { limit } => tasks::refunds(context, limit).await,
+        OperatorCommand::Acts(query) => acts::list(context, query).await,
         OperatorCommand::Tools { name } => tools(context.catalogue, name.as_deref()),
         OperatorCommand::Audit(command) => audit::execute(context, command).await,
         OperatorCommand::Backup { file } => {
-            audit::flush(context).await;
-            backup::take(context, file).await
+            // The backup contains its own act. A folder that nothing can be written to is saved too.
+            let act_id = put_act(context, origin).await;
+            context.write_lines().await;
+            let mut done = backup::take(context, file).await?;
+            match act_id {
+                Ok(act_id) => done["act_id"] = act_id.into(),
+                Err(error) => {
+                    done["note"] = format!(
+                        "{}; the act of this backup is not stored: {error}",
+                        done["note"].as_str().unwrap_or_default()
+                    )
+                    .into()
+                }
+            }
+            Ok(done)
         }
-        OperatorCommand::Restore { .. } => Err(refusal("a server uses the data folder; stop it first".to_owned())),
+        OperatorCommand::Restore { .. } => Err(refusal("a server uses the data folder; stop it first")),
         OperatorCommand::Clock(ClockCommand::Accept) => {
-            Err(refusal("stop the server first: it continues from its own time".to_owned()))
+            Err(refusal("stop the server first: it continues from its own time"))
         }
-        OperatorCommand::Own { command, patience: _ } => match &context.own {
-            Some(run) => run(command).await.map_err(refusal),
-            None => Err(refusal("the service has no commands of its own".to_owned())),
-        },
+        OperatorCommand::Own { command, patience: _ } => own(context, origin, command).await,
         OperatorCommand::Doctor => {
             audit::flush(context).await;
             let found = doctor::examine(
@@ -54,4 +142,27 @@ pub async fn execute(context: &OperatorContext, command: OperatorCommand) -> Ans
             answer(found.await)
         }
     }
+}
+
+/// Carries out a command of the service. The act is stored first, because the service may be killed
+/// after its change.
+async fn own(context: &OperatorContext, origin: &Origin, command: Value) -> Answer {
+    let own = context.own.as_ref().ok_or_else(|| refusal("the service has no commands of its own"))?;
+    let act_id = match (own.changes)(command.clone()).map_err(refusal)? {
+        true => Some(put_act(context, origin).await?),
+        false => None,
+    };
+    let mut done = (own.run)(command).await.map_err(refusal)?;
+    if let (Some(act_id), Value::Object(members)) = (act_id, &mut done) {
+        members.insert("act_id".to_owned(), act_id.into());
+    }
+    Ok(done)
+}
+
+/// Stores the act of a command that changes neither an application nor a key. Returns its id.
+async fn put_act(context: &OperatorContext, origin: &Origin) -> Result<String, OperatorError> {
+    let act = context.registry.act(origin, None, Changes::default())?;
+    let id = act.id.clone();
+    context.store.put_acts(vec![act]).await?;
+    Ok(id)
 }

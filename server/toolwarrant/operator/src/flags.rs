@@ -33,8 +33,29 @@ pub const KEEP_DAYS: &str = "audit-keep-days";
 /// Maximum size of the stored audit trail, in bytes.
 pub const KEEP_BYTES: &str = "audit-keep-bytes";
 
+/// Leaves addresses out of the audit trail.
+pub const WITHOUT_ADDRESS: &str = "audit-without-address";
+
 /// A permission of a new application.
 pub const PERMISSION: &str = "permission";
 
 /// Stands for everything of a resource.
 pub const ALL: &str = "all";
+
+/// The folder of the sockets for groups of operators.
+pub const OPERATOR_SOCKETS: &str = "operator-sockets";
+
+/// The group that may change something.
+pub const OPERATE_GROUP: &str = "operate-group";
+
+/// The group that may read.
+pub const VIEW_GROUP: &str = "view-group";
+
+/// The socket that a command uses.
+pub const SOCKET: &str = "socket";
+
+/// The name that an operator gives.
+pub const AS: &str = "as";
+
+/// The reason that an operator gives.
+pub const REASON: &str = "reason";

@@ -37,11 +37,15 @@ pub struct AuditOptions {
     /// Maximum size of the audit trail in bytes; the newest day is always kept
     #[arg(long = flags::KEEP_BYTES, value_name = "BYTES", default_value_t = retention::BYTES)]
     pub keep_bytes: u64,
+
+    /// Leave the addresses of clients out of the audit trail
+    #[arg(long = flags::WITHOUT_ADDRESS)]
+    pub without_address: bool,
 }
 
 impl Default for AuditOptions {
     fn default() -> Self {
-        Self { keep_days: retention::DAYS, keep_bytes: retention::BYTES }
+        Self { keep_days: retention::DAYS, keep_bytes: retention::BYTES, without_address: false }
     }
 }
 
@@ -121,7 +125,7 @@ impl AuditKeeper {
 
     /// Prunes the trail. The new beginning is recorded before files are deleted.
     async fn prune(&mut self, by_age: bool) {
-        let AuditOptions { keep_days, keep_bytes } = self.options;
+        let AuditOptions { keep_days, keep_bytes, without_address: _ } = self.options;
         let retention = Retention { days: by_age.then_some(keep_days), bytes: keep_bytes };
         let (folder, now) = (self.folder.clone(), self.clock.earliest());
         let plan = match spawn_blocking(move || retention::plan(&folder, retention, now)).await {

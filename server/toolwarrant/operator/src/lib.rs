@@ -18,9 +18,11 @@ mod context;
 mod credential;
 pub mod data;
 mod doctor;
+mod error;
 mod execute;
 pub mod flags;
 pub mod keeping;
+mod lines;
 mod maintain;
 pub mod metrics;
 mod names;
@@ -32,16 +34,25 @@ pub mod render;
 mod restore;
 pub mod socket;
 mod upstreams;
+mod user;
 mod verify;
+mod when;
 
 pub use background::{Background, until};
-pub use command::{AppCommand, AuditCommand, ClockCommand, KeyCommand, OperatorCommand, TargetCommand, TaskCommand};
+pub use command::{
+    ActQuery, AppCommand, AuditCommand, Authority, ClockCommand, KeyCommand, OperatorCommand, TargetCommand,
+    TaskCommand,
+};
 pub use config::{Config, ConfigError, ConfigMistake, ConfigTable, Findings, Spanned};
-pub use context::{Check, Inventory, Item, OpenError, OpenedData, OperatorContext, OperatorError};
+pub use context::{Check, Inventory, Item, OpenError, OpenedData, OperatorContext};
 pub use credential::{CredentialError, CredentialSource};
+pub use error::{FailureCode, OperatorError};
 pub use execute::execute;
+pub use lines::ActLines;
 pub use maintain::{MaintainerCommand, maintain};
 pub use names::Names;
 pub use own::{CommandRunner, Commands, Explanation, NoCommands, OwnCommand, runner};
 pub use upstreams::{UpstreamState, Upstreams};
+pub use user::local_operator;
 pub use verify::{ContractGroup, NOT_COMPARED, NotCompared, execute_contract};
+pub use when::TimePoint;

@@ -2,25 +2,35 @@
 //! this process, which then locks the folder.
 
 use crate::background::Background;
-use crate::command::{AppCommand, ClockCommand, OperatorCommand};
-use crate::context::{Check, Inventory, OpenError, OpenedData, OperatorContext, OperatorError};
-use crate::data::{DataFolder, FolderError, has_database, refuse_foreign};
+use crate::cli::WayToServer;
+use crate::command::{AppCommand, Authority, ClockCommand, OperatorCommand};
+use crate::context::{Check, Inventory, OpenError, OpenedData, OperatorContext};
+use crate::data::{AUDIT, DataFolder, FolderError, SOCKET, has_database, refuse_foreign};
 use crate::doctor;
+use crate::error::OperatorError;
 use crate::execute::{execute, tools};
 use crate::flags;
+use crate::keeping::{AuditKeeper, AuditOptions};
+use crate::lines::ActLines;
 use crate::names::Names;
 use crate::own::{CommandRunner, Explanation};
+use crate::owner::refuse_other_user;
 use crate::restore;
-use crate::socket;
+use crate::socket::{self, Request};
+use crate::user::local_operator;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
+use tokio::task::{JoinHandle, spawn_blocking};
+use toolwarrant_audit::Audit;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::Clock;
+use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
+use toolwarrant_core::act::{Changes, Channel, Operator, Origin};
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::registry::Durability;
-use toolwarrant_core::store::DirectoryStore;
+use toolwarrant_store::sqlite::Sqlite;
 
 /// The parts of a service that commands use.
 pub struct ServiceParts {
@@ -52,72 +62,157 @@ impl Offline<'_> {
     ///
     /// # Errors
     /// See [`OperatorError`].
-    pub async fn run(self, folder: &Path, command: OperatorCommand) -> Result<Value, OperatorError> {
-        let Self { names, catalogue, checks, parts } = self;
+    pub async fn run(self, folder: &Path, way: WayToServer, command: OperatorCommand) -> Result<Value, OperatorError> {
+        let Self { names, catalogue, checks, .. } = &self;
+        let WayToServer { socket, groups, data_given, claims } = way;
         if let OperatorCommand::Tools { name } = &command {
             return tools(catalogue, name.as_deref());
         }
+        let operator = local_operator(Channel::Offline, claims.clone());
+        if let OperatorCommand::Restore { file, master_key, owner } = command {
+            refuse_foreign(folder, names).map_err(OpenError::from)?;
+            return restore::run(folder, names, catalogue, &file, (master_key, owner), operator);
+        }
+        let request = Request { program: names.program.to_owned(), command: command.absolute(), claims };
+        if let Some(socket) = socket {
+            let nobody = || format!("no server listens on {}, or you may not connect to it", socket.display());
+            return socket::ask(&socket, &request).await.unwrap_or_else(|| Err(OperatorError::unavailable(nobody())));
+        }
+        // Members of a group may have no data folder, and cannot enter that of the server.
+        if !data_given && (refuse_other_user(folder).is_err() || !has_database(folder, names)) {
+            for socket in socket::of_groups(&groups) {
+                if let Some(answer) = socket::ask(&socket, &request).await {
+                    return answer;
+                }
+            }
+        }
         // This check comes before the server is asked, because the server of another service would
         // carry out the command.
-        refuse_foreign(folder, &names).map_err(OpenError::from)?;
-        if let OperatorCommand::Restore { file, master_key, owner } = command {
-            return restore::run(folder, &names, catalogue, &file, (master_key, owner));
-        }
-        let command = command.absolute();
-        if let Some(answer) = socket::ask(folder, &command).await {
+        refuse_foreign(folder, names).map_err(OpenError::from)?;
+        let socket = folder.join(SOCKET);
+        if let Some(answer) = socket::ask(&socket, &request).await {
             return answer;
         }
+        let Request { command, .. } = &request;
         // Opening the folder would create a database, even in a folder that is not a data folder.
         // Two commands may do that: the one that creates the first application, like the first
         // start of a server, and a service's own command, which may have to prepare that.
         let may_begin =
             matches!(command, OperatorCommand::App(AppCommand::Create { .. }) | OperatorCommand::Own { .. });
-        if !may_begin && !has_database(folder, &names) {
+        if !may_begin && !has_database(folder, names) {
             let (folder, program) = (folder.display(), names.program);
             let why = format!(
                 "there is no database in {folder}; start a server once or create an application with `{program} app create`, or choose \
                  another folder with --{}",
                 flags::DATA
             );
-            return Err(OperatorError::Refused(why));
+            return Err(OperatorError::not_found(why));
         }
         if let OperatorCommand::Doctor = command {
-            return doctor::examine_offline(folder, &names, catalogue, &checks).await;
+            return doctor::examine_offline(folder, names, catalogue, checks).await;
         }
-        let folder = match DataFolder::open(folder, &names) {
+        let folder = match DataFolder::open(folder, names) {
             // A server has started meanwhile.
-            Err(FolderError::InUse(path, program)) => match socket::ask(folder, &command).await {
+            Err(FolderError::InUse(path, program)) => match socket::ask(&socket, &request).await {
                 Some(answer) => return answer,
                 None => return Err(OpenError::from(FolderError::InUse(path, program)).into()),
             },
             opened => opened.map_err(OpenError::from)?,
         };
-        let OpenedData { registry, database, keyring: _, clock } =
-            OpenedData::open(&folder, &names, catalogue, &Random::System).await?;
-        if let OperatorCommand::Clock(ClockCommand::Accept) = command {
-            return accept_clock(&*database, &clock).await;
-        }
-        let ServiceParts { inventory, own, background } = parts(&folder).map_err(OpenError::Service)?;
-        let path = folder.path().to_owned();
-        let (store, audit) = (database, None);
-        let context =
-            OperatorContext { names, catalogue, registry, store, inventory, own, checks, folder: path, clock, audit };
+        self.carry_out(&folder, request.command, &operator).await
+    }
+
+    /// Carries out `command` on a folder that this process has locked.
+    async fn carry_out(
+        self,
+        folder: &DataFolder,
+        command: OperatorCommand,
+        operator: &Operator,
+    ) -> Result<Value, OperatorError> {
+        let Self { names, catalogue, checks, parts } = self;
+        let OpenedData { registry, database, keyring, clock } =
+            OpenedData::open(folder, &names, catalogue, &Random::System).await?;
+        let trail = match command.authority() {
+            Authority::Reads => None,
+            Authority::Changes | Authority::Owner => Trail::open(folder, &keyring, &clock, database.clone()).await,
+        };
+        let audit = trail.as_ref().map(|trail| trail.audit.handle());
+        let ServiceParts { inventory, own, background } = parts(folder).map_err(OpenError::Service)?;
+        let (path, store, lines) = (folder.path().to_owned(), database.clone(), ActLines::default());
+        let context = OperatorContext {
+            names,
+            catalogue,
+            registry,
+            store,
+            inventory,
+            own,
+            checks,
+            folder: path,
+            clock,
+            audit,
+            serves: false,
+            lines,
+        };
         let background = Background::of_service(background);
-        let answer = execute(&context, command).await;
+        let answer = match command {
+            OperatorCommand::Clock(ClockCommand::Accept) => accept_clock(&context, operator.clone()).await,
+            command => execute(&context, operator, command).await,
+        };
         background.stop().await;
-        let answer = answer?;
         // A running server would retry to store the change; this process ends, so it must report
         // the failure.
-        match context.registry.settle().await {
-            Durability::Stored => Ok(answer),
-            Durability::Owed(why) => Err(OperatorError::Refused(why)),
+        let settled = context.registry.settle().await;
+        context.write_lines().await;
+        if let Some(trail) = trail {
+            trail.close().await;
+        }
+        match (answer, settled) {
+            (Ok(_), Durability::Owed(why)) => Err(OperatorError::unavailable(why)),
+            (answer, _) => answer,
+        }
+    }
+}
+
+/// The audit trail of a folder that no server uses.
+struct Trail {
+    audit: Audit,
+    keeper: JoinHandle<()>,
+}
+
+impl Trail {
+    /// Continues the trail. Returns `None` if it cannot be written: the next start of a server
+    /// writes the lines.
+    async fn open(folder: &DataFolder, keyring: &KeyRing, clock: &Clock, store: Arc<Sqlite>) -> Option<Self> {
+        // A server may be told to keep more than the default.
+        let options = AuditOptions { keep_bytes: u64::MAX, ..AuditOptions::default() };
+        match AuditKeeper::start(&folder.join(AUDIT), keyring, clock.clone(), store, options).await {
+            Ok((audit, keeper)) => Some(Self { audit, keeper: tokio::spawn(keeper.run()) }),
+            Err(error) => {
+                tracing::warn!(%error, "the audit trail cannot be written now; the next start writes what is missing");
+                None
+            }
+        }
+    }
+
+    /// Writes what waits, and records the last seal.
+    async fn close(self) {
+        let Self { audit, keeper } = self;
+        let stopped = spawn_blocking(|| audit.stop()).await;
+        if let Err(error) = stopped.and(keeper.await) {
+            tracing::error!(%error, "the audit trail was not closed in order");
         }
     }
 }
 
 /// Makes the machine's clock the time to continue from.
-async fn accept_clock(database: &dyn DirectoryStore, clock: &Clock) -> Result<Value, OperatorError> {
-    let (before, now) = (clock.floor(), clock.wall());
-    database.see(now).await?;
-    Ok(json!({"time": now, "before": before, "note": "the next start continues from the machine's clock"}))
+async fn accept_clock(context: &OperatorContext, operator: Operator) -> Result<Value, OperatorError> {
+    let (before, now) = (context.clock.floor(), context.clock.wall());
+    let origin = Origin { operator, command: "clock accept".to_owned() };
+    let act = context.registry.act(&origin, None, Changes::default())?;
+    let act_id = act.id.clone();
+    context.store.put_acts(vec![act]).await?;
+    context.store.see(now).await?;
+    Ok(
+        json!({"time": now, "before": before, "act_id": act_id, "note": "the next start continues from the machine's clock"}),
+    )
 }

@@ -27,6 +27,12 @@ pub trait OwnCommand: Subcommand + Serialize + DeserializeOwned + Send + 'static
         None
     }
 
+    /// Returns true if the command changes something. Operators who may only read cannot use it.
+    /// Each use is stored as an act, and has a line in the audit trail.
+    fn changes(&self) -> bool {
+        true
+    }
+
     /// Returns the time that an operator waits for the answer of a running server. The server
     /// allows at least ten minutes.
     fn patience(&self) -> Duration {
@@ -52,17 +58,26 @@ pub enum NoCommands {}
 
 impl OwnCommand for NoCommands {}
 
-/// Carries out a command that is given as the JSON of its type.
-pub type CommandRunner = Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value, Explanation>> + Send + Sync>;
+/// Judges and carries out commands that are given as the JSON of their type.
+#[derive(Clone)]
+pub struct CommandRunner {
+    /// Returns true if the command changes something.
+    pub(crate) changes: fn(Value) -> Result<bool, Explanation>,
+    pub(crate) run: RunCommand,
+}
+
+type RunCommand = Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value, Explanation>> + Send + Sync>;
 
 /// Makes a runner from the code that carries out commands of one type.
 pub fn runner<C: OwnCommand>(commands: Arc<dyn Commands<C>>) -> CommandRunner {
-    Arc::new(move |command| {
+    let run = move |command| -> BoxFuture<'static, Result<Value, Explanation>> {
         let commands = Arc::clone(&commands);
-        Box::pin(async move {
-            let unknown =
-                |error| format!("the server does not know this command; is it as recent as this program? ({error})");
-            commands.execute(serde_json::from_value(command).map_err(unknown)?).await
-        })
-    })
+        Box::pin(async move { commands.execute(parse(command)?).await })
+    };
+    CommandRunner { changes: |command| parse::<C>(command).map(|command| command.changes()), run: Arc::new(run) }
+}
+
+fn parse<C: OwnCommand>(command: Value) -> Result<C, Explanation> {
+    let unknown = |error| format!("the server does not know this command; is it as recent as this program? ({error})");
+    serde_json::from_value(command).map_err(unknown)
 }

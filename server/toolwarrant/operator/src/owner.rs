@@ -156,8 +156,12 @@ fn foreign(path: &Path, me: u32) -> Option<(PathBuf, u32)> {
 }
 
 fn name_of(id: u32) -> String {
-    let known = users().into_iter().find(|(_, user)| user.id == id);
-    known.map_or_else(|| format!("the user {id}"), |(name, _)| format!("the user {name} ({id})"))
+    user_name(id).map_or_else(|| format!("the user {id}"), |name| format!("the user {name} ({id})"))
+}
+
+/// Returns the name of a user, if the machine itself knows it.
+pub(crate) fn user_name(id: u32) -> Option<String> {
+    users().into_iter().find(|(_, user)| user.id == id).map(|(name, _)| name)
 }
 
 /// Returns the users that the machine itself knows.

@@ -77,6 +77,9 @@ fn lines(members: &Map<String, Value>) -> String {
             Value::Object(inner) if name.ends_with("schema") => {
                 writeln!(out, "\n{label}\n{:#}", Value::Object(inner.clone()))
             }
+            Value::Object(inner) if !inner.is_empty() && inner.values().all(is_difference) => {
+                writeln!(out, "{label:width$}  {}", cell(value))
+            }
             Value::Object(inner) => {
                 let inner = lines(inner).lines().fold(String::new(), |out, line| out + "  " + line + "\n");
                 write!(out, "\n{label}\n{inner}")
@@ -93,6 +96,9 @@ fn cell(value: &Value) -> String {
         Value::Null => "-".to_owned(),
         Value::String(text) => clean(text).into_owned(),
         Value::Array(items) if items.is_empty() => "none".to_owned(),
+        Value::Array(items) if items.iter().all(Value::is_object) => {
+            items.iter().map(facts).collect::<Vec<_>>().join("; ")
+        }
         Value::Array(items) => items.iter().map(cell).collect::<Vec<_>>().join(", "),
         // An object of flags is shown as the names of those that are set.
         Value::Object(members) if members.values().all(Value::is_boolean) => {
@@ -100,8 +106,35 @@ fn cell(value: &Value) -> String {
                 members.iter().filter(|(_, value)| **value == true).map(|(name, _)| name.as_str()).collect();
             if set.is_empty() { "none".to_owned() } else { set.join(", ") }
         }
+        Value::Object(members) if !members.is_empty() && members.values().all(is_difference) => {
+            members.iter().map(|(name, value)| difference(name, value)).collect::<Vec<_>>().join("; ")
+        }
         other => clean(&other.to_string()).into_owned(),
     }
+}
+
+/// Returns the members of an object that are not null, in one line.
+fn facts(object: &Value) -> String {
+    let members = object.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+    members.map(|(name, value)| format!("{} {}", name.replace('_', " "), cell(value))).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns true for the values of the changes of an act.
+fn is_difference(value: &Value) -> bool {
+    let has = |names: [&str; 2]| names.iter().all(|name| value.get(name).is_some());
+    has(["before", "after"]) || has(["added", "removed"])
+}
+
+/// Describes one change: the value before and after, or what was added and removed.
+fn difference(name: &str, value: &Value) -> String {
+    let name = name.replace('_', " ");
+    if value.get("before").is_some() {
+        return format!("{name} {} -> {}", cell(&value["before"]), cell(&value["after"]));
+    }
+    let items = |member: &str, sign: &str| -> Vec<String> {
+        value[member].as_array().into_iter().flatten().map(|item| format!("{sign}{}", cell(item))).collect()
+    };
+    format!("{name} {}", [items("added", "+"), items("removed", "-")].concat().join(" "))
 }
 
 #[cfg(test)]
@@ -119,6 +152,10 @@ mod tests {
                      a        x             {\"n\":1}    none\n\
                      longer   none          -          one, two\n";
         assert_eq!(text(&rows), table);
+        let changes =
+            json!({"live_secrets": {"before": 2, "after": null}, "sees": {"added": ["a", "b"], "removed": ["c"]}});
+        assert_eq!(text(&json!({"changes": changes})), "changes  live secrets 2 -> -; sees +a +b -c\n");
+        assert_eq!(text(&json!([{"changes": changes}])), "CHANGES\nlive secrets 2 -> -; sees +a +b -c\n");
         assert_eq!(text(&json!([])), "none\n");
         assert_eq!(text(&json!({"a": 1, "long_name": "b"})), "a          1\nlong name  b\n");
     }

@@ -7,11 +7,12 @@
 
 use crate::archive::{ArchiveReader, FORMAT, Manifest};
 use crate::backup::holds;
-use crate::context::{self, OpenError, OperatorError, open_options};
+use crate::context::{self, OpenError, open_options};
 use crate::data::{
     AUDIT, DataFolder, LOCK, LOST_AND_FOUND, MASTER_KEY, RESTORING, SERVICE, create, private, read_key_file,
     read_master_key,
 };
+use crate::error::OperatorError;
 use crate::execute::KeyAnswer;
 use crate::flags::DATA;
 use crate::names::Names;
@@ -25,6 +26,7 @@ use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::durable;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
+use toolwarrant_core::act::{Act, Changes, Operator, Origin};
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::registry::open_secrets;
 use toolwarrant_core::store::ApplicationRow;
@@ -60,8 +62,9 @@ pub(crate) fn run(
     catalogue: &Catalogue,
     file: &Path,
     (master_key, owner): (Option<PathBuf>, Option<String>),
+    operator: Operator,
 ) -> Result<Value, OperatorError> {
-    let refused = |why: String| OperatorError::Refused(format!("cannot restore {}: {why}", file.display()));
+    let refused = |why: String| OperatorError::refusal(format!("cannot restore {}: {why}", file.display()));
     let unreadable = |error: io::Error| match error.kind() {
         ErrorKind::PermissionDenied => format!("{error}; {}", remedy(file, &error)),
         _ => error.to_string(),
@@ -85,7 +88,8 @@ pub(crate) fn run(
     let staging = folder.join(RESTORING);
     let failed = |error: io::Error| refused(format!("{}: {error}", staging.display()));
     create(&staging).map_err(failed)?;
-    let prepared = prepare(&staging, archive, &folder, names, catalogue, &key);
+    let origin = Origin { operator, command: "restore".to_owned() };
+    let prepared = prepare(&staging, archive, &folder, (names, catalogue), &key, origin);
     let (data, made_at) = prepared.inspect_err(|_| {
         // This empties the folder again, so that another backup can be tried.
         let _ = fs::remove_dir_all(&staging);
@@ -114,7 +118,7 @@ fn judge(manifest: &Manifest, names: &Names) -> Result<(), String> {
 /// nothing. Removes the remains of an interrupted restore.
 fn refuse_content(folder: &DataFolder) -> Result<(), OperatorError> {
     let path = folder.path();
-    let failed = |error: io::Error| OperatorError::Refused(format!("cannot use {}: {error}", path.display()));
+    let failed = |error: io::Error| OperatorError::refusal(format!("cannot use {}: {error}", path.display()));
     let content = path.read_dir().and_then(Iterator::collect::<io::Result<Vec<_>>>).map_err(failed)?;
     let interrupted = folder.join(RESTORING).exists();
     for entry in content {
@@ -127,7 +131,7 @@ fn refuse_content(folder: &DataFolder) -> Result<(), OperatorError> {
             let what = "a restore needs a folder that is empty or contains only the master key";
             let how =
                 format!("move {path} elsewhere and run this command again, or choose another folder with --{DATA}");
-            return Err(OperatorError::Refused(format!("{path} contains {}; {what}: {how}", name.display())));
+            return Err(OperatorError::refusal(format!("{path} contains {}; {what}: {how}", name.display())));
         }
         let is_folder = entry.file_type().map_err(failed)?.is_dir();
         // The folder that marks an interrupted restore is removed last.
@@ -144,12 +148,12 @@ fn prepare(
     staging: &Path,
     archive: ArchiveReader,
     folder: &DataFolder,
-    names: &Names,
-    catalogue: &Catalogue,
+    (names, catalogue): (&Names, &Catalogue),
     key: &[u8; 32],
+    origin: Origin,
 ) -> Result<(RestoredData, Timestamp), OperatorError> {
     let failed = |error: io::Error| {
-        OperatorError::Refused(match error.kind() {
+        OperatorError::refusal(match error.kind() {
             ErrorKind::InvalidData => format!("the backup cannot be used: {error}"),
             _ => format!("cannot write to {}: {error}", staging.display()),
         })
@@ -173,18 +177,20 @@ fn prepare(
     create(&staging.join(AUDIT)).map_err(failed)?;
     let database = staging.join(&names.database);
     if !database.exists() {
-        return Err(OperatorError::Refused(format!("there is no {} in the backup", names.database)));
+        return Err(OperatorError::refusal(format!("there is no {} in the backup", names.database)));
     }
     if layout_of(&database).map_err(failed)? != Some(layout) {
         let why = format!("the {} in the backup is empty, or not the one that the backup describes", names.database);
-        return Err(OperatorError::Refused(why));
+        return Err(OperatorError::refusal(why));
     }
     let now = Clock::system().wall();
-    let data = restore(open_options(&database, folder, catalogue), now).map_err(OpenError::from)?;
+    let act = Act::new(origin, None, Changes::default(), now, &Random::System);
+    let act = act.map_err(|error| OperatorError::unavailable(error.to_string()))?;
+    let data = restore(open_options(&database, folder, catalogue), now, &act).map_err(OpenError::from)?;
     let keyring = KeyRing::new(&names.salt, key, Random::System);
     if let Some(closed) = data.keys.iter().find(|key| open_secrets(&keyring, key).is_err()) {
         let why = format!("the master key is not the one of this backup: it does not open {}", closed.id);
-        return Err(OperatorError::Refused(why));
+        return Err(OperatorError::refusal(why));
     }
     Ok((data, now))
 }

@@ -1,15 +1,18 @@
-//! Carries operator commands to a running server, over a Unix socket in its data folder that only
-//! the owner can use.
+//! Carries operator commands to a running server, over Unix sockets.
 //!
-//! A connection carries one command as a line of JSON, and the answer as another line.
+//! The socket in the data folder is the owner's. Two more are for groups of users: the system
+//! decides who is in a group, and names the user of each connection. A connection carries one
+//! [`Request`] as a line of JSON, and the answer as another line.
 
 use super::{OperatorCommand, OperatorContext, OperatorError, execute};
 use crate::data::SOCKET;
-use crate::flags::DATA;
+use crate::flags::{DATA, OPERATE_GROUP, OPERATOR_SOCKETS, VIEW_GROUP};
+use crate::user::{find_group, operator};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +20,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixSocket, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use toolwarrant_core::act::{Channel, Claims, Role};
 
 /// Maximum length of the path of a socket on Linux, in bytes.
 const PATH_MAX: usize = 107;
@@ -30,10 +34,31 @@ const COMMAND_TIMEOUT: Duration = Duration::from_mins(10);
 /// Wait before the next attempt while the queue of connections is full.
 const CONNECT_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The reason why the socket cannot be opened.
+/// The reason why a socket cannot be opened.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}; choose a shorter or different --{DATA}")]
+#[error("{0}")]
 pub struct SocketError(String);
+
+/// A command with the statements of the client. Programs from before this type send the command
+/// alone; they get the message of a failure alone.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Request {
+    /// The name of the program, which the server compares with its own.
+    pub(crate) program: String,
+    pub(crate) command: OperatorCommand,
+    pub(crate) claims: Claims,
+}
+
+/// Groups of users who may operate a server, each with a socket of its own.
+#[derive(Clone, Debug, Default)]
+pub struct OperatorGroups {
+    /// The folder of the sockets.
+    pub folder: Option<PathBuf>,
+    /// The name or number of the group that may change something.
+    pub operate: Option<String>,
+    /// The name or number of the group that may read.
+    pub view: Option<String>,
+}
 
 /// A listening socket. Dropping it removes its file, unless another process has replaced the file.
 #[derive(Debug)]
@@ -42,6 +67,7 @@ pub struct OperatorSocket {
     path: PathBuf,
     /// The identity of its file: file system and inode.
     file: (u64, u64),
+    channel: Channel,
 }
 
 impl OperatorSocket {
@@ -50,26 +76,68 @@ impl OperatorSocket {
     /// # Errors
     /// See [`SocketError`].
     pub fn open(folder: &Path) -> Result<Self, SocketError> {
-        let path = folder.join(SOCKET);
+        // An earlier process may have left its socket. It no longer runs, because this process
+        // holds the lock.
+        Self::listen(folder.join(SOCKET), None, Channel::OwnerSocket)
+            .map_err(|SocketError(why)| SocketError(format!("{why}; choose a shorter or different --{DATA}")))
+    }
+
+    /// Listens on the socket of each group that is named.
+    ///
+    /// # Errors
+    /// There is no folder or no such group, this user cannot give a file to the group, or another
+    /// server listens there.
+    pub fn open_for_groups(groups: &OperatorGroups) -> Result<Vec<Self>, SocketError> {
+        let OperatorGroups { folder, operate, view } = groups;
+        let named = [
+            (operate, OPERATE_GROUP, OPERATE_SOCKET, Channel::OperateSocket),
+            (view, VIEW_GROUP, VIEW_SOCKET, Channel::ViewSocket),
+        ];
+        let named = named.into_iter().filter_map(|(group, flag, file, way)| Some((group.as_ref()?, flag, file, way)));
+        let open = |(group, flag, file, way): (&String, &str, &str, Channel)| {
+            let no_folder = || SocketError(format!("--{flag} needs --{OPERATOR_SOCKETS}, the folder of the sockets"));
+            let path = folder.as_ref().ok_or_else(no_folder)?.join(file);
+            let unknown = || SocketError(format!("this machine has no group `{group}`, which --{flag} names"));
+            let id = find_group(group).ok_or_else(unknown)?;
+            if std::os::unix::net::UnixStream::connect(&path).is_ok() {
+                let path = path.display();
+                return Err(SocketError(format!(
+                    "another server listens on {path}; choose another --{OPERATOR_SOCKETS}"
+                )));
+            }
+            Self::listen(path, Some((id, group)), way)
+                .map_err(|SocketError(why)| SocketError(format!("{why}; see --{OPERATOR_SOCKETS} and --{flag}")))
+        };
+        named.map(open).collect()
+    }
+
+    fn listen(path: PathBuf, group: Option<(u32, &str)>, channel: Channel) -> Result<Self, SocketError> {
         let (length, shown) = (path.as_os_str().len(), path.display());
         if length > PATH_MAX {
             return Err(SocketError(format!(
                 "the path {shown} has {length} bytes, and a socket allows at most {PATH_MAX}"
             )));
         }
-        let open = || -> io::Result<(UnixListener, (u64, u64))> {
-            // An earlier process may have left its socket. It no longer runs, because this process
-            // holds the lock.
+        let failed = |error| SocketError(format!("cannot listen on {shown}: {error}"));
+        let bind = || -> io::Result<UnixSocket> {
             let _ = fs::remove_file(&path);
             let socket = UnixSocket::new_stream()?;
             socket.bind(&path)?;
             // The mode is set before listening, so that no other user can connect meanwhile.
             fs::set_permissions(&path, Permissions::from_mode(0o600))?;
-            let file = file(&path)?;
-            Ok((socket.listen(16)?, file))
+            Ok(socket)
         };
-        let (listener, file) = open().map_err(|error| SocketError(format!("cannot listen on {shown}: {error}")))?;
-        Ok(Self { listener, path, file })
+        let socket = bind().map_err(failed)?;
+        if let Some((id, name)) = group {
+            let given = chown(&path, None, Some(id));
+            given.map_err(|error| {
+                let _ = fs::remove_file(&path);
+                SocketError(format!("cannot give {shown} to the group `{name}`: {error}"))
+            })?;
+            fs::set_permissions(&path, Permissions::from_mode(0o660)).map_err(failed)?;
+        }
+        let file = file(&path).map_err(failed)?;
+        Ok(Self { listener: socket.listen(16).map_err(failed)?, file, channel, path: path.clone() })
     }
 
     /// Carries out the commands of operators until it is dropped.
@@ -79,14 +147,31 @@ impl OperatorSocket {
             tokio::select! {
                 Some(_) = connections.join_next() => {}
                 accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) => drop(connections.spawn(answer(stream, Arc::clone(&context)))),
+                    Ok((stream, _)) => drop(connections.spawn(answer(stream, self.channel, Arc::clone(&context)))),
                     Err(error) => {
-                        tracing::error!(%error, "cannot accept a connection on the operator socket");
+                        tracing::error!(%error, "cannot accept a connection on an operator socket");
                         tokio::time::sleep(Duration::from_secs(1)).await;
                     }
                 },
             }
         }
+    }
+}
+
+/// The names of the sockets for groups.
+const OPERATE_SOCKET: &str = "operate.sock";
+const VIEW_SOCKET: &str = "view.sock";
+
+/// Returns the sockets of groups in a folder, the one with more authority first.
+pub(crate) fn of_groups(folder: &Path) -> [PathBuf; 2] {
+    [OPERATE_SOCKET, VIEW_SOCKET].map(|name| folder.join(name))
+}
+
+fn role_of(channel: Channel) -> Role {
+    match channel {
+        Channel::OwnerSocket | Channel::Offline | Channel::Start => Role::Owner,
+        Channel::OperateSocket => Role::Operate,
+        Channel::ViewSocket => Role::View,
     }
 }
 
@@ -102,40 +187,72 @@ fn file(path: &Path) -> io::Result<(u64, u64)> {
     path.symlink_metadata().map(|about| (about.dev(), about.ino()))
 }
 
-async fn answer(mut stream: UnixStream, context: Arc<OperatorContext>) -> io::Result<()> {
+async fn answer(mut stream: UnixStream, channel: Channel, context: Arc<OperatorContext>) -> io::Result<()> {
+    let uid = stream.peer_cred()?.uid();
     let (read, mut write) = stream.split();
     let mut line = Vec::new();
     timeout(COMMAND_TIMEOUT, BufReader::new(read.take(COMMAND_MAX)).read_until(b'\n', &mut line)).await??;
-    let outcome: Result<Value, String> = match serde_json::from_slice::<OperatorCommand>(&line) {
-        Ok(command) => {
+    let (request, knows_codes) = read_request(&line, context.names.program);
+    let outcome = match request {
+        Ok((command, claims)) => {
             let patience = command.patience().max(COMMAND_TIMEOUT);
-            timeout(patience, execute(&context, command)).await?.map_err(|error| error.to_string())
+            let operator = operator(role_of(channel), uid, channel, claims);
+            timeout(patience, execute(&context, &operator, command)).await?
         }
-        Err(error) => Err(format!("the server does not know this command; is it as recent as this program? ({error})")),
+        Err(error) => Err(error),
     };
-    let mut line = serde_json::to_vec(&outcome)?;
+    let mut line = match knows_codes {
+        true => serde_json::to_vec(&outcome)?,
+        false => serde_json::to_vec(&outcome.map_err(|error| error.message))?,
+    };
     line.push(b'\n');
     timeout(COMMAND_TIMEOUT, write.write_all(&line)).await?
 }
 
-/// Sends `command` to the server of a data folder and returns its answer. Returns `None` if no
-/// server runs there.
+/// Reads a request of `program`. Also returns true if the client knows codes of failures.
+fn read_request(line: &[u8], program: &str) -> (Result<(OperatorCommand, Claims), OperatorError>, bool) {
+    let unknown = |error: serde_json::Error| {
+        let why = format!("the server does not know this command; is it as recent as this program? ({error})");
+        OperatorError::refusal(why)
+    };
+    let request: Value = match serde_json::from_slice(line) {
+        Ok(request) => request,
+        Err(error) => return (Err(unknown(error)), false),
+    };
+    if request.get("command").is_none() {
+        return (serde_json::from_value(request).map(|command| (command, Claims::default())).map_err(unknown), false);
+    }
+    let request = serde_json::from_value(request).map_err(unknown).and_then(|request: Request| {
+        let Request { program: sender, command, claims } = request;
+        match sender == program {
+            true => Ok((command, claims)),
+            false => {
+                Err(OperatorError::refusal(format!("this is a server of {program}, and the command is for {sender}")))
+            }
+        }
+    });
+    (request, true)
+}
+
+/// Sends a request to the server that listens on `socket`, and returns its answer. Returns `None`
+/// if no server listens there, or if this user may not connect.
 ///
 /// # Errors
 /// The server refuses the command, or does not answer in time.
-pub(crate) async fn ask(folder: &Path, command: &OperatorCommand) -> Option<Result<Value, OperatorError>> {
-    let (socket, patience) = (folder.join(SOCKET), command.patience());
-    let exchange = async { Some(exchange(connect(&socket).await?, command).await) };
-    let answer = match timeout(patience, exchange).await {
-        Ok(answer) => answer?
-            .unwrap_or_else(|error| Err(format!("the running server did not answer: {error}; its log may say why"))),
-        Err(_) => Err(format!(
+pub(crate) async fn ask(socket: &Path, request: &Request) -> Option<Result<Value, OperatorError>> {
+    let patience = request.command.patience();
+    let exchange = async { Some(exchange(connect(socket).await?, request).await) };
+    let silent = |why: String| OperatorError::unavailable(why);
+    Some(match timeout(patience, exchange).await {
+        Ok(answer) => answer?.unwrap_or_else(|error| {
+            Err(silent(format!("the running server did not answer: {error}; its log may say why")))
+        }),
+        Err(_) => Err(silent(format!(
             "the running server has not answered for {} s, and may still carry the command out; its log may give the reason. If it \
              does not recover, stop the server and run the command again",
             patience.as_secs()
-        )),
-    };
-    Some(answer.map_err(OperatorError::Refused))
+        ))),
+    })
 }
 
 /// Connects to a socket. Returns `None` if no process listens there.
@@ -149,13 +266,18 @@ async fn connect(path: &Path) -> Option<UnixStream> {
     }
 }
 
-async fn exchange(mut stream: UnixStream, command: &OperatorCommand) -> io::Result<Result<Value, String>> {
-    let mut line = serde_json::to_vec(command)?;
+async fn exchange(mut stream: UnixStream, request: &Request) -> io::Result<Result<Value, OperatorError>> {
+    let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
     stream.write_all(&line).await?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await?;
-    Ok(serde_json::from_slice(&answer)?)
+    // A server from before [`Request`] answers with a message alone.
+    let old = |answer: &[u8]| serde_json::from_slice::<Result<Value, String>>(answer);
+    Ok(match serde_json::from_slice(&answer) {
+        Ok(answer) => answer,
+        Err(error) => old(&answer).map_err(|_| error)?.map_err(OperatorError::refusal),
+    })
 }
 
 #[cfg(test)]
@@ -169,20 +291,23 @@ mod tests {
     async fn an_operator_waits_for_a_silent_server_as_long_as_the_command_may_take() {
         let folder = TempDir::new().unwrap();
         let socket = UnixSocket::new_stream().unwrap();
-        socket.bind(folder.path().join(SOCKET)).unwrap();
+        let socket_path = folder.path().join(SOCKET);
+        socket.bind(&socket_path).unwrap();
+        let request = |command| Request { program: "p".to_owned(), command, claims: Claims::default() };
         let _listener = socket.listen(0).unwrap();
         let begin = tokio::time::Instant::now();
-        let patient = timeout(Duration::from_hours(1), ask(folder.path(), &OperatorCommand::Refunds { limit: 1 }));
-        let said = patient.await.expect("it ends").expect("a server").unwrap_err().to_string();
+        let ask_for = async |command| {
+            let request = request(command);
+            let patient = timeout(Duration::from_hours(1), ask(&socket_path, &request));
+            patient.await.expect("it ends").expect("a server").unwrap_err().to_string()
+        };
+        let said = ask_for(OperatorCommand::Refunds { limit: 1 }).await;
         assert!(said.contains("has not answered for 30 s") && said.contains("stop the server"), "{said}");
         assert_eq!(begin.elapsed().as_secs(), 30);
         // The connection above was given up, but it still takes the only place in the queue.
-        let patient = timeout(Duration::from_hours(1), ask(folder.path(), &OperatorCommand::Doctor));
-        let said = patient.await.expect("it ends").expect("a server").unwrap_err().to_string();
+        let said = ask_for(OperatorCommand::Doctor).await;
         assert!(said.contains("has not answered for 600 s"), "{said}");
-        let own = OperatorCommand::Own { command: Value::Null, patience: Duration::from_secs(90) };
-        let patient = timeout(Duration::from_hours(1), ask(folder.path(), &own));
-        let said = patient.await.expect("it ends").expect("a server").unwrap_err().to_string();
+        let said = ask_for(OperatorCommand::Own { command: Value::Null, patience: Duration::from_secs(90) }).await;
         assert!(said.contains("has not answered for 90 s"), "{said}");
     }
 

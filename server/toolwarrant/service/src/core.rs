@@ -43,7 +43,7 @@ impl<H: Handlers> Core<H> {
     pub(crate) async fn compose<D: Store>(parts: CoreParts<'_, H, D>) -> Result<Self> {
         let CoreParts { handlers, executor, folder, data, random, audit, max_in_flight } = parts;
         let OpenedData { registry, keyring, database, clock } = data;
-        let trail = folder.join(AUDIT);
+        let (trail, without_address) = (folder.join(AUDIT), audit.without_address);
         let audit = AuditKeeper::start(&trail, keyring, clock.clone(), database.clone(), audit).await;
         let (audit, keeper) = audit.with_context(|| format!("cannot write to {}", trail.display()))?;
         let engine = Engine::start(Parts {
@@ -65,6 +65,7 @@ impl<H: Handlers> Core<H> {
         let reads = engine.take_reads().await.context("cannot read the nonces of signed requests")?;
         nonces.load_reads(&registry.access(), &reads);
         let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), nonces, clock.clone());
+        let pipeline = if without_address { pipeline.without_addresses() } else { pipeline };
         Ok(Self { pipeline, engine, keeper })
     }
 }

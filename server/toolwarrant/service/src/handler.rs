@@ -56,6 +56,6 @@
 //! # fn main() {}
 //! ```
 
-pub use toolwarrant_core::access::{Caller, Granted, Grants};
+pub use toolwarrant_core::access::{Caller, Granted, Grants, Run};
 pub use toolwarrant_core::handler::{Call, Flag, Resource, Target, Unresolved};
 pub use toolwarrant_core::reply::Reply;

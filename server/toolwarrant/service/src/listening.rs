@@ -44,6 +44,9 @@ impl Listening {
             json: _,
             edge,
             audit: _,
+            operate_group: _,
+            view_group: _,
+            operator_sockets: _,
         } = options;
         let (tls, proxies, limits) = edge_of(edge)?;
         if admin_listen == Some(listen) && listen.port() != 0 {

@@ -19,13 +19,13 @@ use toolwarrant_base::clock::Clock;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::pipeline::Handlers;
-use toolwarrant_operator::cli::{CommandLine, Flags, Invocation, LogOptions, NoFlags, ServeOptions};
+use toolwarrant_operator::cli::{CommandLine, Flags, Invocation, LogOptions, NoFlags, ServeOptions, WayToServer};
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::offline::{Offline, ServiceParts};
 use toolwarrant_operator::owner::become_owner;
 use toolwarrant_operator::{
     Check, Config, ConfigError, ConfigTable, ContractGroup, NOT_COMPARED, Names, NoCommands, OperatorCommand,
-    OwnCommand, execute_contract, maintain, render,
+    OperatorError, OwnCommand, execute_contract, maintain, render,
 };
 
 /// The program of a service. `F` is the type of the flags that the service adds, `C` that of its
@@ -119,6 +119,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             _ => Ok(None),
         };
         let begun = owner.map_err(anyhow::Error::from).and_then(|owner| Ok((owner, Streams::start()?)));
+        let json = matches!(&invocation, Invocation::Operate { json: true, .. });
         let (owner, streams) = match begun {
             Ok(begun) => begun,
             Err(error) => {
@@ -159,17 +160,14 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
                 let done = done.map_err(|why| anyhow!(why));
                 done.and_then(|(text, code)| print(&text).map(|()| ExitCode::from(code)))
             }
-            Invocation::Operate { command, question, flags, config, data, json } => {
+            Invocation::Operate { command, question, flags, config, data, way, json } => {
                 log(LogOptions::default());
                 forbid_dumps();
                 let agreed = question.map_or(Ok(()), |question| question::ask(&question));
-                agreed.and_then(|()| self.operate(command, (flags, config), &data, json, compose))
+                agreed.and_then(|()| self.operate(command, (flags, config), (&data, way), json, compose))
             }
         };
-        done.unwrap_or_else(|error| {
-            streams.complain(&format!("{name}: {}\n", render::plain(&format!("{error:#}"))));
-            ExitCode::FAILURE
-        })
+        done.unwrap_or_else(|error| complain(&error, name, json, &streams))
     }
 
     /// Carries out one command and prints the answer. The exit code is a failure also if a fault is
@@ -178,7 +176,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         self,
         command: OperatorCommand,
         (flags, config): (F, Config),
-        data: &Path,
+        (data, way): (&Path, WayToServer),
         json: bool,
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>,
     ) -> Result<ExitCode> {
@@ -194,7 +192,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             checks: self.identity.checks.into(),
             parts: Box::new(parts),
         };
-        let answer = runtime.block_on(offline.run(data, command)).map_err(|error| anyhow!(error.to_string()))?;
+        let answer = runtime.block_on(offline.run(data, way, command))?;
         print(&render_answer(&answer, json))?;
         let faulty = answer["healthy"] == false || answer["sound"] == false;
         Ok(if faulty { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -265,6 +263,20 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             served
         })
     }
+}
+
+/// Reports the failure of a command: to people on standard error, to programs as one JSON document
+/// on standard output. Returns the exit code.
+fn complain(error: &anyhow::Error, name: &str, json: bool, streams: &Streams) -> ExitCode {
+    let failure = match error.downcast_ref::<OperatorError>() {
+        Some(failure) => failure.clone(),
+        None => OperatorError::refusal(format!("{error:#}")),
+    };
+    match json {
+        true => drop(print(&render_answer(&json!({"error": failure}), true))),
+        false => streams.complain(&format!("{name}: {}\n", render::plain(&failure.message))),
+    }
+    failure.code.exit_code()
 }
 
 /// Keeps secrets in memory from core dumps, as far as the system can.

@@ -28,8 +28,8 @@ use toolwarrant_operator::cli::{Flags, ServeOptions};
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::keeping::AuditKeeper;
 use toolwarrant_operator::metrics::{ServiceStatus, StatusSources};
-use toolwarrant_operator::socket::OperatorSocket;
-use toolwarrant_operator::{Background, Check, Config, Names, OpenedData, OperatorContext, until};
+use toolwarrant_operator::socket::{OperatorGroups, OperatorSocket};
+use toolwarrant_operator::{ActLines, Background, Check, Config, Names, OpenedData, OperatorContext, until};
 use toolwarrant_store::Recovery;
 use toolwarrant_tasks::engine::Engine;
 
@@ -62,7 +62,7 @@ pub(crate) struct Server {
     background: Vec<BoxFuture<'static, ()>>,
     context: Arc<OperatorContext>,
     keeper: AuditKeeper,
-    socket: OperatorSocket,
+    sockets: Vec<OperatorSocket>,
     monitor: Option<(Monitor, Arc<ServiceStatus>)>,
     /// Keeps the folder locked while the server runs.
     folder: DataFolder,
@@ -85,6 +85,11 @@ impl Server {
     ) -> Result<Self> {
         let Identity { names, demo, checks } = identity;
         let (names, random, wanted, keeping) = (Arc::new(names), Random::System, serve.demo, serve.audit);
+        let groups = OperatorGroups {
+            folder: serve.operator_sockets.clone(),
+            operate: serve.operate_group.clone(),
+            view: serve.view_group.clone(),
+        };
         let Listening { listener, tls, limits, limiter, policy, url, monitor } = Listening::open(serve, &names).await?;
         let folder = DataFolder::open(data, &names)?;
         let opened = OpenedData::open(&folder, &names, H::CATALOGUE, &random).await?;
@@ -107,7 +112,8 @@ impl Server {
             registry.is_empty().await.then(|| demo.first_steps(names.program, H::CATALOGUE, folder.path()));
         let (requests, audit) = (pipeline.counts(), pipeline.audit_handle());
         let endpoint = Arc::new(Endpoint::new(pipeline, policy, limits, base_path(&url), process));
-        let socket = OperatorSocket::open(folder.path())?;
+        let mut sockets = vec![OperatorSocket::open(folder.path())?];
+        sockets.extend(OperatorSocket::open_for_groups(&groups)?);
         if let Some((_, status)) = &monitor {
             let (database, engine, limiter, audit) = (database.clone(), engine.clone(), limiter.clone(), audit.clone());
             status.set_serving(StatusSources { database, engine, requests, audit, limiter, upstreams });
@@ -123,6 +129,8 @@ impl Server {
             folder: folder.path().to_owned(),
             clock,
             audit: Some(audit.clone()),
+            serves: true,
+            lines: ActLines::default(),
         });
         Ok(Self {
             renewals: renewals(tls.clone(), audit),
@@ -140,7 +148,7 @@ impl Server {
             background,
             context,
             keeper,
-            socket,
+            sockets,
             monitor,
             folder,
         })
@@ -205,7 +213,7 @@ impl Server {
             background,
             context,
             keeper,
-            socket,
+            sockets,
             monitor,
             folder,
             keys,
@@ -215,10 +223,12 @@ impl Server {
         drop(keys);
         let (serving, kept) = (Arc::clone(&engine), Arc::clone(&engine));
         // In the order in which the parts stop.
-        let mut beside = vec![
-            Background::start("the operator socket", PATIENCE, |stopped| {
-                until(stopped, socket.serve(Arc::clone(&context)))
-            }),
+        let operating = sockets.into_iter().map(|socket| {
+            let context = Arc::clone(&context);
+            Background::start("an operator socket", PATIENCE, |stopped| until(stopped, socket.serve(context)))
+        });
+        let mut beside: Vec<_> = operating.collect();
+        beside.extend([
             Background::start("the engine", ENGINE_PATIENCE, |stopped| engine.run(stopped)),
             Background::of_service(background),
             Background::start("the keeper of the audit", PATIENCE, |_| keeper.run()),
@@ -226,7 +236,7 @@ impl Server {
                 timekeeping::keep(context.clock.clone(), context.store.clone(), stopped)
             }),
             Background::start("the registry", PATIENCE, |stopped| settle(Arc::clone(&context), stopped)),
-        ];
+        ]);
         let status = monitor.as_ref().map(|(_, status)| Arc::clone(status));
         beside.extend(monitor.map(|(monitor, status)| {
             Background::start("the monitor", PATIENCE, |stopped| async move {
@@ -292,13 +302,40 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The same for the engine, which itself waits 10 s for effects in progress.
 const ENGINE_PATIENCE: Duration = Duration::from_secs(15);
 
-/// Stores pending revocations: once a second until `stopped`, then until all are stored.
+/// Stores pending changes and last uses, and writes the lines of acts: once a second until `stopped`, then until
+/// all changes are stored.
 async fn settle(context: Arc<OperatorContext>, stopped: BoxFuture<'static, ()>) {
-    until(stopped, context.registry.settle_on()).await;
+    let mut uses_due = context.clock.now().plus(USES_EVERY);
+    until(stopped, async {
+        loop {
+            let _ = context.registry.settle().await;
+            context.write_lines().await;
+            if uses_due <= context.clock.now() {
+                uses_due = context.clock.now().plus(USES_EVERY);
+                store_uses(&context).await;
+            }
+            context.clock.sleep_until(context.clock.now().plus(SETTLE_EVERY)).await;
+        }
+    })
+    .await;
+    store_uses(&context).await;
     while let Durability::Owed(_) = context.registry.settle().await {
         tokio::time::sleep(SETTLE_PAUSE).await;
     }
 }
+
+/// Stores the last uses of secrets. If that fails, the next use of each secret is stored.
+async fn store_uses(context: &OperatorContext) {
+    if let Err(error) = context.registry.store_uses().await {
+        tracing::warn!(%error, "the last uses of keys are not on the disk");
+    }
+}
+
+/// Interval at which the last uses of secrets are stored.
+const USES_EVERY: Duration = Duration::from_mins(1);
+
+/// Interval between two attempts to store pending changes while the server runs.
+const SETTLE_EVERY: Duration = Duration::from_secs(1);
 
 /// Pause between two attempts to store pending revocations while the server stops.
 const SETTLE_PAUSE: Duration = Duration::from_millis(200);

@@ -16,6 +16,7 @@ use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::access::Grants;
+use toolwarrant_core::act::{Channel, Claims, Origin};
 use toolwarrant_core::catalogue::PermissionSet;
 use toolwarrant_core::nonces::dump_reads;
 use toolwarrant_core::pipeline::Handlers;
@@ -24,7 +25,7 @@ use toolwarrant_http::edge::{self, ConnectionLimiter, HostOriginPolicy, Limits};
 use toolwarrant_http::{Endpoint, Router};
 use toolwarrant_operator::data::{AUDIT, DataFolder};
 use toolwarrant_operator::keeping::AuditOptions;
-use toolwarrant_operator::{Background, Config, Names, OpenedData, until};
+use toolwarrant_operator::{Background, Config, Names, OpenedData, local_operator, until};
 use toolwarrant_outbound::{HttpClient, HttpLimits};
 use toolwarrant_store::testing::memory::Memory;
 use toolwarrant_tasks::engine::Engine;
@@ -95,6 +96,12 @@ impl Tenant {
     }
 }
 
+/// Returns the origin of the changes that a test makes.
+#[must_use]
+pub fn test_origin() -> Origin {
+    Origin { operator: local_operator(Channel::Offline, Claims::default()), command: "test".to_owned() }
+}
+
 /// Starts a server for `tenants`, with its data in `folder`. Returns the server and the keys of
 /// each tenant.
 ///
@@ -126,10 +133,11 @@ pub async fn serve_by<H: Handlers, C>(
         let granted = H::CATALOGUE.permissions.iter().filter(|known| permissions.covers(known.bit));
         let permissions = granted.map(|known| known.name.to_owned()).collect();
         let new = NewApplication { name, permissions, grants, requests_per_minute };
-        let application = server.registry.create(new).await.expect("a new application");
+        let application = server.registry.create(new, &test_origin()).await.expect("a new application").object;
         let mut issued = Vec::new();
         for _ in 0..count {
-            let NewKey { key_id, secret } = server.registry.issue_key(&application, None).await.expect("a new key");
+            let key = server.registry.issue_key(&application, None, &test_origin()).await;
+            let NewKey { key_id, secret, .. } = key.expect("a new key");
             issued.push(Key { id: key_id, secret: secret.expose().clone() });
         }
         keys.push(issued);

@@ -6,9 +6,11 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
 use toolwarrant_core::access::Grants;
+use toolwarrant_core::act::{Channel, Claims, Origin};
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::registry::{NewApplication, NewKey, Registry};
 use toolwarrant_operator::flags::{ALL, DATA, DEMO, PERMISSION};
+use toolwarrant_operator::local_operator;
 
 /// The demo applications that the first start creates, and the text that it prints.
 #[derive(Clone, Default)]
@@ -31,7 +33,7 @@ pub(crate) struct DemoKey {
 impl DemoKey {
     /// The key as programs read it, under the names that `key create --json` uses.
     pub(crate) fn json(&self) -> Value {
-        let Self { application, permissions: _, key: NewKey { key_id, secret } } = self;
+        let Self { application, permissions: _, key: NewKey { key_id, secret, .. } } = self;
         json!({"application": application, "key_id": key_id, "secret": secret.expose()})
     }
 }
@@ -40,6 +42,8 @@ impl Demo {
     /// Creates the demo applications, each with a key, at the first start. If an earlier first
     /// start was interrupted, creates the missing ones.
     pub(crate) async fn keys(&self, registry: &Registry, catalogue: &Catalogue) -> Result<Vec<DemoKey>> {
+        let operator = local_operator(Channel::Start, Claims::default());
+        let origin = Origin { operator, command: "serve".to_owned() };
         let mut keys = Vec::new();
         let first = registry.is_empty().await;
         for (name, permissions) in &self.applications {
@@ -53,11 +57,11 @@ impl Demo {
                         grants: Grants::everything(),
                         requests_per_minute: catalogue.service.requests_per_minute,
                     };
-                    registry.create(new).await.context("cannot make the demo applications")?
+                    registry.create(new, &origin).await.context("cannot make the demo applications")?.object
                 }
                 Err(_) => continue,
             };
-            let key = registry.issue_key(&application, None).await.context("cannot make a key")?;
+            let key = registry.issue_key(&application, None, &origin).await.context("cannot make a key")?;
             keys.push(DemoKey { application: name, permissions: permissions.join(", "), key });
         }
         Ok(keys)
@@ -88,7 +92,7 @@ impl Demo {
             let _ = writeln!(out, "  X-Api-Key:    {}\n  X-Api-Secret: {}", key.key_id, key.secret.expose());
         }
         let first = self.applications.first().map(|(name, _)| *name);
-        if let Some(DemoKey { application, key: NewKey { key_id, secret }, .. }) = keys.first() {
+        if let Some(DemoKey { application, key: NewKey { key_id, secret, .. }, .. }) = keys.first() {
             let secret = secret.expose();
             let (method, params) = match &self.first_call {
                 Some((tool, arguments)) => ("tools/call", json!({"name": tool, "arguments": arguments})),

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use toolwarrant_base::clock::Timestamp;
+use toolwarrant_core::act::Act;
 use toolwarrant_core::store::{StoreError, Stored};
 
 /// A store that can be copied whole, and may come from a copy.
@@ -27,9 +28,10 @@ pub trait Recovery: Send + Sync + 'static {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    /// Restores the secrets that these keys had in the backup: for all of them, or for none.
-    /// Conflicts if one of them is not off.
-    fn confirm_keys(&self, keys: Vec<String>) -> Stored<'_, ()> {
+    /// Restores the secrets that these keys had in the backup, and stores the acts: for all of
+    /// them, or for none. Conflicts if one of them is not off.
+    fn confirm_keys(&self, keys: Vec<String>, acts: Vec<Act>) -> Stored<'_, ()> {
+        drop(acts);
         let first = keys.into_iter().next();
         let off = first.map_or(Ok(()), |key| Err(not_off(&key)));
         Box::pin(async { off })

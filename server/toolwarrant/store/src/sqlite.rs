@@ -6,6 +6,7 @@
 //! `watermark` let the next start detect a loss. The SQL is in `tasks`, `directory`, `recovery` and
 //! `rules`; `open` opens the database and runs its migrations.
 
+mod acts;
 mod column;
 mod connection;
 mod directory;
@@ -42,7 +43,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toolwarrant_audit::Anchor;
 use toolwarrant_base::clock::Timestamp;
-use toolwarrant_core::store::{ApplicationRow, AuditStore, DirectoryStore, KeyRow, Stored};
+use toolwarrant_core::act::{Act, ActFilter, StoredAct};
+use toolwarrant_core::store::{ApplicationRow, AuditStore, DirectoryStore, KeyRow, SecretUse, Stored};
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,
     TaskFilter, TaskStore, TimelineEvent,
@@ -229,12 +231,42 @@ impl DirectoryStore for Sqlite {
         self.writer.write(move |db| directory::see(db, now))
     }
 
-    fn put_application(&self, application: ApplicationRow) -> Stored<'_, ()> {
-        self.write_below_watermark(move |db| directory::put_application(db, &application))
+    fn put_application(&self, application: ApplicationRow, acts: Vec<Act>) -> Stored<'_, ()> {
+        self.write_below_watermark(move |db| {
+            directory::put_application(db, &application)?;
+            acts::put(db, &acts)
+        })
     }
 
-    fn put_key(&self, key: KeyRow) -> Stored<'_, ()> {
-        self.write_below_watermark(move |db| directory::put_key(db, &key))
+    fn put_key(&self, key: KeyRow, acts: Vec<Act>) -> Stored<'_, ()> {
+        self.write_below_watermark(move |db| {
+            directory::put_key(db, &key)?;
+            acts::put(db, &acts)
+        })
+    }
+
+    fn put_uses(&self, uses: Vec<SecretUse>) -> Stored<'_, ()> {
+        self.writer.write(move |db| directory::put_uses(db, &uses))
+    }
+
+    fn uses(&self) -> Stored<'_, Vec<SecretUse>> {
+        self.readers.read(directory::uses)
+    }
+
+    fn put_acts(&self, acts: Vec<Act>) -> Stored<'_, ()> {
+        self.write_below_watermark(move |db| acts::put(db, &acts))
+    }
+
+    fn acts(&self, filter: ActFilter) -> Stored<'_, Vec<StoredAct>> {
+        self.readers.read(move |db| acts::acts(db, &filter))
+    }
+
+    fn acts_without_line(&self, after: u64, limit: u32) -> Stored<'_, Vec<StoredAct>> {
+        self.readers.read(move |db| acts::without_line(db, after, limit))
+    }
+
+    fn put_lines_of_acts(&self, numbers: Vec<u64>) -> Stored<'_, ()> {
+        self.writer.write(move |db| acts::put_lines(db, &numbers))
     }
 }
 
@@ -265,8 +297,11 @@ impl Recovery for Sqlite {
         self.readers.read(recovery::keys_to_confirm)
     }
 
-    fn confirm_keys(&self, keys: Vec<String>) -> Stored<'_, ()> {
-        self.write_below_watermark(move |db| recovery::confirm_keys(db, &keys))
+    fn confirm_keys(&self, keys: Vec<String>, acts: Vec<Act>) -> Stored<'_, ()> {
+        self.write_below_watermark(move |db| {
+            recovery::confirm_keys(db, &keys)?;
+            acts::put(db, &acts)
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! The requirements on every store, tested on each of them.
 
+mod acts;
 mod deduplication_keys;
 mod directory;
 mod lists;
@@ -9,6 +10,7 @@ use super::rules::tests::{each_broken_rule_names_its_task, what_goes_its_way_bre
 use super::sqlite::{OpenOptions, Sqlite};
 use super::testing::memory::Memory;
 use super::*;
+use acts::*;
 use deduplication_keys::*;
 use directory::*;
 use lists::*;
@@ -17,7 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant_core::access::{Granted, Grants};
-use toolwarrant_core::store::{ApplicationRow, KeyRow, SecretRow, StoreError};
+use toolwarrant_core::store::{ApplicationRow, KeyRow, Labels, SecretRow, SecretUse, StoreError};
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, OpenTask, Record, TaskFilter,
@@ -80,6 +82,11 @@ every_store! {
     a_name_belongs_to_one_application
     a_key_is_rotated_and_revoked_in_place
     a_key_without_an_application_or_with_too_many_secrets_is_refused
+    an_application_has_labels_and_is_suspended_and_deleted
+    the_last_use_of_a_secret_is_the_latest_one
+    an_act_is_stored_with_its_change_or_not_at_all
+    acts_are_found_newest_first_by_each_filter_and_in_pages
+    an_act_waits_for_its_line_until_that_is_recorded
     what_goes_its_way_breaks_no_rule
     each_broken_rule_names_its_task
     of_many_simultaneous_calls_with_one_key_one_is_accepted_and_all_get_its_task
@@ -402,6 +409,9 @@ pub(super) fn application(id: &str, name: &str) -> ApplicationRow {
         requests_per_minute: 300,
         grants: Grants::everything(),
         created_at: AT,
+        labels: Labels::new(),
+        suspended_at: None,
+        deleted_at: None,
     }
 }
 

@@ -131,11 +131,13 @@ fn caller(application: &str, grants: Grants) -> Caller {
         directory.put_key(
             "key",
             &application,
-            &[access.secret(&application.id, "key", "secret").expect("random")],
+            &[access.secret(&application.id, "key", "secret", Timestamp(0)).expect("random")],
             None,
         )
     });
-    access.authenticate(Credentials { key_id: "key", secret: "secret" }, &Clock::manual(START)).expect("a live key")
+    access
+        .authenticate(Credentials { key_id: "key", secret: "secret" }, None, &Clock::manual(START))
+        .expect("a live key")
 }
 
 async fn poll(engine: &Engine, caller: &Caller, id: &str) -> Result<TaskView, TaskReadError> {
@@ -159,11 +161,11 @@ async fn a_task_is_visible_to_its_application_and_to_applications_that_see_its_t
     let seen = [
         ("owner", Grants::nothing(), true),
         ("other", Grants::everything(), true),
-        ("other", of("printer", Granted::All), true),
+        ("other", of("printer", Granted::all()), true),
         ("other", of("printer", Granted::some(["p-1"])), true),
         ("other", of("printer", Granted::some(["p-2"])), false),
         ("other", of("tray", Granted::some(["p-1"])), false),
-        ("other", of("tray", Granted::All), false),
+        ("other", of("tray", Granted::all()), false),
         ("other", Grants::nothing(), false),
     ];
     for (application, grants, expected) in seen {

@@ -58,6 +58,10 @@ impl OwnCommand for ShopCommand {
             Self::Supply(_) => None,
         }
     }
+
+    fn changes(&self) -> bool {
+        !matches!(self, Self::Supply(SupplyCommand::List))
+    }
 }
 
 /// The suppliers, and the channel to the van.

@@ -134,7 +134,7 @@ fn id(index: u32) -> DeviceId {
 }
 
 fn grant(ids: impl Iterator<Item = u32>) -> Grants {
-    Grants::nothing().with(RESOURCE, Granted::Some(ids.map(|index| id(index).as_str().into()).collect()))
+    Grants::nothing().with(RESOURCE, Granted::some(ids.map(id).collect::<Vec<_>>().iter().map(DeviceId::as_str)))
 }
 
 #[tokio::test]
@@ -221,8 +221,9 @@ async fn a_page_that_ends_at_its_bound_loses_no_phone() {
 #[tokio::test]
 async fn grants_that_outlived_their_phones_do_not_make_a_page_expensive() {
     let rig = rig(1);
-    let gone = (0..2_500).map(|index| format!("gone-{index:04}").into());
-    let grants = Grants::nothing().with(RESOURCE, Granted::Some(gone.chain([id(1).as_str().into()]).collect()));
+    let gone = (0..2_500).map(|index| format!("gone-{index:04}"));
+    let ids: Vec<_> = gone.chain([id(1).to_string()]).collect();
+    let grants = Grants::nothing().with(RESOURCE, Granted::some(ids.iter().map(String::as_str)));
     let pages = rig.pages(&grants, 50, Filter::default());
     assert_eq!(pages.iter().map(|page| page.devices.len()).collect::<Vec<_>>(), [0, 0, 1]);
     assert_eq!(rig.upstream.examined.load(Relaxed), 2_501);
@@ -324,4 +325,43 @@ async fn a_phone_whose_lists_are_never_old_is_neither_read_again_nor_cached() {
     sim.mend();
     assert!(phones.find(&id(5)).await.is_ok());
     assert_eq!(phones.find(&id(13)).await.err(), Some(Unresolved::NotFound));
+}
+
+/// A page shows the phones that the grant covers, in order, once each.
+#[tokio::test]
+async fn prefixes_ids_and_exceptions_show_what_they_cover_in_pages_of_any_size() {
+    let rig = rig(2_500);
+    let granted = |prefixes: &[&str], ids: &[u32], except: &[u32]| {
+        let mut granted = Granted::default();
+        prefixes.iter().for_each(|prefix| granted.add_prefix(prefix));
+        ids.iter().for_each(|index| granted.add(id(*index).as_str()));
+        except.iter().for_each(|index| granted.remove(id(*index).as_str()));
+        granted
+    };
+    let exceptions: Vec<_> = (1..=1_200).collect();
+    for granted in [
+        granted(&[""], &[], &[1, 2, 2_500]),
+        granted(&[""], &[], &exceptions),
+        granted(&["phone-00001", "phone-0000123", "phone-00020"], &[5, 300, 1_999, 2_400], &[100, 123, 199]),
+        granted(&["phone-0000007", "a", "phone-0000008", "z"], &[], &[]),
+        granted(&["phone-000000"], &[], &[]),
+        granted(&[], &[1, 7, 9], &[]),
+    ] {
+        let covered = |index: &u32| granted.covers(id(*index).as_str());
+        let expected: Vec<_> = (1..=2_500).filter(covered).map(id).collect();
+        assert!(!expected.is_empty());
+        let grants = Grants::nothing().with(RESOURCE, granted.clone());
+        for limit in [1, 7, 200] {
+            let pages = rig.pages(&grants, limit, Filter::default());
+            let shown: Vec<_> = pages.iter().flat_map(|page| &page.devices).map(|phone| phone.id.clone()).collect();
+            assert_eq!(shown, expected, "{granted:?} {limit}");
+        }
+        let stopped = Filter { state: Some(DeviceState::Stopped), capability: None };
+        let shown: usize = rig.pages(&grants, 50, stopped).iter().map(|page| page.devices.len()).sum();
+        let mut found = 0;
+        for phone in &expected {
+            found += usize::from(rig.phones.find(phone).await.is_ok_and(|phone| stopped.admits(&phone)));
+        }
+        assert_eq!(shown, found, "{granted:?}");
+    }
 }

@@ -14,8 +14,10 @@ pub struct Application {
     pub id: Box<str>,
     /// Its name for people.
     pub name: Box<str>,
-    /// The permissions that it holds.
+    /// The permissions that it holds; none while it is suspended.
     pub permissions: PermissionSet,
+    /// True if its operator has suspended it.
+    pub suspended: bool,
     /// The targets that it may see.
     pub grants: Grants,
     /// Its request budget. It stays the same object when the application is changed, so spent
@@ -32,6 +34,12 @@ impl Application {
     #[must_use]
     pub fn new(id: &str, name: &str, permissions: PermissionSet, grants: Grants, window: Arc<Window>) -> Self {
         let (tools, instructions) = (OnceLock::new(), OnceLock::new());
-        Self { id: id.into(), name: name.into(), permissions, grants, window, tools, instructions }
+        Self { id: id.into(), name: name.into(), permissions, suspended: false, grants, window, tools, instructions }
+    }
+
+    /// Takes all permissions away, until its operator resumes it.
+    #[must_use]
+    pub fn suspend(self) -> Self {
+        Self { permissions: PermissionSet::default(), suspended: true, ..self }
     }
 }

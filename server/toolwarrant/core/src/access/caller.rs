@@ -2,6 +2,7 @@
 
 use super::application::Application;
 use super::key_nonces::{KeyNonces, UsedNonce};
+use std::net::IpAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 use toolwarrant_base::Timestamp;
@@ -34,6 +35,8 @@ pub struct Caller {
     pub(super) principal: Principal,
     /// The nonce of a signed request.
     pub nonce: Option<Arc<UsedNonce>>,
+    /// The address of the client, if it is recorded.
+    pub from: Option<IpAddr>,
     pub(super) proof: Proof,
 }
 

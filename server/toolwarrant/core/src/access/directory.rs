@@ -3,6 +3,7 @@
 
 use super::application::Application;
 use super::key_nonces::KeyNonces;
+use super::last_use::LastUse;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use toolwarrant_base::Timestamp;
@@ -32,7 +33,13 @@ pub(super) struct Key {
     pub(super) live: [Digest; LIVE_SECRETS],
     /// The same secrets, sealed, because a signature is verified with the secret itself.
     pub(super) sealed: [Option<Arc<Sealed>>; LIVE_SECRETS],
+    /// The last uses of the secrets, in the same order.
+    pub(super) uses: [Arc<LastUse>; LIVE_SECRETS],
+    /// The times when the secrets end, in the same order.
+    pub(super) ends: [Option<Timestamp>; LIVE_SECRETS],
     pub(super) expires_at: Option<Timestamp>,
+    /// True if it may not be used for now.
+    pub(super) suspended: bool,
     /// The nonces that it has used.
     pub(super) nonces: Arc<KeyNonces>,
 }
@@ -75,8 +82,23 @@ impl Directory {
             })
         };
         let sealed = std::array::from_fn(|n| secrets.get(n).map(seal));
-        let nonces = self.keys.get(id).map(|key| Arc::clone(&key.nonces)).unwrap_or_default();
-        self.keys.insert(id.into(), Key { application: Arc::clone(application), live, sealed, expires_at, nonces });
+        let before = self.keys.get(id);
+        let nonces = before.map(|key| Arc::clone(&key.nonces)).unwrap_or_default();
+        let use_of = |verifier: &Digest| {
+            let same = before.and_then(|key| key.live.iter().zip(&key.uses).find(|(known, _)| *known == verifier));
+            same.map(|(_, cell)| Arc::clone(cell)).unwrap_or_default()
+        };
+        let uses = live.each_ref().map(use_of);
+        let ends = std::array::from_fn(|n| secrets.get(n).and_then(|secret| secret.ends_at));
+        let (application, suspended) = (Arc::clone(application), false);
+        self.keys.insert(id.into(), Key { application, live, uses, ends, sealed, expires_at, suspended, nonces });
+    }
+
+    /// Refuses a key until it is put again. It keeps its nonces.
+    pub fn suspend_key(&mut self, id: &str) {
+        if let Some(key) = self.keys.get_mut(id) {
+            key.suspended = true;
+        }
     }
 
     /// Replaces an application for all its keys.

@@ -1,6 +1,8 @@
 //! Grants: the targets that an application may see.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_set};
+use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::sync::LazyLock;
 
 /// The targets that an application may see, by resource. Ids of two resources are unrelated: a
 /// grant of the tray `p-1` does not show a printer `p-1`.
@@ -11,13 +13,25 @@ pub struct Grants(
     Option<BTreeMap<Box<str>, Granted>>,
 );
 
-/// The targets of one resource that an application may see.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Granted {
-    /// Every target, present and future.
-    All,
+/// The targets of one resource that an application may see, present and future.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Granted {
+    /// The targets whose ids begin with one of these. The empty prefix grants every target. No
+    /// prefix begins with another one.
+    prefixes: BTreeSet<Box<str>>,
+    /// The targets with these ids, which begin with no prefix.
+    ids: BTreeSet<Box<str>>,
+    /// The targets that are excepted, of those with a prefix.
+    except: BTreeSet<Box<str>>,
+}
+
+/// A part of a grant, between two ids.
+#[derive(Debug)]
+pub enum Run<'a> {
+    /// The targets whose ids begin so, except for [`Granted::exceptions`].
+    Prefix(&'a str),
     /// The targets with these ids.
-    Some(BTreeSet<Box<str>>),
+    Ids(btree_set::Range<'a, Box<str>>),
 }
 
 impl Grants {
@@ -51,7 +65,7 @@ impl Grants {
     /// Returns the grant of a resource; `None` if no target of it is granted.
     #[must_use]
     pub fn of(&self, resource: &str) -> Option<&Granted> {
-        self.0.as_ref().map_or(Some(&Granted::All), |resources| resources.get(resource))
+        self.0.as_ref().map_or(Some(&EVERY), |resources| resources.get(resource))
     }
 
     /// Returns true if the target may be seen.
@@ -72,10 +86,8 @@ impl Grants {
         match (&self.0, &others.0) {
             (_, None) => true,
             (None, Some(_)) => false,
-            (Some(resources), _) => resources.iter().all(|(resource, granted)| match (granted, others.of(resource)) {
-                (Granted::Some(ids), Some(other)) => ids.iter().all(|id| other.covers(id)),
-                (Granted::Some(ids), None) => ids.is_empty(),
-                (Granted::All, other) => other == Some(&Granted::All),
+            (Some(resources), _) => resources.iter().all(|(resource, granted)| {
+                others.of(resource).map_or(granted.is_empty(), |other| granted.is_within(other))
             }),
         }
     }
@@ -83,25 +95,153 @@ impl Grants {
     /// Returns the grant of each resource for changing. A grant of everything first becomes a full
     /// grant of each of these `resources`, so that it can be narrowed.
     pub fn spell_out<'a>(&mut self, resources: impl IntoIterator<Item = &'a str>) -> &mut BTreeMap<Box<str>, Granted> {
-        self.0.get_or_insert_with(|| resources.into_iter().map(|resource| (resource.into(), Granted::All)).collect())
+        self.0.get_or_insert_with(|| resources.into_iter().map(|resource| (resource.into(), Granted::all())).collect())
     }
 }
 
+static EVERY: LazyLock<Granted> = LazyLock::new(Granted::all);
+
 impl Granted {
+    /// Grants every target.
+    #[must_use]
+    pub fn all() -> Self {
+        Self::prefix("")
+    }
+
+    /// Grants the targets whose ids begin so.
+    #[must_use]
+    pub fn prefix(prefix: &str) -> Self {
+        Self { prefixes: [prefix.into()].into(), ..Self::default() }
+    }
+
     /// Grants these ids.
     #[must_use]
     pub fn some<'a>(ids: impl IntoIterator<Item = &'a str>) -> Self {
-        Self::Some(ids.into_iter().map(Box::from).collect())
+        Self { ids: ids.into_iter().map(Box::from).collect(), ..Self::default() }
+    }
+
+    /// Returns true if every target is granted.
+    #[must_use]
+    pub fn is_all(&self) -> bool {
+        self.except.is_empty() && self.prefixes.first().is_some_and(|prefix| prefix.is_empty())
+    }
+
+    /// Returns true if nothing is granted, apart from targets that are excepted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.prefixes.is_empty() && self.ids.is_empty()
+    }
+
+    /// Returns the granted prefixes, in order.
+    pub fn prefixes(&self) -> impl Iterator<Item = &str> {
+        self.prefixes.iter().map(|prefix| &**prefix)
+    }
+
+    /// Returns the granted ids that do not begin with a granted prefix.
+    #[must_use]
+    pub fn ids(&self) -> &BTreeSet<Box<str>> {
+        &self.ids
+    }
+
+    /// Returns the ids that are excepted.
+    #[must_use]
+    pub fn exceptions(&self) -> &BTreeSet<Box<str>> {
+        &self.except
+    }
+
+    /// Lists the terms of the grant: `*` for every target, `vmos-*` for a prefix, an id, and `!` and
+    /// an id for an exception.
+    #[must_use]
+    pub fn terms(&self) -> Vec<String> {
+        let prefixes = self.prefixes.iter().map(|prefix| format!("{prefix}*"));
+        let ids = self.ids.iter().map(|id| id.to_string());
+        prefixes.chain(ids).chain(self.except.iter().map(|id| format!("!{id}"))).collect()
     }
 
     /// Returns true if the id is granted.
     #[must_use]
     pub fn covers(&self, id: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::Some(ids) => ids.contains(id),
+        self.ids.contains(id) || self.prefix_of(id).is_some() && !self.except.contains(id)
+    }
+
+    /// Returns true if a target whose id begins so may be granted.
+    #[must_use]
+    pub fn meets(&self, prefix: &str) -> bool {
+        let begins = |set: &BTreeSet<Box<str>>| within(set, prefix).next().is_some();
+        begins(&self.ids) || begins(&self.prefixes) || self.prefix_of(prefix).is_some()
+    }
+
+    /// Returns the parts of the grant after an id, in the order of ids.
+    pub fn runs<'a>(&'a self, after: Option<&'a str>) -> impl Iterator<Item = Run<'a>> {
+        let current = after.and_then(|after| self.prefix_of(after));
+        let later = self.prefixes.range::<str, _>((after.map_or(Unbounded, Excluded), Unbounded));
+        let later = later.map(|prefix| &**prefix).filter(move |prefix| Some(*prefix) != current);
+        let mut low = after;
+        current.into_iter().chain(later).map(Some).chain([None]).flat_map(move |prefix| {
+            let is_ahead = low.is_none_or(|low| prefix.is_none_or(|prefix| low < prefix));
+            let bounds = (low.map_or(Unbounded, Excluded), prefix.map_or(Unbounded, Excluded));
+            let ids = is_ahead.then(|| Run::Ids(self.ids.range::<str, _>(bounds)));
+            low = low.max(prefix);
+            ids.into_iter().chain(prefix.map(Run::Prefix))
+        })
+    }
+
+    /// Grants the target with this id.
+    pub fn add(&mut self, id: &str) {
+        if !self.except.remove(id) && self.prefix_of(id).is_none() {
+            self.ids.insert(id.into());
         }
     }
+
+    /// Grants all targets whose ids begin so, also those that were excepted.
+    pub fn add_prefix(&mut self, prefix: &str) {
+        self.ids.retain(|id| !id.starts_with(prefix));
+        self.except.retain(|id| !id.starts_with(prefix));
+        if self.prefix_of(prefix).is_none() {
+            self.prefixes.retain(|known| !known.starts_with(prefix));
+            self.prefixes.insert(prefix.into());
+        }
+    }
+
+    /// Hides the target with this id. Under a granted prefix it becomes an exception.
+    pub fn remove(&mut self, id: &str) {
+        if !self.ids.remove(id) && self.prefix_of(id).is_some() {
+            self.except.insert(id.into());
+        }
+    }
+
+    /// Hides all targets whose ids begin so. Returns false, and changes nothing, if a shorter prefix
+    /// is granted: then only single targets can be excepted.
+    pub fn remove_prefix(&mut self, prefix: &str) -> bool {
+        if self.prefix_of(prefix).is_some_and(|known| known != prefix) {
+            return false;
+        }
+        for set in [&mut self.prefixes, &mut self.ids, &mut self.except] {
+            set.retain(|known| !known.starts_with(prefix));
+        }
+        true
+    }
+
+    /// Returns the granted prefix of an id.
+    fn prefix_of(&self, id: &str) -> Option<&str> {
+        // What lies between a prefix and an id with it has the prefix too, and no granted prefix
+        // begins with another one. So the last one before the id decides.
+        let last = self.prefixes.range::<str, _>((Unbounded, Included(id))).next_back()?;
+        id.starts_with(&**last).then_some(last)
+    }
+
+    /// Returns true if it does not show more than `other`.
+    fn is_within(&self, other: &Self) -> bool {
+        let prefix_is_within = |prefix: &Box<str>| {
+            other.prefix_of(prefix).is_some() && within(&other.except, prefix).all(|id| self.except.contains(id))
+        };
+        self.prefixes.iter().all(prefix_is_within) && self.ids.iter().all(|id| other.covers(id))
+    }
+}
+
+/// Returns the items that begin so.
+fn within<'a>(set: &'a BTreeSet<Box<str>>, prefix: &'a str) -> impl Iterator<Item = &'a Box<str>> {
+    set.range::<str, _>((Included(prefix), Unbounded)).take_while(move |item| item.starts_with(prefix))
 }
 
 #[cfg(test)]
@@ -112,10 +252,10 @@ mod tests {
     fn a_grant_shows_targets_of_its_own_resource_and_no_others() {
         let tray = Grants::nothing().with("tray", Granted::some(["p-1"]));
         assert!(tray.covers("tray", "p-1") && !tray.covers("tray", "p-2") && !tray.covers("printer", "p-1"));
-        let trays = Grants::nothing().with("tray", Granted::All);
+        let trays = Grants::nothing().with("tray", Granted::all());
         assert!(trays.covers("tray", "p-2") && !trays.covers("printer", "p-2"));
         assert!(!Grants::nothing().covers("tray", "p-1"));
-        assert_eq!((tray.of("printer"), trays.of("tray")), (None, Some(&Granted::All)));
+        assert_eq!((tray.of("printer"), trays.of("tray")), (None, Some(&Granted::all())));
     }
 
     #[test]
@@ -125,6 +265,78 @@ mod tests {
         grants.spell_out(["printer", "tray"]).remove("tray");
         assert!(grants.covers("printer", "p-1") && !grants.covers("tray", "p-1"));
         grants.spell_out(["tray"]);
-        assert_eq!(grants, Grants::nothing().with("printer", Granted::All));
+        assert_eq!(grants, Grants::nothing().with("printer", Granted::all()));
+    }
+
+    /// Compares random edits with a set of all short words, and the runs after each word with the
+    /// words that are covered.
+    #[test]
+    fn edits_of_a_grant_and_its_runs_agree_with_a_set_of_all_words() {
+        let letters = ["", "a", "b", "c"];
+        let words = letters
+            .iter()
+            .flat_map(|one| letters.iter().flat_map(move |two| letters.map(|three| [one, two, three].concat())));
+        let words: BTreeSet<String> = words.filter(|word: &String| !word.is_empty()).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut state = 7_u64;
+        let mut random = |bound: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % bound
+        };
+        for _ in 0..300 {
+            let (mut granted, mut model) = (Granted::default(), BTreeSet::new());
+            for _ in 0..12 {
+                let before = (granted.clone(), model.clone());
+                let word = if random(10) == 0 { "" } else { words[random(words.len())] };
+                let of_word = || words.iter().copied().filter(|other| other.starts_with(word));
+                match random(4) {
+                    0 if !word.is_empty() => {
+                        granted.add(word);
+                        model.insert(word);
+                    }
+                    1 => {
+                        granted.add_prefix(word);
+                        model.extend(of_word());
+                    }
+                    2 => {
+                        granted.remove(word);
+                        model.remove(word);
+                    }
+                    _ => {
+                        if granted.remove_prefix(word) {
+                            model.retain(|other| !other.starts_with(word));
+                        }
+                    }
+                }
+                let covered: BTreeSet<_> = words.iter().copied().filter(|word| granted.covers(word)).collect();
+                assert_eq!(covered, model, "{granted:?}");
+                let (one, other) = (grants(&granted), grants(&before.0));
+                if one.are_within(&other) {
+                    assert!(model.is_subset(&before.1), "{granted:?} {before:?}");
+                }
+                assert!(
+                    words
+                        .iter()
+                        .all(|prefix| granted.meets(prefix) || !model.iter().any(|word| word.starts_with(prefix)))
+                );
+                for after in words.iter().copied().map(Some).chain([None]) {
+                    let mut walked = Vec::new();
+                    for run in granted.runs(after) {
+                        match run {
+                            Run::Ids(ids) => walked.extend(ids.map(|id| &**id)),
+                            Run::Prefix(prefix) => walked.extend(words.iter().copied().filter(|word| {
+                                word.starts_with(prefix) && Some(*word) > after && !granted.exceptions().contains(*word)
+                            })),
+                        }
+                    }
+                    let expected: Vec<_> = model.iter().copied().filter(|word| Some(*word) > after).collect();
+                    assert_eq!(walked, expected, "{granted:?} after {after:?}");
+                }
+            }
+        }
+    }
+
+    fn grants(granted: &Granted) -> Grants {
+        Grants::nothing().with("tray", granted.clone())
     }
 }

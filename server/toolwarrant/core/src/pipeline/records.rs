@@ -25,6 +25,8 @@ pub(super) fn line<'a>(
         target: None,
         arguments: None,
         outcome: outcome(failure),
+        task_id: None,
+        from: caller.from,
         calls: 1,
     }
 }
@@ -45,10 +47,11 @@ pub(super) struct AuditGuard<'a> {
 impl Drop for AuditGuard<'_> {
     fn drop(&mut self) {
         let Call { caller, tool, request_id, around, .. } = *self.call;
-        let (target, arguments) = self.call.notes();
+        let (target, arguments, task_id) = self.call.notes();
         if let Some(slot) = self.slot.take() {
             let outcome = self.outcome;
-            let line = Line { target, arguments, outcome, ..line(caller, tool, request_id, around.arrived.1, None) };
+            let line =
+                Line { target, arguments, outcome, task_id, ..line(caller, tool, request_id, around.arrived.1, None) };
             if changed_nothing(self.call, outcome) { slot.refuse(&line) } else { slot.write(&line) }
         }
     }

@@ -6,6 +6,7 @@ use crate::access::Caller;
 use crate::failure::Failure;
 use crate::nonces::{BadNonce, BadTime};
 use crate::store::StoreError;
+use std::net::IpAddr;
 use std::sync::Arc;
 use toolwarrant_base::wording::Words;
 use toolwarrant_base::words;
@@ -29,6 +30,8 @@ pub struct SignedRequest<'a> {
     pub canonical: &'a str,
     /// The signature that was sent.
     pub signature: &'a Signature,
+    /// The address of the client.
+    pub from: Option<IpAddr>,
 }
 
 const UNKNOWN: &str = "the server does not know if it has answered this read before; sign it again later";
@@ -41,13 +44,13 @@ impl<H: Handlers> Pipeline<H> {
     /// `unauthenticated`, with the same message for every key; `overloaded` if it is not known
     /// if a read was answered before.
     pub fn verify(&self, signed: &SignedRequest<'_>, reads: bool) -> Result<(Caller, Charge), Failure> {
-        let SignedRequest { key_id, timestamp, nonce, canonical, signature } = *signed;
+        let SignedRequest { key_id, timestamp, nonce, canonical, signature, from } = *signed;
         self.nonces.judge(timestamp).map_err(|bad| match bad {
             BadTime::Behind(seconds) => self.refuse_signature(off_by(seconds, " s behind")),
             BadTime::Ahead(seconds) => self.refuse_signature(off_by(seconds, " s ahead of")),
             BadTime::BeforeRestore => self.refuse_signature(BEFORE_RESTORE.into()),
         })?;
-        let verified = self.access.verify(key_id, canonical, signature, &self.clock);
+        let verified = self.access.verify(key_id, canonical, signature, self.address(from), &self.clock);
         let mut caller = verified.map_err(|_| self.refuse_signature(WRONG.into()))?;
         match self.nonces.take(&caller, nonce, timestamp, reads) {
             Ok(used) => {

@@ -196,6 +196,13 @@ pub struct Peer {
     pub(super) connection: Arc<Connection>,
 }
 
+impl Peer {
+    /// Returns the client's address, also behind a trusted proxy.
+    pub(crate) fn address(&self) -> IpAddr {
+        self.address
+    }
+}
+
 /// Counts a failed authentication of this request's client, and returns once it may be answered.
 ///
 /// Only a limited number of answers is delayed at the same time. Any further answer is sent at

@@ -5,7 +5,7 @@
 //! environment, and the environment overrides the file.
 
 use crate::config::{Config, Findings};
-use crate::flags::{CONFIG, JSON};
+use crate::flags::{AS, CONFIG, JSON, REASON, SOCKET};
 use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
@@ -72,7 +72,8 @@ pub(super) fn describe_flags(command: &Command, matches: &ArgMatches, values: &F
 /// Returns the flags that have a key: all that configure a server, rather than one command.
 fn configurable_flags(command: &Command) -> impl Iterator<Item = &Arg> {
     let sets = |arg: &&Arg| arg.get_action().takes_values() || matches!(arg.get_action(), ArgAction::SetTrue);
-    let is_general = |arg: &&Arg| arg.get_long().is_some_and(|long| ![CONFIG, JSON].contains(&long));
+    let is_general =
+        |arg: &&Arg| arg.get_long().is_some_and(|long| ![AS, CONFIG, JSON, REASON, SOCKET].contains(&long));
     command.get_arguments().filter(sets).filter(is_general)
 }
 

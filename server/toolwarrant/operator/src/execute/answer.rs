@@ -1,22 +1,33 @@
 //! Helpers for the answers to commands.
 
+use crate::context::OperatorContext;
 pub(super) use crate::context::answer;
-use crate::context::{OperatorContext, OperatorError};
+use crate::error::OperatorError;
 use serde_json::Value;
 use std::collections::HashMap;
-use toolwarrant_core::registry::Durability;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::text::deceives;
+use toolwarrant_core::registry::{Changed, Durability};
+use toolwarrant_core::store::{ApplicationRow, Labels};
 
 /// The answer to a command.
 pub(crate) type Answer = Result<Value, OperatorError>;
 
 /// Returns the note about a change that is in force but not yet stored.
-pub(super) fn pending_note(kept: Durability) -> Option<String> {
+fn pending_note(kept: Durability) -> Option<String> {
     match kept {
         Durability::Stored => None,
         Durability::Owed(why) => Some(format!(
             "in force, but not yet on the disk ({why}); the server writes it as soon as it can, and a restart before that undoes it"
         )),
     }
+}
+
+/// Adds the id of the act to the answer about a change, and a note if the change is not stored yet.
+pub(super) fn add_act(mut answer: Value, changed: Changed) -> Value {
+    let Changed { object: _, act_id, durability } = changed;
+    answer["act_id"] = act_id.into();
+    add_note(answer, pending_note(durability))
 }
 
 /// Adds a note to an answer, if there is one.
@@ -27,11 +38,52 @@ pub(super) fn add_note(mut answer: Value, note: Option<String>) -> Value {
     answer
 }
 
-pub(super) fn refusal(why: String) -> OperatorError {
-    OperatorError::Refused(why)
+pub(super) fn refusal(why: impl Into<String>) -> OperatorError {
+    OperatorError::refusal(why)
 }
 
-/// Returns the names of applications by id.
+/// Returns the names of applications by id; a deleted one with the day of its deletion.
 pub(super) async fn names(context: &OperatorContext) -> HashMap<String, String> {
-    context.registry.applications().await.into_iter().map(|row| (row.id, row.name)).collect()
+    let name = |row: ApplicationRow| (row.id, shown_name(row.name, row.deleted_at));
+    context.registry.applications().await.into_iter().map(name).collect()
+}
+
+/// Returns the name of an application; of a deleted one with the day of its deletion.
+pub(super) fn shown_name(name: String, deleted_at: Option<Timestamp>) -> String {
+    match deleted_at.map(|at| at.to_string()) {
+        Some(at) => format!("{name} (deleted {})", at.split('T').next().unwrap_or_default()),
+        None => name,
+    }
+}
+
+/// Most labels of an application or key.
+const LABELS_MAX: usize = 16;
+
+/// Longest name and longest text of a label, in characters.
+const LABEL_NAME_MAX: usize = 32;
+const LABEL_TEXT_MAX: usize = 128;
+
+/// Sets labels, and removes those with an empty text.
+pub(super) fn change_labels(labels: &mut Labels, changes: Vec<(String, String)>) -> Result<(), OperatorError> {
+    for (name, text) in changes {
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
+        if name.is_empty() || name.len() > LABEL_NAME_MAX || !name.chars().all(is_name) {
+            return Err(refusal(format!(
+                "{name:?} cannot be the name of a label: it has 1 to {LABEL_NAME_MAX} of the characters a-z, 0-9, -, _ and ."
+            )));
+        }
+        if text.chars().count() > LABEL_TEXT_MAX || text.chars().any(deceives) {
+            return Err(refusal(format!(
+                "the label `{name}` has a text that is too long or not printable: at most {LABEL_TEXT_MAX} printable characters are allowed"
+            )));
+        }
+        match text.is_empty() {
+            true => drop(labels.remove(&name)),
+            false => drop(labels.insert(name, text)),
+        }
+    }
+    match labels.len() {
+        0..=LABELS_MAX => Ok(()),
+        n => Err(refusal(format!("that would be {n} labels; at most {LABELS_MAX} are allowed"))),
+    }
 }

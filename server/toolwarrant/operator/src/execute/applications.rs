@@ -1,52 +1,59 @@
 //! Commands about applications.
 
-use super::answer::{Answer, add_note, pending_note, refusal};
-use super::keys::KeyAnswer;
+use super::acts;
+use super::answer::{Answer, add_act, change_labels, refusal, shown_name};
+use super::keys::KeyFacts;
 use crate::cli::resources;
 use crate::command::AppCommand;
 use crate::context::OperatorContext;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use toolwarrant_core::access::{Granted, Grants};
-use toolwarrant_core::registry::NewApplication;
+use toolwarrant_core::act::Origin;
+use toolwarrant_core::registry::{Changed, NewApplication};
 use toolwarrant_core::store::ApplicationRow;
 
-pub(super) async fn execute(context: &OperatorContext, command: AppCommand) -> Answer {
-    let registry = &context.registry;
+pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command: AppCommand) -> Answer {
+    let (registry, now) = (&context.registry, context.clock.latest());
+    let id = match command.named() {
+        Some(app) => registry.find(app).await?.id,
+        None => String::new(),
+    };
+    let change = async |edit: &mut (dyn FnMut(&mut ApplicationRow) + Send)| {
+        show_changed(context, registry.change(&id, origin, edit).await?).await
+    };
     match command {
         AppCommand::Create { name, permissions, requests_per_minute } => {
             let requests_per_minute = requests_per_minute.unwrap_or(context.catalogue.service.requests_per_minute);
             let grants = Grants::nothing();
-            let new = NewApplication { name: name.clone(), permissions, grants, requests_per_minute };
-            registry.create(new).await?;
-            show(context, &name, None).await
+            let new = NewApplication { name, permissions, grants, requests_per_minute };
+            show_changed(context, registry.create(new, origin).await?).await
         }
-        AppCommand::Rename { app, name } => {
-            let id = registry.find(&app).await?.id;
-            let note = pending_note(registry.change(&id, |row| row.name = name).await?);
-            show(context, &id, note).await
-        }
-        AppCommand::List => {
+        AppCommand::Rename { app: _, name } => change(&mut |row| row.name.clone_from(&name)).await,
+        AppCommand::List { labels, deleted } => {
             let keys = registry.keys().await;
             let line = |row: ApplicationRow| {
                 let live = keys.iter().filter(|key| key.application == row.id && !key.secrets.is_empty()).count();
-                let mut line = describe_application(context, &row, |ids| json!(ids.len()));
+                let mut line = describe_application(context, &row, count_terms);
                 line["live_keys"] = json!(live);
                 line["requests_per_minute"] = json!(row.requests_per_minute);
                 line
             };
-            Ok(registry.applications().await.into_iter().map(line).collect())
+            let has = |row: &ApplicationRow| labels.iter().all(|(name, text)| row.labels.get(name) == Some(text));
+            let rows = registry.applications().await.into_iter();
+            Ok(rows.filter(|row| row.deleted_at.is_some() == deleted && has(row)).map(line).collect())
         }
-        AppCommand::Show { app } => show(context, &app, None).await,
-        AppCommand::Grant { app, permissions } => {
-            let id = registry.find(&app).await?.id;
-            let grant = |row: &mut ApplicationRow| {
-                row.permissions.extend(permissions);
+        AppCommand::Show { app } => {
+            let mut shown = show(context, &app).await?;
+            shown["latest_acts"] = acts::latest_on(context, shown["id"].as_str().unwrap_or_default()).await?;
+            Ok(shown)
+        }
+        AppCommand::Grant { app: _, permissions } => {
+            let grant = &mut |row: &mut ApplicationRow| {
+                row.permissions.extend_from_slice(&permissions);
                 row.permissions.sort_unstable();
                 row.permissions.dedup();
             };
-            let note = pending_note(registry.change(&id, grant).await?);
-            show(context, &app, note).await
+            change(grant).await
         }
         AppCommand::Revoke { app, permissions } => {
             let row = registry.find(&app).await?;
@@ -56,40 +63,66 @@ pub(super) async fn execute(context: &OperatorContext, command: AppCommand) -> A
                     row.permissions.join(", ")
                 )));
             }
-            let kept =
-                registry.change(&row.id, |row| row.permissions.retain(|held| !permissions.contains(held))).await?;
-            show(context, &app, pending_note(kept)).await
+            change(&mut |row| row.permissions.retain(|held| !permissions.contains(held))).await
+        }
+        AppCommand::Suspend { .. } => change(&mut |row| row.suspended_at = row.suspended_at.or(Some(now))).await,
+        AppCommand::Resume { .. } => change(&mut |row| row.suspended_at = None).await,
+        AppCommand::Delete { .. } => change(&mut |row| row.delete(now)).await,
+        AppCommand::Rate { app: _, requests_per_minute } => {
+            change(&mut |row| row.requests_per_minute = requests_per_minute).await
+        }
+        AppCommand::Label { app, labels } => {
+            let mut of_app = registry.find(&app).await?.labels;
+            change_labels(&mut of_app, labels)?;
+            change(&mut |row| row.labels.clone_from(&of_app)).await
         }
     }
 }
 
-/// Shows an application, found by its name or id, and a note about it.
-pub(super) async fn show(context: &OperatorContext, name: &str, note: Option<String>) -> Answer {
+/// Shows a changed application with the id of the act.
+pub(super) async fn show_changed(context: &OperatorContext, changed: Changed) -> Answer {
+    Ok(add_act(show(context, &changed.object).await?, changed))
+}
+
+/// Shows an application, found by its name or id.
+async fn show(context: &OperatorContext, name: &str) -> Answer {
     let row = context.registry.find(name).await?;
     let keys = context.registry.keys().await;
     let keys = keys.iter().filter(|key| key.application == row.id);
-    let (off, now) = (context.store.keys_to_confirm().await?, context.clock.latest());
-    let keys: Vec<_> = keys.map(|key| KeyAnswer::of(key, &row.name, &off, now)).collect();
-    let mut answer = describe_application(context, &row, |ids| json!(ids));
+    let facts = KeyFacts::read(context).await?;
+    let keys: Vec<_> = keys.map(|key| facts.describe(key, &row.name)).collect();
+    let mut answer = describe_application(context, &row, |terms| json!(terms));
     answer["requests_per_minute"] = json!(row.requests_per_minute);
     answer["created_at"] = json!(row.created_at);
     answer["keys"] = json!(keys);
-    Ok(add_note(answer, note))
+    Ok(answer)
+}
+
+/// Returns the number of ids in a grant, or its prefixes with the numbers of other ids and of
+/// exceptions.
+fn count_terms(terms: Vec<String>) -> Value {
+    let (rules, ids): (Vec<_>, Vec<_>) =
+        terms.into_iter().partition(|term| term.ends_with('*') || term.starts_with('!'));
+    let (except, mut shown): (Vec<_>, Vec<_>) = rules.into_iter().partition(|term| term.starts_with('!'));
+    if shown.is_empty() {
+        return json!(ids.len());
+    }
+    shown.extend((!ids.is_empty()).then(|| format!("{} more", ids.len())));
+    shown.extend((!except.is_empty()).then(|| format!("except {}", except.len())));
+    json!(shown.join(", "))
 }
 
 /// Returns an application with its targets, by the plural of each resource; `all` stands for every
 /// target.
-fn describe_application(
-    context: &OperatorContext,
-    row: &ApplicationRow,
-    show: impl Fn(&BTreeSet<Box<str>>) -> Value,
-) -> Value {
-    let mut shown = json!({"name": row.name, "id": row.id, "permissions": row.permissions});
+fn describe_application(context: &OperatorContext, row: &ApplicationRow, show: impl Fn(Vec<String>) -> Value) -> Value {
+    let name = shown_name(row.name.clone(), row.deleted_at);
+    let mut shown = json!({"name": name, "id": row.id, "permissions": row.permissions});
+    shown["suspended_at"] = json!(row.suspended_at);
+    shown["labels"] = json!(row.labels);
     for resource in resources(context.catalogue) {
         shown[format!("{resource}s")] = match row.grants.of(resource) {
-            Some(Granted::All) => json!("all"),
-            Some(Granted::Some(ids)) => show(ids),
-            None => show(&BTreeSet::new()),
+            Some(all) if all.is_all() => json!("all"),
+            granted => show(granted.map(Granted::terms).unwrap_or_default()),
         };
     }
     shown

@@ -1,9 +1,11 @@
 //! Commands about the audit trail. Files are read on threads that may block.
 
 use super::answer::{Answer, refusal};
+use super::trail;
 use crate::command::AuditCommand;
-use crate::context::{OperatorContext, OperatorError};
+use crate::context::OperatorContext;
 use crate::data::{AUDIT, read_master_key};
+use crate::error::OperatorError;
 use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,6 +25,7 @@ pub(super) async fn execute(context: &OperatorContext, command: AuditCommand) ->
             let lines = read(context.folder.join(AUDIT), move |folder| tail(folder, lines)).await?;
             Ok(lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect())
         }
+        AuditCommand::List(query) => trail::list(context, query).await,
         AuditCommand::Verify => verify_trail(context).await,
     }
 }
@@ -42,7 +45,7 @@ async fn verify_trail(context: &OperatorContext) -> Answer {
     let mut found = look(context, &key.chain_key()).await?;
     // A running server may have begun or pruned a file meanwhile, which looks like a fault. A real
     // fault is found again.
-    if !found.faults.is_empty() && context.audit.is_some() {
+    if !found.faults.is_empty() && context.serves {
         found = look(context, &key.chain_key()).await?;
     }
     Ok(describe_verification(found))
@@ -90,7 +93,7 @@ fn describe_verification(found: Verified) -> Value {
 }
 
 /// Reads the trail on a thread that may block.
-async fn read<T: Send + 'static>(
+pub(super) async fn read<T: Send + 'static>(
     folder: PathBuf,
     work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
 ) -> Result<T, OperatorError> {

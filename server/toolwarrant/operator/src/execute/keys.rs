@@ -1,99 +1,242 @@
 //! Commands about keys.
 
-use super::answer::{Answer, add_note, answer, names, pending_note, refusal};
-use crate::command::KeyCommand;
+use super::acts;
+use super::answer::{Answer, add_act, change_labels, names, refusal};
+use crate::command::{KeyCommand, KeyQuery, KeyState};
 use crate::context::OperatorContext;
+use crate::error::OperatorError;
 use serde::Serialize;
-use serde_json::json;
-use std::time::Duration;
+use serde_json::{Value, json};
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
 use toolwarrant_base::clock::Timestamp;
-use toolwarrant_core::registry::NewKey;
-use toolwarrant_core::store::KeyRow;
+use toolwarrant_core::act::{Changes, Origin};
+use toolwarrant_core::registry::{Changed, NewKey};
+use toolwarrant_core::store::{KeyRow, Labels, SecretRow, SecretUse};
 
 /// A key, without its secrets.
 #[derive(Serialize)]
 pub(crate) struct KeyAnswer {
     key_id: String,
     application: String,
-    /// `live`, `expired`, `revoked` or, since a restore, `unconfirmed`.
-    state: &'static str,
+    state: KeyState,
     live_secrets: usize,
     created_at: Timestamp,
     expires_at: Option<Timestamp>,
+    last_used_at: Option<Timestamp>,
+    last_used_from: Option<IpAddr>,
+    labels: Labels,
+    /// The live secrets, the latest first.
+    secrets: Vec<SecretAnswer>,
+}
+
+/// A live secret of a key, without the secret.
+#[derive(Serialize)]
+struct SecretAnswer {
+    created_at: Option<Timestamp>,
+    ends_at: Option<Timestamp>,
+    last_used_at: Option<Timestamp>,
+    last_used_from: Option<IpAddr>,
 }
 
 impl KeyAnswer {
     /// Describes a key from a backup. If it has secrets, it is off.
     pub(crate) fn from_backup(key: &KeyRow, application: &str, now: Timestamp) -> Self {
-        let described = Self::of(key, application, &[], now);
-        Self { state: if key.secrets.is_empty() { described.state } else { UNCONFIRMED }, live_secrets: 0, ..described }
-    }
-
-    /// Describes a key. `application` is the name of its application; `unconfirmed` are the keys
-    /// that have been off since a restore.
-    pub(super) fn of(key: &KeyRow, application: &str, unconfirmed: &[String], now: Timestamp) -> Self {
-        let KeyRow { id, application: _, secrets, created_at, expires_at } = key;
-        let state = match expires_at {
-            _ if unconfirmed.contains(id) => UNCONFIRMED,
-            _ if secrets.is_empty() => "revoked",
-            Some(end) if *end <= now => "expired",
-            _ => "live",
-        };
-        let (key_id, application, live_secrets) = (id.clone(), application.to_owned(), secrets.len());
-        Self { key_id, application, state, live_secrets, created_at: *created_at, expires_at: *expires_at }
+        let described = KeyFacts { off: HashSet::new(), uses: HashMap::new(), now }.describe(key, application);
+        let state = if key.secrets.is_empty() { described.state } else { KeyState::Unconfirmed };
+        Self { state, live_secrets: 0, secrets: Vec::new(), ..described }
     }
 }
 
-/// The state of a key that has been off since a restore.
-const UNCONFIRMED: &str = "unconfirmed";
+/// The facts about keys that their rows do not have.
+pub(super) struct KeyFacts {
+    /// The keys that have been off since a restore.
+    off: HashSet<String>,
+    uses: HashMap<String, Vec<SecretUse>>,
+    now: Timestamp,
+}
 
-pub(super) async fn execute(context: &OperatorContext, command: KeyCommand) -> Answer {
-    let registry = &context.registry;
-    let new = |NewKey { key_id, secret }: &NewKey, note: &str| {
-        Ok(json!({"key_id": key_id, "secret": secret.expose(), "note": note}))
+impl KeyFacts {
+    pub(super) async fn read(context: &OperatorContext) -> Result<Self, OperatorError> {
+        let off = context.store.keys_to_confirm().await?.into_iter().collect();
+        Ok(Self { off, uses: context.registry.uses().await?, now: context.clock.latest() })
+    }
+
+    /// Describes a key. `application` is the name of its application.
+    pub(super) fn describe(&self, key: &KeyRow, application: &str) -> KeyAnswer {
+        let KeyRow { id, application: _, secrets, created_at, expires_at, labels, suspended_at } = key;
+        let uses = self.uses.get(id).map_or(&[][..], Vec::as_slice);
+        let state = match expires_at {
+            _ if self.off.contains(id) => KeyState::Unconfirmed,
+            _ if secrets.is_empty() => KeyState::Revoked,
+            Some(end) if *end <= self.now => KeyState::Expired,
+            _ if suspended_at.is_some() => KeyState::Suspended,
+            _ => KeyState::Live,
+        };
+        let live = secrets.iter().filter(|secret| secret.ends_at.is_none_or(|end| end > self.now));
+        let secret = |SecretRow { verifier, created_at, ends_at, .. }: &SecretRow| {
+            let last = uses.iter().find(|one| one.verifier == *verifier);
+            SecretAnswer {
+                created_at: *created_at,
+                ends_at: *ends_at,
+                last_used_at: last.map(|last| last.at),
+                last_used_from: last.and_then(|last| last.from),
+            }
+        };
+        let secrets: Vec<_> = live.map(secret).collect();
+        let last = uses.iter().max_by_key(|one| one.at);
+        KeyAnswer {
+            key_id: id.clone(),
+            application: application.to_owned(),
+            state,
+            live_secrets: secrets.len(),
+            created_at: *created_at,
+            expires_at: *expires_at,
+            last_used_at: last.map(|last| last.at),
+            last_used_from: last.and_then(|last| last.from),
+            labels: labels.clone(),
+            secrets,
+        }
+    }
+
+    /// Returns true if the query, other than by its application, selects the key.
+    fn selects(&self, query: &KeyQuery, key: &KeyAnswer) -> bool {
+        let KeyQuery { app: _, state, unused_for, ends_within, older_than } = query;
+        let latest = key.secrets.first();
+        let made_at = latest.and_then(|secret| secret.created_at).unwrap_or(key.created_at);
+        let ends = [key.expires_at, key.secrets.get(1).and_then(|older| older.ends_at)];
+        let ends_by = |limit| ends.into_iter().flatten().any(|end| end > self.now && end <= limit);
+        state.is_none_or(|state| state == key.state)
+            && (unused_for.is_none() || latest.is_some())
+            && unused_for.is_none_or(|span| key.last_used_at.unwrap_or(key.created_at) <= self.now.minus(span))
+            && ends_within.is_none_or(|span| latest.is_some() && ends_by(self.now.plus(span)))
+            && older_than.is_none_or(|span| latest.is_some() && made_at <= self.now.minus(span))
+    }
+}
+
+pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command: KeyCommand) -> Answer {
+    let (registry, now) = (&context.registry, context.clock.latest());
+    let new = |NewKey { key_id, secret, act_id }: &NewKey, note: &str| {
+        Ok(json!({"key_id": key_id, "secret": secret.expose(), "act_id": act_id, "note": note}))
     };
     match command {
         KeyCommand::Create { app, expires } => {
-            let expires_at = expires.map(|days| context.clock.now().plus(Duration::from_hours(24 * u64::from(days))));
+            let expires_at = expires.and_then(|end| end.moment(now));
+            must_come(expires_at, now)?;
             let id = registry.find(&app).await?.id;
-            new(&registry.issue_key(&id, expires_at).await?, "the secret is shown only once")
+            new(&registry.issue_key(&id, expires_at, origin).await?, "the secret is shown only once")
         }
-        KeyCommand::List { app } => {
-            let only = match &app {
+        KeyCommand::List(query) => {
+            let only = match &query.app {
                 Some(app) => Some(registry.find(app).await?.id),
                 None => None,
             };
-            let off = context.store.keys_to_confirm().await?;
-            list(context, &off, |key| only.as_ref().is_none_or(|id| key.application == *id)).await
+            list(context, &query, |key| only.as_ref().is_none_or(|id| key.application == *id)).await
         }
-        KeyCommand::Rotate { key } => {
-            if context.store.keys_to_confirm().await?.contains(&key) {
-                return Err(refusal(format!(
-                    "the key `{key}` has been off since a restore; `key confirm {key}` turns it on"
-                )));
+        KeyCommand::Show { key } => {
+            let mut shown = show(context, &key).await?;
+            shown["latest_acts"] = acts::latest_on(context, &key).await?;
+            Ok(shown)
+        }
+        KeyCommand::Rotate { key, grace } => {
+            must_be_confirmed(context, &key).await?;
+            let until = grace.map(|grace| format!("until {}", now.plus(grace)));
+            let until = until.as_deref().unwrap_or("until the next rotation");
+            let note =
+                format!("the secret is shown only once; the previous one stays valid {until}, an older one has ended");
+            new(&registry.rotate_key(&key, grace, origin).await?, &note)
+        }
+        KeyCommand::EndOld { key } => {
+            let row = show(context, &key).await?;
+            if row["live_secrets"] != 2 {
+                return Err(refusal(format!("the key `{key}` has no older secret")));
             }
-            let note = "the secret is shown only once; the previous one stays valid until the next rotation, an older one has ended";
-            new(&registry.rotate_key(&key).await?, note)
+            change(context, origin, &key, |row| row.secrets.truncate(1)).await
         }
-        KeyCommand::Confirm { keys, all } => {
-            let keys = if all { context.store.keys_to_confirm().await? } else { keys };
-            context.store.confirm_keys(keys.clone()).await?;
-            registry.reload_keys().await?;
-            list(context, &[], |key| keys.contains(&key.id)).await
+        KeyCommand::Expire { key, at } => {
+            let end = at.moment(now);
+            must_come(end, now)?;
+            change(context, origin, &key, |row| row.expires_at = end).await
         }
+        KeyCommand::Suspend { key } => {
+            change(context, origin, &key, |row| row.suspended_at = row.suspended_at.or(Some(now))).await
+        }
+        KeyCommand::Resume { key } => change(context, origin, &key, |row| row.suspended_at = None).await,
+        KeyCommand::Label { key, labels } => {
+            let mut of_key = labels_of(context, &key).await?;
+            change_labels(&mut of_key, labels)?;
+            change(context, origin, &key, |row| row.labels = of_key).await
+        }
+        KeyCommand::Confirm { keys, all } => confirm(context, origin, keys, all).await,
         KeyCommand::Revoke { key } => {
-            let note = pending_note(registry.revoke_key(&key).await?);
-            Ok(add_note(json!({"key_id": key, "state": "revoked"}), note))
+            Ok(add_act(json!({"key_id": key, "state": "revoked"}), registry.revoke_key(&key, origin).await?))
         }
     }
 }
 
-/// Lists the keys for which `shows` returns true. `off` are the keys that have been off since a
-/// restore.
-async fn list(context: &OperatorContext, off: &[String], shows: impl Fn(&KeyRow) -> bool) -> Answer {
-    let (names, now) = (names(context).await, context.clock.latest());
+/// Changes a key, and shows it.
+async fn change(context: &OperatorContext, origin: &Origin, key: &str, edit: impl FnOnce(&mut KeyRow)) -> Answer {
+    must_be_confirmed(context, key).await?;
+    let state = show(context, key).await?["state"].take();
+    if state == json!(KeyState::Revoked) {
+        return Err(refusal(format!("the key `{key}` is revoked; create another for its application")));
+    }
+    let changed: Changed = context.registry.change_key(key, origin, edit).await?;
+    Ok(add_act(show(context, key).await?, changed))
+}
+
+async fn confirm(context: &OperatorContext, origin: &Origin, keys: Vec<String>, all: bool) -> Answer {
+    let registry = &context.registry;
+    let keys = if all { context.store.keys_to_confirm().await? } else { keys };
+    let confirmed = || Changes::of("state", "unconfirmed", "live");
+    let acts = keys.iter().map(|key| registry.act(origin, Some(key), confirmed()));
+    let acts = acts.collect::<Result<Vec<_>, _>>()?;
+    let act_ids: HashMap<_, _> = acts.iter().map(|act| (act.object.clone(), act.id.clone())).collect();
+    context.store.confirm_keys(keys.clone(), acts).await?;
+    registry.reload_keys().await?;
+    let mut rows = list(context, &KeyQuery::default(), |key| keys.contains(&key.id)).await?;
+    for row in rows.as_array_mut().into_iter().flatten() {
+        let key = row["key_id"].as_str().map(str::to_owned);
+        row["act_id"] = json!(act_ids.get(&key));
+    }
+    Ok(rows)
+}
+
+fn must_come(end: Option<Timestamp>, now: Timestamp) -> Result<(), OperatorError> {
+    match end {
+        Some(end) if end <= now => {
+            Err(refusal(format!("{end} has passed; to end a key now, use `key revoke`, or `key suspend` for a while")))
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn must_be_confirmed(context: &OperatorContext, key: &str) -> Result<(), OperatorError> {
+    match context.store.keys_to_confirm().await?.iter().any(|off| off == key) {
+        true => Err(refusal(format!("the key `{key}` has been off since a restore; `key confirm {key}` turns it on"))),
+        false => Ok(()),
+    }
+}
+
+async fn labels_of(context: &OperatorContext, key: &str) -> Result<Labels, OperatorError> {
+    let rows = context.registry.keys().await;
+    rows.into_iter().find(|row| row.id == key).map(|row| row.labels).ok_or_else(|| unknown_key(key))
+}
+
+fn unknown_key(key: &str) -> OperatorError {
+    OperatorError::not_found(format!("there is no key `{key}`; `key list` shows all"))
+}
+
+async fn show(context: &OperatorContext, key: &str) -> Answer {
+    let mut shown = list(context, &KeyQuery::default(), |row| row.id == key).await?;
+    shown.get_mut(0).map(Value::take).ok_or_else(|| unknown_key(key))
+}
+
+/// Lists the keys that the query selects and for which `shows` returns true.
+async fn list(context: &OperatorContext, query: &KeyQuery, shows: impl Fn(&KeyRow) -> bool) -> Answer {
+    let (names, facts) = (names(context).await, KeyFacts::read(context).await?);
     let name = |key: &KeyRow| names.get(&key.application).map_or("", String::as_str);
     let keys = context.registry.keys().await;
-    let keys = keys.iter().filter(|key| shows(key));
-    answer(keys.map(|key| KeyAnswer::of(key, name(key), off, now)).collect::<Vec<_>>())
+    let keys = keys.iter().filter(|key| shows(key)).map(|key| facts.describe(key, name(key)));
+    super::answer::answer(keys.filter(|key| facts.selects(query, key)).collect::<Vec<_>>())
 }

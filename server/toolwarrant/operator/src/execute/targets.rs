@@ -1,58 +1,85 @@
 //! Commands about targets. They are the same for each resource of the contract.
 
-use super::answer::{Answer, pending_note, refusal};
+use super::answer::{Answer, refusal};
 use super::applications;
 use crate::cli::resources;
-use crate::command::TargetCommand;
-use crate::context::{Item, OperatorContext, OperatorError};
-use crate::flags::ALL;
+use crate::command::{TargetCommand, TargetQuery};
+use crate::context::{Item, OperatorContext};
+use crate::error::OperatorError;
 use serde_json::{Value, json};
 use toolwarrant_core::access::Granted;
-use toolwarrant_core::registry::Durability;
+use toolwarrant_core::act::Origin;
+use toolwarrant_core::registry::Changed;
 use toolwarrant_core::store::ApplicationRow;
 
-pub(super) async fn execute(context: &OperatorContext, resource: &str, command: TargetCommand) -> Answer {
+pub(super) async fn execute(
+    context: &OperatorContext,
+    origin: &Origin,
+    resource: &str,
+    command: TargetCommand,
+) -> Answer {
     let declared = resources(context.catalogue).into_iter().find(|declared| *declared == resource);
     let resource = declared.ok_or_else(|| refusal(format!("this service has no {resource}")))?;
     match command {
-        TargetCommand::List { after, limit } => list(context, resource, after.as_deref(), limit).await,
-        TargetCommand::Assign { app, ids, all } => {
+        TargetCommand::List(query) => list(context, resource, query).await,
+        TargetCommand::Assign { app, ids, all, prefixes } => {
             must_exist(context, resource, &ids).await?;
+            let prefixes = checked_prefixes(context, resource, prefixes, all)?;
             let id = context.registry.find(&app).await?.id;
-            let assign = |granted: &mut Granted| match granted {
-                granted if all => *granted = Granted::All,
-                Granted::Some(known) => known.extend(ids.into_iter().map(Box::from)),
-                Granted::All => {}
+            let assign = |granted: &mut Granted| {
+                prefixes.iter().for_each(|prefix| granted.add_prefix(prefix));
+                ids.iter().for_each(|id| granted.add(id));
             };
-            let unchecked = context.inventory.is_none() && !all;
-            let note = pending_note(change(context, &id, resource, assign).await?);
-            let why = || format!("this service cannot list its {resource}s, so nothing checked that these exist");
-            applications::show(context, &app, note.or_else(|| unchecked.then(why))).await
+            let unchecked = context.inventory.is_none() && !ids.is_empty();
+            let changed = change(context, origin, &id, resource, assign).await?;
+            let mut shown = applications::show_changed(context, changed).await?;
+            if unchecked && shown["note"].is_null() {
+                let why = format!("this service cannot list its {resource}s, so nothing checked that these exist");
+                shown["note"] = why.into();
+            }
+            Ok(shown)
         }
-        TargetCommand::Unassign { app, ids, all } => {
+        TargetCommand::Unassign { app, ids, all, prefixes } => {
+            let prefixes = checked_prefixes(context, resource, prefixes, all)?;
             let row = context.registry.find(&app).await?;
-            match row.grants.of(resource) {
-                _ if all => {}
-                Some(Granted::All) => {
-                    let why = format!(
-                        "`{app}` sees all {resource}s; unassign --{ALL} first, then assign those that it may see"
-                    );
-                    return Err(refusal(why));
+            let mut granted = row.grants.of(resource).cloned().unwrap_or_default();
+            if let Some(absent) = ids.iter().find(|id| !granted.covers(id)) {
+                return Err(refusal(format!("`{absent}` is not assigned to `{app}`")));
+            }
+            ids.iter().for_each(|id| granted.remove(id));
+            for prefix in prefixes {
+                if !granted.meets(&prefix) && !prefix.is_empty() {
+                    return Err(refusal(format!("no {resource} that begins with `{prefix}` is assigned to `{app}`")));
                 }
-                granted => {
-                    let known = |id: &&String| granted.is_some_and(|granted| granted.covers(id));
-                    if let Some(absent) = ids.iter().find(|id| !known(id)) {
-                        return Err(refusal(format!("`{absent}` is not assigned to `{app}`")));
-                    }
+                if !granted.remove_prefix(&prefix) {
+                    let terms = granted.terms().join(", ");
+                    return Err(refusal(format!(
+                        "`{app}` sees {terms}, which is more than `{prefix}`, and only single {resource}s can be excepted from it; \
+                         unassign that first, then assign what it may see"
+                    )));
                 }
             }
-            let unassign = |granted: &mut Granted| match granted {
-                Granted::Some(known) if !all => known.retain(|id| !ids.iter().any(|gone| **gone == **id)),
-                granted => *granted = Granted::some([]),
-            };
-            let note = pending_note(change(context, &row.id, resource, unassign).await?);
-            applications::show(context, &app, note).await
+            applications::show_changed(
+                context,
+                change(context, origin, &row.id, resource, |held| *held = granted).await?,
+            )
+            .await
         }
+    }
+}
+
+/// Returns the prefixes; the empty one for all targets.
+fn checked_prefixes(
+    context: &OperatorContext,
+    resource: &'static str,
+    prefixes: Vec<String>,
+    all: bool,
+) -> Result<Vec<String>, OperatorError> {
+    let can_begin = |prefix: &&String| context.catalogue.resource(resource).is_some_and(|def| (def.admits)(prefix));
+    match prefixes.iter().find(|prefix| !can_begin(prefix)) {
+        Some(prefix) => Err(refusal(format!("no {resource} id can begin with {prefix:?}"))),
+        None if all => Ok(vec![String::new()]),
+        None => Ok(prefixes),
     }
 }
 
@@ -60,30 +87,57 @@ pub(super) async fn execute(context: &OperatorContext, resource: &str, command: 
 /// the same.
 async fn change(
     context: &OperatorContext,
+    origin: &Origin,
     id: &str,
     resource: &str,
     edit: impl FnOnce(&mut Granted),
-) -> Result<Durability, OperatorError> {
+) -> Result<Changed, OperatorError> {
     let all = resources(context.catalogue);
     let edit = |row: &mut ApplicationRow| {
         edit(row.grants.spell_out(all).entry(resource.into()).or_insert_with(|| Granted::some([])));
     };
-    Ok(context.registry.change(id, edit).await?)
+    Ok(context.registry.change(id, origin, edit).await?)
 }
 
-async fn list(context: &OperatorContext, resource: &'static str, after: Option<&str>, limit: u16) -> Answer {
+async fn list(context: &OperatorContext, resource: &'static str, query: TargetQuery) -> Answer {
+    let TargetQuery { app, prefix, after, limit } = query;
     let inventory = context.inventory.as_ref();
     let inventory = inventory.ok_or_else(|| refusal(format!("this service cannot list its {resource}s")))?;
-    let items = inventory.page(resource, after, limit).await.map_err(refusal)?;
-    let applications = context.registry.applications().await;
-    let line = |Item { id, mut shown }: Item| {
-        let sees = |row: &&ApplicationRow| row.grants.covers(resource, &id);
-        let seen_by: Vec<_> = applications.iter().filter(sees).map(|row| row.name.as_str()).collect();
-        shown.insert("applications".to_owned(), json!(seen_by));
-        Value::Object(shown)
+    let of_app = match app {
+        Some(app) => Some(context.registry.find(&app).await?),
+        None => None,
     };
-    Ok(items.into_iter().map(line).collect())
+    let prefix = prefix.unwrap_or_default();
+    let applications = context.registry.applications().await;
+    let mut rows = Vec::new();
+    // The prefix without its last character is before all ids that begin with the prefix.
+    let shorter = prefix.char_indices().next_back().map(|(end, _)| &prefix[..end]);
+    let mut last = after.or(shorter.filter(|shorter| !shorter.is_empty()).map(str::to_owned));
+    let chunk = if of_app.is_none() && prefix.is_empty() { limit } else { LIST_CHUNK };
+    loop {
+        let items = inventory.page(resource, last.as_deref(), chunk).await.map_err(refusal)?;
+        let ended = items.len() < usize::from(chunk);
+        last = items.last().map(|item| item.id.clone());
+        for Item { id, mut shown } in items {
+            if rows.len() == usize::from(limit) || !prefix.is_empty() && *id > *prefix && !id.starts_with(&prefix) {
+                return Ok(rows.into());
+            }
+            let sees = |row: &&ApplicationRow| row.grants.covers(resource, &id);
+            if !id.starts_with(&prefix) || !of_app.iter().all(|row| sees(&row)) {
+                continue;
+            }
+            let seen_by: Vec<_> = applications.iter().filter(sees).map(|row| row.name.as_str()).collect();
+            shown.insert("applications".to_owned(), json!(seen_by));
+            rows.push(Value::Object(shown));
+        }
+        if ended || last.is_none() {
+            return Ok(rows.into());
+        }
+    }
 }
+
+/// Targets that a list with a filter reads at a time.
+const LIST_CHUNK: u16 = 1_000;
 
 /// Refuses ids that are not valid or, if the service can list its resources, do not exist.
 async fn must_exist(context: &OperatorContext, resource: &'static str, ids: &[String]) -> Result<(), OperatorError> {
@@ -95,7 +149,7 @@ async fn must_exist(context: &OperatorContext, resource: &'static str, ids: &[St
     match inventory.missing(resource, ids).await.map_err(refusal)? {
         Some(absent) => {
             let program = context.names.program;
-            Err(refusal(format!(
+            Err(OperatorError::not_found(format!(
                 "there is no {resource} `{absent}`; `{program} {resource} list` shows the existing ones"
             )))
         }

@@ -3,6 +3,7 @@
 use super::answer::{Answer, names, refusal};
 use crate::command::TaskCommand;
 use crate::context::OperatorContext;
+use crate::error::OperatorError;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use toolwarrant_base::text::clean;
@@ -22,7 +23,7 @@ pub(super) async fn execute(context: &OperatorContext, command: TaskCommand) -> 
         }
         TaskCommand::Show { task } => {
             let id = TaskId::parse(&task).ok_or_else(|| refusal(format!("`{task}` is not a task id")))?;
-            let record = context.store.task(id).await?.ok_or_else(|| refusal(format!("there is no task `{task}`")))?;
+            let record = context.store.task(id).await?.ok_or_else(|| no_task(&task))?;
             let Record { task, refunded_at, .. } = &record;
             let mut shown = line(context, &record, &names);
             shown["deadline_at"] = json!(task.deadline_at);
@@ -35,6 +36,10 @@ pub(super) async fn execute(context: &OperatorContext, command: TaskCommand) -> 
             Ok(shown)
         }
     }
+}
+
+fn no_task(task: &str) -> OperatorError {
+    OperatorError::not_found(format!("there is no task `{task}`; `task list` shows the latest"))
 }
 
 /// Number of ledger entries per read.

@@ -33,7 +33,9 @@ impl Kept {
     fn put(&self, audit: &Audit) {
         let (time, request_id, application, key_id) = (self.clock.now(), "r", "app", "key");
         let (tool, target, arguments, outcome, calls) = ("print", None, None, "ok", 1);
-        let line = Line { time, request_id, application, key_id, tool, target, arguments, outcome, calls };
+        let (task_id, from) = (None, None);
+        let line =
+            Line { time, request_id, application, key_id, tool, target, arguments, outcome, task_id, from, calls };
         audit.reserve().unwrap().write(&line);
     }
 
@@ -87,7 +89,7 @@ async fn size_is_bounded_from_the_start_and_age_after_an_hour() {
     for (date, bytes) in [("2026-01-01", 900), ("2026-01-02", 900), ("2026-07-27", 100)] {
         fs::write(kept.folder.path().join(format!("audit-{date}.jsonl")), vec![b'\n'; bytes]).unwrap();
     }
-    let (audit, keeper) = kept.start(AuditOptions { keep_days: 90, keep_bytes: 1_000 }).await;
+    let (audit, keeper) = kept.start(AuditOptions { keep_days: 90, keep_bytes: 1_000, without_address: false }).await;
     assert_eq!(kept.days(2).await, ["audit-2026-01-02.jsonl", "audit-2026-07-27.jsonl"]);
     kept.clock.advance(PRUNE_EVERY);
     assert_eq!(kept.days(1).await, ["audit-2026-07-27.jsonl"]);

@@ -6,7 +6,7 @@ use rusqlite::{Connection, Row};
 use std::collections::BTreeMap;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::access::{Granted, Grants};
-use toolwarrant_core::store::{ApplicationRow, KeyRow, SecretRow};
+use toolwarrant_core::store::{ApplicationRow, KeyRow, Labels, SecretRow, SecretUse};
 
 /// Reads all applications and keys in one transaction.
 pub(super) fn directory(db: &Connection) -> Result<(Vec<ApplicationRow>, Vec<KeyRow>), Fault> {
@@ -30,32 +30,49 @@ pub(super) fn see(db: &Connection, now: Timestamp) -> Result<(), Fault> {
 
 /// Creates or replaces an application with its grants.
 pub(super) fn put_application(db: &Connection, row: &ApplicationRow) -> Result<(), Fault> {
-    let ApplicationRow { id, name, permissions, requests_per_minute, grants, created_at } = row;
+    let ApplicationRow { id, name, permissions, requests_per_minute, grants, created_at, .. } = row;
+    let ApplicationRow { labels, suspended_at, deleted_at, .. } = row;
+    let (name, former_name) = if deleted_at.is_some() { (id, Some(name)) } else { (name, None) };
     let namesake = "SELECT 1 FROM application WHERE name = ?1 AND id <> ?2";
     if db.prepare_cached(namesake)?.exists((name, id))? {
         return Err(Fault::conflict(format!("an application is named `{name}` already")));
     }
     let permissions = serde_json::to_string(permissions).map_err(|error| Fault::unavailable(error.to_string()))?;
-    let put = "INSERT INTO application (id, name, permissions, requests_per_minute, every_target, created_at)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+    let put = "INSERT INTO application (id, name, permissions, requests_per_minute, every_target, created_at,
+                                        labels, suspended_at, deleted_at, former_name)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
                ON CONFLICT (id) DO UPDATE SET
                    name = excluded.name, permissions = excluded.permissions,
                    requests_per_minute = excluded.requests_per_minute, every_target = excluded.every_target,
-                   created_at = excluded.created_at";
-    let values = (id, name, permissions, requests_per_minute, grants.resources().is_none(), millis(*created_at));
+                   created_at = excluded.created_at, labels = excluded.labels, suspended_at = excluded.suspended_at,
+                   deleted_at = excluded.deleted_at, former_name = excluded.former_name";
+    let every_target = grants.resources().is_none();
+    let life = (write_labels(labels)?, suspended_at.map(millis), deleted_at.map(millis));
+    let values = (id, name, permissions, requests_per_minute, every_target, millis(*created_at));
+    let (id_, name_, permissions_, rate, every, created) = values;
+    let values = (id_, name_, permissions_, rate, every, created, life.0, life.1, life.2, former_name);
     db.prepare_cached(put)?.execute(values)?;
+    if deleted_at.is_some() {
+        db.prepare_cached("DELETE FROM unconfirmed_key WHERE id IN (SELECT id FROM api_key WHERE application = ?1)")?
+            .execute([id])?;
+        let end = "UPDATE api_key SET labels = '{}', latest_verifier = NULL, latest_sealed = NULL, latest_created_at = NULL,
+                       previous_verifier = NULL, previous_sealed = NULL, previous_created_at = NULL, previous_ends_at = NULL
+                   WHERE application = ?1";
+        db.prepare_cached(end)?.execute([id])?;
+    }
     db.prepare_cached("DELETE FROM application_resource WHERE application = ?1")?.execute([id])?;
     let put = "INSERT INTO application_resource (application, resource, every_target) VALUES (?1, ?2, ?3)";
     let (mut put, put_target) = (db.prepare_cached(put)?, "INSERT INTO resource_target VALUES (?1, ?2, ?3)");
     let mut put_target = db.prepare_cached(put_target)?;
+    let mut put_rule = db.prepare_cached("INSERT INTO resource_rule VALUES (?1, ?2, ?3, ?4)")?;
     for (resource, granted) in grants.resources().into_iter().flatten() {
-        let targets = match granted {
-            Granted::All => None,
-            Granted::Some(targets) => Some(targets),
-        };
-        put.execute((id, resource, targets.is_none()))?;
-        for target in targets.into_iter().flatten() {
+        put.execute((id, resource, granted.prefixes().any(str::is_empty)))?;
+        for target in granted.ids() {
             put_target.execute((id, resource, target))?;
+        }
+        let prefixes = granted.prefixes().filter(|prefix| !prefix.is_empty()).map(|prefix| ("prefix", prefix));
+        for (kind, text) in prefixes.chain(granted.exceptions().iter().map(|target| ("exception", &**target))) {
+            put_rule.execute((id, resource, kind, text))?;
         }
     }
     Ok(())
@@ -63,7 +80,7 @@ pub(super) fn put_application(db: &Connection, row: &ApplicationRow) -> Result<(
 
 /// Creates or replaces a key with its secrets.
 pub(super) fn put_key(db: &Connection, row: &KeyRow) -> Result<(), Fault> {
-    let KeyRow { id, application, secrets, created_at, expires_at } = row;
+    let KeyRow { id, application, secrets, created_at, expires_at, labels, suspended_at } = row;
     let (latest, previous) = match secrets.as_slice() {
         [] => (None, None),
         [latest] => (Some(latest), None),
@@ -73,18 +90,58 @@ pub(super) fn put_key(db: &Connection, row: &KeyRow) -> Result<(), Fault> {
     if !db.prepare_cached("SELECT 1 FROM application WHERE id = ?1")?.exists([application])? {
         return Err(Fault::conflict(format!("the key {id} does not belong to an application")));
     }
-    let put = "INSERT INTO api_key (id, application, created_at, expires_at, latest_verifier, latest_sealed,
-                                    previous_verifier, previous_sealed)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+    let put = "INSERT INTO api_key (id, application, created_at, expires_at, labels, suspended_at,
+                                    latest_verifier, latest_sealed, latest_created_at,
+                                    previous_verifier, previous_sealed, previous_created_at, previous_ends_at)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
                ON CONFLICT (id) DO UPDATE SET
                    application = excluded.application, created_at = excluded.created_at, expires_at = excluded.expires_at,
+                   labels = excluded.labels, suspended_at = excluded.suspended_at,
                    latest_verifier = excluded.latest_verifier, latest_sealed = excluded.latest_sealed,
-                   previous_verifier = excluded.previous_verifier, previous_sealed = excluded.previous_sealed";
-    let (latest, previous) = (latest.map(columns).unzip(), previous.map(columns).unzip());
-    let expires_at = expires_at.map(millis);
-    let values = (id, application, millis(*created_at), expires_at, latest.0, latest.1, previous.0, previous.1);
+                   latest_created_at = excluded.latest_created_at,
+                   previous_verifier = excluded.previous_verifier, previous_sealed = excluded.previous_sealed,
+                   previous_created_at = excluded.previous_created_at, previous_ends_at = excluded.previous_ends_at";
+    let verifier = |secret: Option<&SecretRow>| secret.map(|secret| secret.verifier);
+    let sealed = |secret: Option<&SecretRow>| secret.map(|secret| secret.sealed.clone());
+    let made = |secret: Option<&SecretRow>| secret.and_then(|secret| secret.created_at).map(millis);
+    let values = rusqlite::params![
+        id,
+        application,
+        millis(*created_at),
+        expires_at.map(millis),
+        write_labels(labels)?,
+        suspended_at.map(millis),
+        verifier(latest),
+        sealed(latest),
+        made(latest),
+        verifier(previous),
+        sealed(previous),
+        made(previous),
+        previous.and_then(|previous| previous.ends_at).map(millis),
+    ];
     db.prepare_cached(put)?.execute(values)?;
     forget_unconfirmed(db, id)
+}
+
+/// Records the last uses of secrets.
+pub(super) fn put_uses(db: &Connection, uses: &[SecretUse]) -> Result<(), Fault> {
+    let put = "INSERT INTO secret_use VALUES (?1, ?2, ?3, ?4)
+               ON CONFLICT (key, verifier) DO UPDATE SET at = excluded.at, address = excluded.address
+               WHERE excluded.at > at";
+    for SecretUse { key, verifier, at, from } in uses {
+        db.prepare_cached(put)?.execute((key, verifier, millis(*at), from.map(|from| from.to_string())))?;
+    }
+    Ok(())
+}
+
+/// Reads the last use of each secret.
+pub(super) fn uses(db: &Connection) -> Result<Vec<SecretUse>, Fault> {
+    let mut select = db.prepare_cached("SELECT key, verifier, at, address FROM secret_use")?;
+    let columns = |row: &Row<'_>| {
+        let from = row.get::<_, Option<String>>(3)?.and_then(|address| address.parse().ok());
+        Ok(SecretUse { key: row.get(0)?, verifier: row.get(1)?, at: moment(row.get(2)?), from })
+    };
+    select.query_and_then([], |row| read("secret_use", row, columns))?.collect()
 }
 
 /// Deletes the secrets that a key had before a restore, because the key now has other secrets or
@@ -94,9 +151,12 @@ pub(super) fn forget_unconfirmed(db: &Connection, key: &str) -> Result<(), Fault
     Ok(())
 }
 
-fn columns(secret: &SecretRow) -> (&[u8; 32], &[u8]) {
-    let SecretRow { verifier, sealed } = secret;
-    (verifier, sealed)
+fn write_labels(labels: &Labels) -> Result<String, Fault> {
+    serde_json::to_string(labels).map_err(|error| Fault::unavailable(error.to_string()))
+}
+
+fn read_labels(id: &str, labels: &str) -> Result<Labels, Fault> {
+    serde_json::from_str(labels).map_err(|error| Fault::corrupt(format!("the labels of {id} cannot be read: {error}")))
 }
 
 fn applications(db: &Connection) -> Result<Vec<ApplicationRow>, Fault> {
@@ -104,46 +164,84 @@ fn applications(db: &Connection) -> Result<Vec<ApplicationRow>, Fault> {
     let mut resources = db.prepare_cached("SELECT application, resource, every_target FROM application_resource")?;
     for row in resources.query_and_then([], |row| read("application_resource", row, |row| row.try_into()))? {
         let (application, resource, every): (_, Box<str>, bool) = row?;
-        let all = if every { Granted::All } else { Granted::some([]) };
+        let all = if every { Granted::all() } else { Granted::default() };
         granted.entry(application).or_default().insert(resource, all);
     }
     let mut targets = db.prepare_cached("SELECT application, resource, target FROM resource_target")?;
     for row in targets.query_and_then([], |row| read("resource_target", row, |row| row.try_into()))? {
         let (application, resource, target): (String, String, String) = row?;
         let granted = granted.get_mut(&application).and_then(|resources| resources.get_mut(&*resource));
-        if let Some(Granted::Some(targets)) = granted {
-            targets.insert(target.into());
+        if let Some(granted) = granted {
+            granted.add(&target);
         }
     }
-    let sql = "SELECT id, name, permissions, requests_per_minute, every_target, created_at
+    // Prefixes come before exceptions.
+    let mut rules =
+        db.prepare_cached("SELECT application, resource, kind, text FROM resource_rule ORDER BY kind DESC")?;
+    for row in rules.query_and_then([], |row| read("resource_rule", row, |row| row.try_into()))? {
+        let (application, resource, kind, text): (String, String, String, String) = row?;
+        match granted.get_mut(&application).and_then(|resources| resources.get_mut(&*resource)) {
+            Some(granted) if kind == "prefix" => granted.add_prefix(&text),
+            Some(granted) => granted.remove(&text),
+            None => {}
+        }
+    }
+    let sql = "SELECT id, ifnull(former_name, name), permissions, requests_per_minute, every_target, created_at,
+                      labels, suspended_at, deleted_at
                FROM application ORDER BY number";
     let mut select = db.prepare_cached(sql)?;
-    let columns = |row: &Row<'_>| <(String, _, String, _, bool, i64)>::try_from(row);
+    let columns = |row: &Row<'_>| <(String, _, String, _, bool, i64, String, Option<i64>, Option<i64>)>::try_from(row);
     let rows = select.query_and_then([], |row| read("application", row, columns))?;
     rows.map(|row| {
-        let (id, name, permissions, requests_per_minute, every_target, created_at) = row?;
+        let (id, name, permissions, requests_per_minute, every_target, created_at, labels, suspended, deleted) = row?;
         let broken = |error| Fault::corrupt(format!("the permissions of the application {id} cannot be read: {error}"));
         let permissions = serde_json::from_str(&permissions).map_err(broken)?;
         let granted = granted.remove(&id).unwrap_or_default();
         let grants = if every_target { Grants::everything() } else { Grants::only(granted) };
-        let created_at = moment(created_at);
-        Ok(ApplicationRow { id, name, permissions, requests_per_minute, grants, created_at })
+        Ok(ApplicationRow {
+            labels: read_labels(&id, &labels)?,
+            id,
+            name,
+            permissions,
+            requests_per_minute,
+            grants,
+            created_at: moment(created_at),
+            suspended_at: suspended.map(moment),
+            deleted_at: deleted.map(moment),
+        })
     })
     .collect()
 }
 
 fn keys(db: &Connection) -> Result<Vec<KeyRow>, Fault> {
-    let sql = "SELECT id, application, created_at, expires_at, latest_verifier, latest_sealed, previous_verifier, previous_sealed
+    let sql = "SELECT id, application, created_at, expires_at, labels, suspended_at,
+                      latest_verifier, latest_sealed, latest_created_at,
+                      previous_verifier, previous_sealed, previous_created_at, previous_ends_at
                FROM api_key ORDER BY id";
     let mut select = db.prepare_cached(sql)?;
-    let key = |row: &Row<'_>| {
-        let (id, application, created_at, expires_at, verifier, sealed, old_verifier, old_sealed) = row.try_into()?;
-        let expires_at: Option<i64> = expires_at;
-        let secret = |(verifier, sealed)| SecretRow { verifier, sealed };
-        let latest = Option::zip(verifier, sealed).map(secret);
-        let secrets = latest.into_iter().chain(Option::zip(old_verifier, old_sealed).map(secret)).collect();
-        let (created_at, expires_at) = (moment(created_at), expires_at.map(moment));
-        Ok(KeyRow { id, application, secrets, created_at, expires_at })
+    let time = |row: &Row<'_>, column: usize| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.map(moment));
+    let secret = |row: &Row<'_>, first: usize, ends_at: Option<Timestamp>| {
+        let (verifier, sealed, created_at) = (row.get(first)?, row.get(first + 1)?, time(row, first + 2)?);
+        let secret = |(verifier, sealed)| SecretRow { verifier, sealed, created_at, ends_at };
+        Ok::<_, rusqlite::Error>(Option::zip(verifier, sealed).map(secret))
     };
-    select.query_and_then([], |row| read("api_key", row, key))?.collect()
+    let key = |row: &Row<'_>| {
+        let secrets = [secret(row, 6, None)?, secret(row, 9, time(row, 12)?)?];
+        let key = KeyRow {
+            id: row.get(0)?,
+            application: row.get(1)?,
+            secrets: secrets.into_iter().flatten().collect(),
+            created_at: moment(row.get(2)?),
+            expires_at: time(row, 3)?,
+            labels: Labels::new(),
+            suspended_at: time(row, 5)?,
+        };
+        Ok((key, row.get::<_, String>(4)?))
+    };
+    let rows = select.query_and_then([], |row| read("api_key", row, key))?;
+    rows.map(|row| {
+        let (key, labels) = row?;
+        Ok(KeyRow { labels: read_labels(&key.id, &labels)?, ..key })
+    })
+    .collect()
 }

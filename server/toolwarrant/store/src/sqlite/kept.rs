@@ -74,6 +74,8 @@ pub(super) fn figures(db: &Connection) -> Result<Vec<Figure>, Fault> {
         ("cool-downs", "SELECT count(*), min(until) FROM settling"),
         ("deduplication keys", "SELECT count(*), min(until) FROM mark WHERE until > 0"),
         ("ledger", "SELECT count(*), min(at) FROM ledger"),
+        ("acts", "SELECT count(*), min(at) FROM act"),
+        ("acts without a line", "SELECT count(*), min(at) FROM act WHERE has_line = 0"),
     ]
     .into_iter()
     .map(|(what, sql)| {

@@ -9,11 +9,12 @@ use super::column::{millis, moment};
 use super::error::DatabaseError;
 use super::fault::Fault;
 use super::open::{self, OpenOptions};
-use super::{directory, tasks};
+use super::{acts, directory, tasks};
 use crate::recovery::not_off;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use std::path::Path;
 use toolwarrant_base::clock::Timestamp;
+use toolwarrant_core::act::Act;
 use toolwarrant_core::store::{ApplicationRow, KeyRow};
 use toolwarrant_tasks::machine::abandon;
 use toolwarrant_tasks::store::Advance;
@@ -29,19 +30,20 @@ pub struct RestoredData {
     pub ended: u64,
 }
 
-/// Turns the copy of a database into one to continue with; `at` is the wall clock. Blocks for as
-/// long as the disk takes.
+/// Turns the copy of a database into one to continue with, and stores the act of that; `at` is the
+/// wall clock. Blocks for as long as the disk takes.
 ///
 /// # Errors
 /// The copy cannot be used. It may have been migrated already.
-pub fn restore<Lock>(options: OpenOptions<'_, Lock>, at: Timestamp) -> Result<RestoredData, DatabaseError> {
+pub fn restore<Lock>(options: OpenOptions<'_, Lock>, at: Timestamp, act: &Act) -> Result<RestoredData, DatabaseError> {
     let OpenOptions { path, former_resource, lock: _lock } = options;
     let mut writer = open::connect(path, former_resource, 0)?.writer;
     open::load_target_locks(&writer)?;
-    begin_again(&mut writer, at).map_err(|why| DatabaseError::Content { path: path.to_owned(), why: why.to_string() })
+    begin_again(&mut writer, at, act)
+        .map_err(|why| DatabaseError::Content { path: path.to_owned(), why: why.to_string() })
 }
 
-fn begin_again(writer: &mut Connection, at: Timestamp) -> Result<RestoredData, Fault> {
+fn begin_again(writer: &mut Connection, at: Timestamp, act: &Act) -> Result<RestoredData, Fault> {
     let (applications, keys) = directory::directory(writer)?;
     let db = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
     db.execute("UPDATE identity SET id = randomblob(16), sequence = 0, restored_at = ?1", [millis(at)])?;
@@ -64,6 +66,7 @@ fn begin_again(writer: &mut Connection, at: Timestamp) -> Result<RestoredData, F
         tasks::advance(&db, &Advance { id, version, task, entries, what, at }, &state)?;
         ended += 1;
     }
+    acts::put(&db, std::slice::from_ref(act))?;
     db.commit()?;
     Ok(RestoredData { applications, keys, ended })
 }

@@ -22,9 +22,23 @@ use tokio::sync::oneshot;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::access::{Granted, Grants};
-use toolwarrant_core::store::{SecretRow, StoreError};
+use toolwarrant_core::act::{Changes, Channel, Claims, Operator, Origin, Role};
+use toolwarrant_core::store::{Labels, SecretRow, StoreError};
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::task::{Phase, Status, Task};
+
+/// Returns the act that a restore stores.
+fn act_of_restore() -> Act {
+    let operator = Operator {
+        role: Role::Owner,
+        name: "alice".to_owned(),
+        uid: 7,
+        channel: Channel::Offline,
+        claims: Claims::default(),
+    };
+    let origin = Origin { operator, command: "restore".to_owned() };
+    Act::new(origin, None, Changes::default(), AT, &Random::System).unwrap()
+}
 
 fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
@@ -75,10 +89,24 @@ async fn written_data_is_there_after_the_next_start() {
         (read, lists, store.directory().await.unwrap(), repeat(store, "app", "l").await)
     };
     let store: Arc<dyn Store> = open(folder.path());
-    store.put_application(application("a", "first")).await.unwrap();
-    let secrets = vec![SecretRow { verifier: [1; 32], sealed: vec![2] }];
+    store.put_application(application("a", "first"), vec![]).await.unwrap();
+    let secrets = vec![SecretRow { verifier: [1; 32], sealed: vec![2], created_at: None, ends_at: None }];
     let (key, owner) = ("k".to_owned(), "a".to_owned());
-    store.put_key(KeyRow { id: key, application: owner, secrets, created_at: AT, expires_at: None }).await.unwrap();
+    store
+        .put_key(
+            KeyRow {
+                id: key,
+                application: owner,
+                secrets,
+                created_at: AT,
+                expires_at: None,
+                labels: Labels::new(),
+                suspended_at: None,
+            },
+            vec![],
+        )
+        .await
+        .unwrap();
     accept(&store, new(1, "k", "t")).await;
     advance(&store, 1, Phase::Sending, vec![Entry::Charge]).await.unwrap();
     end(&store, 1, Status::Success, AT).await;
@@ -103,7 +131,7 @@ async fn only_the_owner_can_access_its_files_and_its_lock_is_released_last() {
     let closed = Arc::new(AtomicBool::new(false));
     let lock = Lock(folder.path().to_owned(), Arc::clone(&closed));
     let store = Sqlite::open(OpenOptions { path: &database(folder.path()), former_resource: "", lock }).unwrap();
-    store.put_application(application("a", "first")).await.unwrap();
+    store.put_application(application("a", "first"), vec![]).await.unwrap();
     let files: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(files.len(), 4, "{files:?}");
     assert!(files.iter().all(|file| mode(file) == 0o600), "{files:?}");
@@ -268,7 +296,7 @@ async fn a_damaged_row_is_an_error_that_names_it() {
     let folder = folder();
     let sqlite = open(folder.path());
     let store: Arc<dyn Store> = Arc::clone(&sqlite) as Arc<dyn Store>;
-    store.put_application(application("a", "first")).await.unwrap();
+    store.put_application(application("a", "first"), vec![]).await.unwrap();
     for n in 1..=2 {
         accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
         advance(&store, n, Phase::Sending, vec![Entry::Charge]).await.unwrap();

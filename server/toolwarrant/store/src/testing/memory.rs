@@ -12,7 +12,9 @@ use std::sync::{Mutex, MutexGuard};
 use toolwarrant_audit::Anchor;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::ignore_poison;
-use toolwarrant_core::store::{ApplicationRow, AuditStore, DirectoryStore, KeyRow, StoreError, Stored};
+use toolwarrant_base::keyring::Digest;
+use toolwarrant_core::act::{Act, ActFilter, StoredAct};
+use toolwarrant_core::store::{ApplicationRow, AuditStore, DirectoryStore, KeyRow, SecretUse, StoreError, Stored};
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,
@@ -42,6 +44,10 @@ struct Tables {
     /// Deduplication keys: the time until which each must exist, by name space and key.
     marks: BTreeMap<(&'static str, Box<[u8]>), Timestamp>,
     anchor: Option<Anchor>,
+    /// Last uses by key and verifier.
+    uses: BTreeMap<(String, Digest), SecretUse>,
+    /// Acts; true if its line is in the audit trail.
+    acts: Vec<(Act, bool)>,
 }
 
 #[derive(Debug)]
@@ -189,16 +195,26 @@ impl DirectoryStore for Memory {
         now((tables.applications.clone(), tables.keys.values().cloned().collect()))
     }
 
-    fn put_application(&self, application: ApplicationRow) -> Stored<'_, ()> {
+    fn put_application(&self, application: ApplicationRow, acts: Vec<Act>) -> Stored<'_, ()> {
         let mut tables = self.lock();
-        let taken = tables.applications.iter().any(|row| row.name == application.name && row.id != application.id);
-        if taken {
+        let taken = tables
+            .applications
+            .iter()
+            .any(|row| row.name == application.name && row.id != application.id && row.deleted_at.is_none());
+        if taken && application.deleted_at.is_none() {
             return conflict(format!("an application is named `{}` already", application.name));
+        }
+        if application.deleted_at.is_some() {
+            for key in tables.keys.values_mut().filter(|key| key.application == application.id) {
+                key.secrets.clear();
+                key.labels.clear();
+            }
         }
         match tables.applications.iter_mut().find(|row| row.id == application.id) {
             Some(row) => *row = application,
             None => tables.applications.push(application),
         }
+        tables.put_acts(acts);
         now(())
     }
 
@@ -211,7 +227,7 @@ impl DirectoryStore for Memory {
         self::now(())
     }
 
-    fn put_key(&self, key: KeyRow) -> Stored<'_, ()> {
+    fn put_key(&self, key: KeyRow, acts: Vec<Act>) -> Stored<'_, ()> {
         let mut tables = self.lock();
         if key.secrets.len() > 2 {
             return conflict(format!("the key {} has more than two secrets", key.id));
@@ -220,6 +236,61 @@ impl DirectoryStore for Memory {
             return conflict(format!("the key {} does not belong to an application", key.id));
         }
         tables.keys.insert(key.id.clone(), key);
+        tables.put_acts(acts);
+        now(())
+    }
+
+    fn put_uses(&self, uses: Vec<SecretUse>) -> Stored<'_, ()> {
+        let mut tables = self.lock();
+        for one in uses {
+            let key = (one.key.clone(), one.verifier);
+            if tables.uses.get(&key).is_none_or(|known| known.at < one.at) {
+                tables.uses.insert(key, one);
+            }
+        }
+        now(())
+    }
+
+    fn uses(&self) -> Stored<'_, Vec<SecretUse>> {
+        now(self.lock().uses.values().cloned().collect())
+    }
+
+    fn put_acts(&self, acts: Vec<Act>) -> Stored<'_, ()> {
+        self.lock().put_acts(acts);
+        now(())
+    }
+
+    fn acts(&self, filter: ActFilter) -> Stored<'_, Vec<StoredAct>> {
+        let ActFilter { id, operator, object, command, since, until, before, limit } = filter;
+        let is = |wanted: &Option<String>, found: Option<&str>| wanted.is_none() || wanted.as_deref() == found;
+        let begins = |with: &str, found: &str| found == with || found.starts_with(&format!("{with} "));
+        let selected = |stored: &StoredAct| {
+            let StoredAct { number, act, .. } = stored;
+            is(&id, Some(&act.id))
+                && is(&operator, Some(&act.operator.name))
+                && is(&object, act.object.as_deref())
+                && command.as_ref().is_none_or(|command| begins(command, &act.command))
+                && since.is_none_or(|since| act.at >= since)
+                && until.is_none_or(|until| act.at < until)
+                && before.is_none_or(|before| *number < before)
+        };
+        now(self.lock().number_acts().rev().filter(selected).take(limit as usize).collect())
+    }
+
+    fn acts_without_line(&self, after: u64, limit: u32) -> Stored<'_, Vec<StoredAct>> {
+        let tables = self.lock();
+        let open = tables.number_acts().filter(|stored| !stored.has_line && stored.number > after);
+        now(open.take(limit as usize).collect())
+    }
+
+    fn put_lines_of_acts(&self, numbers: Vec<u64>) -> Stored<'_, ()> {
+        let mut tables = self.lock();
+        for number in numbers {
+            let index = usize::try_from(number).unwrap_or(0).wrapping_sub(1);
+            if let Some((_, has_line)) = tables.acts.get_mut(index) {
+                *has_line = true;
+            }
+        }
         now(())
     }
 }
@@ -246,6 +317,8 @@ impl Integrity for Memory {
             figure("cool-downs", tables.cool_downs.values().map(|cool_down| cool_down.until).collect()),
             figure("deduplication keys", marks.copied().collect()),
             figure("ledger", tables.ledger.iter().map(|row| row.at).collect()),
+            figure("acts", tables.acts.iter().map(|(act, _)| act.at).collect()),
+            figure("acts without a line", tables.acts.iter().filter(|(_, has)| !has).map(|(act, _)| act.at).collect()),
         ])
     }
 
@@ -264,6 +337,19 @@ fn target_lock(identity: &Identity) -> (String, String) {
 }
 
 impl Tables {
+    fn put_acts(&mut self, acts: Vec<Act>) {
+        for act in acts {
+            if self.acts.iter().all(|(known, _)| known.id != act.id) {
+                self.acts.push((act, false));
+            }
+        }
+    }
+
+    fn number_acts(&self) -> impl DoubleEndedIterator<Item = StoredAct> {
+        let numbered = self.acts.iter().enumerate();
+        numbered.map(|(n, (act, has_line))| StoredAct { number: n as u64 + 1, act: act.clone(), has_line: *has_line })
+    }
+
     fn find_duplicate(&self, asked: &Identity) -> Option<DuplicateOf> {
         let key = key_in_flight(asked);
         let id = *key.map_or_else(|| self.locks.get(&target_lock(asked)), |key| self.keys_in_flight.get(&key))?;

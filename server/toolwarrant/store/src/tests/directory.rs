@@ -10,35 +10,43 @@ pub(super) async fn an_application_is_read_unchanged(store: Arc<dyn Store>) {
     let third = ApplicationRow { grants: printers(&["t2", "t1"]), ..application("c", "third") };
     let mut rows = vec![first, second, third];
     for row in &rows {
-        store.put_application(row.clone()).await.unwrap();
+        store.put_application(row.clone(), vec![]).await.unwrap();
     }
     assert_eq!(store.directory().await.unwrap().0, rows);
+    let mut rules = Granted::prefix("p-");
+    rules.add_prefix("q-");
+    rules.add("r-1");
+    rules.remove("p-1");
+    let mut most = Granted::all();
+    most.remove("p-2");
     let grants = [
         (printers(&["t3"]), u32::MAX),
         (Grants::everything(), 0),
         (Grants::nothing(), 1),
         (printers(&[]), 2),
         (printers(&["t1", "t4"]), 3),
-        (Grants::nothing().with("printer", Granted::All), 4),
-        (printers(&["t1"]), 5),
+        (Grants::nothing().with("printer", Granted::all()), 4),
+        (Grants::nothing().with("printer", rules), 5),
+        (Grants::nothing().with("printer", most), 6),
+        (printers(&["t1"]), 7),
     ];
     for (grants, requests_per_minute) in grants {
         rows[0] = ApplicationRow { grants, requests_per_minute, ..rows[0].clone() };
-        store.put_application(rows[0].clone()).await.unwrap();
+        store.put_application(rows[0].clone(), vec![]).await.unwrap();
         assert_eq!(store.directory().await.unwrap().0, rows);
     }
     rows[0].name = "renamed".to_owned();
     rows[0].permissions.reverse();
     rows[0].created_at = Timestamp(1);
-    store.put_application(rows[0].clone()).await.unwrap();
+    store.put_application(rows[0].clone(), vec![]).await.unwrap();
     assert_eq!(store.directory().await.unwrap().0, rows);
 }
 
 pub(super) async fn grants_of_one_resource_do_not_apply_to_another(store: Arc<dyn Store>) {
     let both = Grants::nothing().with("tray", Granted::some(["p-1"])).with("printer", Granted::some(["p-2"]));
-    let all_trays = both.clone().with("tray", Granted::All);
+    let all_trays = both.clone().with("tray", Granted::all());
     for (id, grants) in [("a", both), ("b", all_trays)] {
-        store.put_application(ApplicationRow { grants, ..application(id, id) }).await.unwrap();
+        store.put_application(ApplicationRow { grants, ..application(id, id) }, vec![]).await.unwrap();
     }
     let rows = store.directory().await.unwrap().0;
     let sees = |resource, id| [&rows[0], &rows[1]].map(|row| row.grants.covers(resource, id));
@@ -51,11 +59,11 @@ pub(super) async fn grants_of_one_resource_do_not_apply_to_another(store: Arc<dy
 
 pub(super) async fn a_name_belongs_to_one_application(store: Arc<dyn Store>) {
     for (id, name) in [("a", "first"), ("b", "second")] {
-        store.put_application(application(id, name)).await.unwrap();
+        store.put_application(application(id, name), vec![]).await.unwrap();
     }
     let before = store.directory().await.unwrap();
     for id in ["b", "c"] {
-        let error = store.put_application(application(id, "first")).await.unwrap_err();
+        let error = store.put_application(application(id, "first"), vec![]).await.unwrap_err();
         assert_eq!(error.to_string(), "an application is named `first` already");
     }
     assert_eq!(store.directory().await.unwrap(), before);
@@ -63,30 +71,87 @@ pub(super) async fn a_name_belongs_to_one_application(store: Arc<dyn Store>) {
 
 pub(super) async fn a_key_is_rotated_and_revoked_in_place(store: Arc<dyn Store>) {
     for (id, name) in [("a", "first"), ("b", "second")] {
-        store.put_application(application(id, name)).await.unwrap();
+        store.put_application(application(id, name), vec![]).await.unwrap();
     }
-    let secret = |n| SecretRow { verifier: [n; 32], sealed: vec![n; 3] };
+    let secret = |n| SecretRow { verifier: [n; 32], sealed: vec![n; 3], created_at: None, ends_at: None };
     let key = |id: &str, secrets: &[u8]| KeyRow {
         id: id.to_owned(),
         application: "a".to_owned(),
         secrets: secrets.iter().map(|n| secret(*n)).collect(),
         created_at: AT,
         expires_at: (id == "k1").then_some(AT),
+        labels: Labels::new(),
+        suspended_at: None,
     };
     let other = KeyRow { application: "b".to_owned(), ..key("k2", &[9]) };
-    store.put_key(other.clone()).await.unwrap();
+    store.put_key(other.clone(), vec![]).await.unwrap();
     for secrets in [&[1][..], &[2, 1], &[3, 2], &[3], &[]] {
-        store.put_key(key("k1", secrets)).await.unwrap();
+        store.put_key(key("k1", secrets), vec![]).await.unwrap();
         assert_eq!(store.directory().await.unwrap().1, [key("k1", secrets), other.clone()]);
     }
 }
 
 pub(super) async fn a_key_without_an_application_or_with_too_many_secrets_is_refused(store: Arc<dyn Store>) {
-    store.put_application(application("a", "first")).await.unwrap();
-    let key =
-        KeyRow { id: "k".to_owned(), application: "a".to_owned(), secrets: vec![], created_at: AT, expires_at: None };
-    let secret = SecretRow { verifier: [1; 32], sealed: vec![] };
-    store.put_key(KeyRow { application: "b".to_owned(), ..key.clone() }).await.unwrap_err();
-    store.put_key(KeyRow { secrets: vec![secret; 3], ..key }).await.unwrap_err();
+    store.put_application(application("a", "first"), vec![]).await.unwrap();
+    let key = KeyRow {
+        id: "k".to_owned(),
+        application: "a".to_owned(),
+        secrets: vec![],
+        created_at: AT,
+        expires_at: None,
+        labels: Labels::new(),
+        suspended_at: None,
+    };
+    let secret = SecretRow { verifier: [1; 32], sealed: vec![], created_at: None, ends_at: None };
+    store.put_key(KeyRow { application: "b".to_owned(), ..key.clone() }, vec![]).await.unwrap_err();
+    store.put_key(KeyRow { secrets: vec![secret; 3], ..key }, vec![]).await.unwrap_err();
     assert_eq!(store.directory().await.unwrap().1, []);
+}
+
+pub(super) async fn an_application_has_labels_and_is_suspended_and_deleted(store: Arc<dyn Store>) {
+    let labels = Labels::from([("owner".to_owned(), "Ada \"L\"".to_owned())]);
+    let secret = SecretRow { verifier: [1; 32], sealed: vec![2], created_at: Some(AT), ends_at: None };
+    let older = SecretRow { verifier: [3; 32], ends_at: Some(AT.plus(Duration::from_secs(1))), ..secret.clone() };
+    let key = |id: &str, application: &str| KeyRow {
+        id: id.to_owned(),
+        application: application.to_owned(),
+        secrets: vec![secret.clone(), older.clone()],
+        created_at: AT,
+        expires_at: None,
+        labels: labels.clone(),
+        suspended_at: Some(AT),
+    };
+    let (live, other) =
+        (ApplicationRow { labels: labels.clone(), ..application("a", "first") }, application("b", "second"));
+    for row in [&live, &other] {
+        store.put_application(row.clone(), vec![]).await.unwrap();
+        store.put_key(key(&format!("k{}", row.id), &row.id), vec![]).await.unwrap();
+    }
+    let suspended = ApplicationRow { suspended_at: Some(AT), ..live };
+    store.put_application(suspended.clone(), vec![]).await.unwrap();
+    let keys = [key("ka", "a"), key("kb", "b")];
+    assert_eq!(store.directory().await.unwrap(), (vec![suspended.clone(), other.clone()], keys.to_vec()));
+
+    let mut deleted = suspended;
+    deleted.delete(AT);
+    store.put_application(deleted.clone(), vec![]).await.unwrap();
+    let next = application("c", "first");
+    store.put_application(next.clone(), vec![]).await.unwrap();
+    let [mut ended, kept] = keys;
+    (ended.secrets, ended.labels) = (vec![], Labels::new());
+    assert_eq!(store.directory().await.unwrap(), (vec![deleted, other, next], vec![ended, kept]));
+}
+
+pub(super) async fn the_last_use_of_a_secret_is_the_latest_one(store: Arc<dyn Store>) {
+    let one = |key: &str, verifier: u8, at: u64, from: &str| SecretUse {
+        key: key.to_owned(),
+        verifier: [verifier; 32],
+        at: Timestamp(at),
+        from: from.parse().ok(),
+    };
+    store.put_uses(vec![one("k1", 1, 5, "10.0.0.1"), one("k2", 1, 5, "")]).await.unwrap();
+    store.put_uses(vec![one("k1", 1, 4, ""), one("k1", 2, 3, "::1"), one("k2", 1, 6, "10.0.0.2")]).await.unwrap();
+    let mut uses = store.uses().await.unwrap();
+    uses.sort_by_key(|one| (one.key.clone(), one.verifier));
+    assert_eq!(uses, [one("k1", 1, 5, "10.0.0.1"), one("k1", 2, 3, "::1"), one("k2", 1, 6, "10.0.0.2")]);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use toolwarrant::contract::PermissionSet;
 use toolwarrant::handler::{Granted, Grants};
-use toolwarrant::testing::{Key, Tenant, TestServer, serve};
+use toolwarrant::testing::{Key, Tenant, TestServer, serve, test_origin};
 
 /// Serves the shop to two applications.
 async fn shop(home: &TempDir) -> (TestServer, [Key; 2]) {
@@ -66,7 +66,7 @@ async fn the_target_of_a_callers_own_task_is_shown_after_its_grant_has_ended() {
     server.call(&key, "fill_tray", json!({"tray_id": "p-1", "sheets": 5})).await.expect("a job");
     let app = server.registry.find("app-0").await.expect("an application").id;
     let tray = Grants::nothing().with("tray", Granted::some(["p-3"]));
-    drop(server.registry.change(&app, |row| row.grants = tray).await.expect("a change"));
+    drop(server.registry.change(&app, &test_origin(), |row| row.grants = tray).await.expect("a change"));
     assert_eq!(server.call(&key, "get_tray", json!({"tray_id": "p-1"})).await.expect_err("gone")["code"], "not_found");
     let jobs = server.call(&key, "list_jobs", json!({})).await.expect("a page");
     assert_eq!(jobs["jobs"][0]["tray_id"], "p-1", "{jobs}");

@@ -1,6 +1,6 @@
 //! The program as a process, with helpers for tests.
 
-use driver::{KeyPair, Operator, Process};
+use driver::{KeyPair, Process, ProgramOperator};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::net::SocketAddr;
@@ -86,8 +86,8 @@ pub(crate) fn program() -> Command {
     Command::new(env!("CARGO_BIN_EXE_print-shop"))
 }
 
-fn operator(data: &Path) -> Operator {
-    Operator { program: env!("CARGO_BIN_EXE_print-shop").into(), data: data.to_owned() }
+fn operator(data: &Path) -> ProgramOperator {
+    ProgramOperator { program: env!("CARGO_BIN_EXE_print-shop").into(), data: data.to_owned() }
 }
 
 /// Runs one command on a data folder. Returns the exit code, and the whole output.

@@ -44,7 +44,7 @@ fn a_copy_of_every_earlier_layout_can_be_restored() {
     for earlier in 0..=MIGRATIONS.len() {
         let folder = folder();
         let database = of_layout(folder.path(), earlier);
-        restore(open_options(&super::database(folder.path())), AT).unwrap();
+        restore(open_options(&super::database(folder.path())), AT, &super::act_of_restore()).unwrap();
         assert_eq!(layout(&database).1, MIGRATIONS.len(), "from {earlier}");
         drop(database);
         assert_eq!(open(folder.path()).restored_at(), Some(AT), "from {earlier}");

@@ -5,7 +5,6 @@ use super::*;
 use crate::testing::memory::Memory;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use std::collections::BTreeSet;
 
 /// An operation on both stores. Numbers select among a few names, so that operations meet. `Reopen`
 /// ends the process, in order or with `kill -9`, and opens the files that it left.
@@ -120,12 +119,15 @@ fn grants_of(grants: Option<Vec<(bool, Option<u8>)>>) -> Grants {
     let Some(grants) = grants else { return Grants::everything() };
     grants.into_iter().fold(Grants::nothing(), |grants, (resource, target)| {
         let (resource, target) = (format!("r{}", u8::from(resource)), target.map(|target| format!("t{target}")));
-        let held = match grants.of(&resource) {
-            Some(Granted::Some(held)) => held.clone(),
-            _ => BTreeSet::new(),
-        };
-        let granted = target.map(|target| Granted::Some(held.into_iter().chain([target.into()]).collect()));
-        grants.with(&resource, granted.unwrap_or(Granted::All))
+        let mut granted = grants.of(&resource).cloned().unwrap_or_default();
+        match target {
+            // The same letter also makes a prefix and, once that is there, an exception.
+            Some(target) if granted.covers(&target) => granted.remove(&target),
+            Some(target) if target.ends_with('1') => granted.add_prefix(&target),
+            Some(target) => granted.add(&target),
+            None => granted = Granted::all(),
+        }
+        grants.with(&resource, granted)
     })
 }
 
@@ -183,10 +185,10 @@ async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation
         Operation::PutApplication { id, name, grants } => {
             let row =
                 ApplicationRow { grants: grants_of(grants), ..application(&format!("a{id}"), &format!("n{name}")) };
-            format!("{:?}", store.put_application(row).await.map_err(drop))
+            format!("{:?}", store.put_application(row, vec![]).await.map_err(drop))
         }
         Operation::PutKey { id, application, secrets } => {
-            let secret = |n: &u8| SecretRow { verifier: [*n; 32], sealed: vec![*n] };
+            let secret = |n: &u8| SecretRow { verifier: [*n; 32], sealed: vec![*n], created_at: None, ends_at: None };
             let (id, application) = (format!("k{id}"), format!("a{application}"));
             let row = KeyRow {
                 id,
@@ -194,8 +196,10 @@ async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation
                 secrets: secrets.iter().map(secret).collect(),
                 created_at: at,
                 expires_at: Some(at),
+                labels: Labels::new(),
+                suspended_at: None,
             };
-            format!("{:?}", store.put_key(row).await.map_err(drop))
+            format!("{:?}", store.put_key(row, vec![]).await.map_err(drop))
         }
     }
 }

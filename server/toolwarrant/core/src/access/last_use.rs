@@ -1,0 +1,43 @@
+//! The last use of each secret, in memory until it is stored.
+
+use crate::store::SecretUse;
+use std::net::IpAddr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::ignore_poison;
+
+/// The last use of one secret. Only the first use after each collection is noted, so most requests
+/// read one flag and write nothing.
+#[derive(Debug, Default)]
+pub(super) struct LastUse {
+    is_noted: AtomicBool,
+    noted: Mutex<Option<(Timestamp, Option<IpAddr>)>>,
+}
+
+impl LastUse {
+    /// Notes a use, unless one was noted since the last collection.
+    pub(super) fn note(&self, clock: &Clock, from: Option<IpAddr>) {
+        if !self.is_noted.load(Relaxed) {
+            *ignore_poison(self.noted.lock()) = Some((clock.latest(), from));
+            self.is_noted.store(true, Relaxed);
+        }
+    }
+
+    /// Returns the noted use, and notes the next one again. The note stays until then, for readers
+    /// and in case it cannot be stored.
+    pub(super) fn collect(&self) -> Option<(Timestamp, Option<IpAddr>)> {
+        let fresh = self.is_noted.swap(false, Relaxed);
+        self.read().filter(|_| fresh)
+    }
+
+    /// Returns the latest use that was noted since the start.
+    pub(super) fn read(&self) -> Option<(Timestamp, Option<IpAddr>)> {
+        *ignore_poison(self.noted.lock())
+    }
+}
+
+/// Makes the row of a use.
+pub(super) fn row(key: &str, verifier: [u8; 32], (at, from): (Timestamp, Option<IpAddr>)) -> SecretUse {
+    SecretUse { key: key.to_owned(), verifier, at, from }
+}

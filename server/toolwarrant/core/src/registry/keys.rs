@@ -1,0 +1,199 @@
+//! The keys of the registry: their secrets, ends and labels.
+
+use super::pending::RowId;
+use super::{Changed, Durability, Known, NewKey, Registry, RegistryError, registry_error, unknown};
+use crate::access::{LIVE_SECRETS, purpose};
+use crate::act::{Changes, Origin, RowFacts};
+use crate::store::{KeyRow, Labels, SecretRow, SecretUse};
+use std::collections::HashMap;
+use std::time::Duration;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::keyring::{BrokenSeal, KeyRing};
+use toolwarrant_base::text::Secret;
+use zeroize::Zeroizing;
+
+/// Rows of last uses in one transaction.
+const USES_AT_ONCE: usize = 1_000;
+
+impl Registry {
+    /// Returns all keys, the oldest first. A revoked key has no secret.
+    pub async fn keys(&self) -> Vec<KeyRow> {
+        let mut rows: Vec<_> = self.known.lock().await.keys.values().cloned().collect();
+        rows.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
+        rows
+    }
+
+    /// Revokes a key with all its secrets, at once, even if that cannot be stored.
+    ///
+    /// # Errors
+    /// There is no such key.
+    pub async fn revoke_key(&self, key_id: &str, origin: &Origin) -> Result<Changed, RegistryError> {
+        self.change_key(key_id, origin, |row| row.secrets.clear()).await
+    }
+
+    /// Changes a key. A change that only takes authority away is in force even if it cannot be
+    /// stored.
+    ///
+    /// # Errors
+    /// There is no such key, or the change cannot be stored.
+    pub async fn change_key(
+        &self,
+        key_id: &str,
+        origin: &Origin,
+        edit: impl FnOnce(&mut KeyRow),
+    ) -> Result<Changed, RegistryError> {
+        let mut known = self.known.lock().await;
+        let before = known.key(key_id)?;
+        let mut row = before.clone();
+        edit(&mut row);
+        let changes = Changes::between(Some(RowFacts::from(&before)), Some(RowFacts::from(&row)));
+        let act = self.act(origin, Some(key_id), changes)?;
+        let (object, act_id, row_id) = (key_id.to_owned(), act.id.clone(), RowId::Key(key_id.to_owned()));
+        let takes = takes_key_away(&before, &row);
+        if !takes {
+            self.store.put_key(row.clone(), known.acts(&row_id, act.clone())).await?;
+            known.pending.remove(&row_id);
+        }
+        known.put_in_force(&self.access, vec![row]);
+        let durability = match takes {
+            true => self.store_act(&mut known, row_id, act).await,
+            false => Durability::Stored,
+        };
+        Ok(Changed { object, act_id, durability })
+    }
+
+    /// Creates a key for an application.
+    ///
+    /// # Errors
+    /// There is no such application, or the key cannot be stored.
+    pub async fn issue_key(
+        &self,
+        application: &str,
+        expires_at: Option<Timestamp>,
+        origin: &Origin,
+    ) -> Result<NewKey, RegistryError> {
+        let id = format!("{}{}", self.prefixes.id, self.hex::<8>()?);
+        let mut known = self.known.lock().await;
+        let (application, created_at) = (application.to_owned(), self.clock.now());
+        let (secrets, labels, suspended_at) = (Vec::new(), Labels::new(), None);
+        let key = KeyRow { id, application, secrets, created_at, expires_at, labels, suspended_at };
+        self.add_secret(&mut known, None, key, origin).await
+    }
+
+    /// Adds a secret to a key. The previous secret stays valid until `grace` is over or, without
+    /// it, until the next rotation; older ones end.
+    ///
+    /// # Errors
+    /// There is no such key, it is revoked, or it cannot be stored.
+    pub async fn rotate_key(
+        &self,
+        key_id: &str,
+        grace: Option<Duration>,
+        origin: &Origin,
+    ) -> Result<NewKey, RegistryError> {
+        let mut known = self.known.lock().await;
+        let before = known.key(key_id)?;
+        let mut key = before.clone();
+        if let Some(older) = key.secrets.first_mut() {
+            older.ends_at = grace.map(|grace| self.clock.latest().plus(grace));
+        }
+        if key.secrets.is_empty() {
+            return Err(registry_error(format!("the key `{key_id}` is revoked; create another for its application")));
+        }
+        self.add_secret(&mut known, Some(&before), key, origin).await
+    }
+
+    /// Stores the last uses of secrets that were noted since the last call.
+    ///
+    /// # Errors
+    /// They cannot be stored. The next use of each secret is noted all the same.
+    pub async fn store_uses(&self) -> Result<(), RegistryError> {
+        let uses = self.access.collect_uses();
+        for part in uses.chunks(USES_AT_ONCE) {
+            self.store.put_uses(part.to_vec()).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the last use of each secret, also of secrets that have ended, by the id of the key.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn uses(&self) -> Result<HashMap<String, Vec<SecretUse>>, RegistryError> {
+        let mut uses: HashMap<String, Vec<SecretUse>> = HashMap::new();
+        // The latest row of a secret is the last one.
+        for one in self.store.uses().await?.into_iter().chain(self.access.uses_since_start()) {
+            let of_key = uses.entry(one.key.clone()).or_default();
+            of_key.retain(|known| known.verifier != one.verifier);
+            of_key.push(one);
+        }
+        Ok(uses)
+    }
+
+    /// Puts all keys in force as they are in the store, where they were changed without the
+    /// registry.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn reload_keys(&self) -> Result<(), RegistryError> {
+        let mut known = self.known.lock().await;
+        let (_, keys) = self.store.directory().await?;
+        known.put_in_force(&self.access, keys);
+        Ok(())
+    }
+
+    /// Adds a secret to `key`, which is `before` or, if that is `None`, a new key.
+    async fn add_secret(
+        &self,
+        known: &mut Known,
+        before: Option<&KeyRow>,
+        mut key: KeyRow,
+        origin: &Origin,
+    ) -> Result<NewKey, RegistryError> {
+        let key_id = key.id.clone();
+        let secret = format!("{}{}", self.prefixes.secret, *Zeroizing::new(self.hex::<32>()?));
+        key.secrets.insert(
+            0,
+            self.access.secret(&key.application, &key_id, &secret, self.clock.latest()).map_err(registry_error)?,
+        );
+        key.secrets.truncate(LIVE_SECRETS);
+        if known.applications.get(&key.application).is_none_or(|(row, _)| row.deleted_at.is_some()) {
+            return Err(unknown("application", &key.application));
+        }
+        let changes = Changes::between(before.map(RowFacts::from), Some(RowFacts::from(&key)));
+        let act = self.act(origin, Some(&key_id), changes)?;
+        let (row_id, act_id) = (RowId::Key(key_id.clone()), act.id.clone());
+        self.store.put_key(key.clone(), known.acts(&row_id, act)).await?;
+        known.pending.remove(&row_id);
+        known.put_in_force(&self.access, vec![key]);
+        Ok(NewKey { key_id, secret: Secret::new(secret), act_id })
+    }
+}
+
+/// Returns true if a change of a key gives no authority.
+fn takes_key_away(before: &KeyRow, after: &KeyRow) -> bool {
+    let KeyRow { id: _, application: _, secrets, created_at: _, expires_at, labels, suspended_at } = after;
+    let no_later = |end: Option<Timestamp>, known: Option<Timestamp>| match (end, known) {
+        (_, None) => true,
+        (None, Some(_)) => false,
+        (Some(end), Some(known)) => end <= known,
+    };
+    let known = |secret: &SecretRow| {
+        let same = before.secrets.iter().find(|known| known.verifier == secret.verifier);
+        same.is_some_and(|same| no_later(secret.ends_at, same.ends_at))
+    };
+    secrets.iter().all(known)
+        && no_later(*expires_at, before.expires_at)
+        && (suspended_at.is_some() || before.suspended_at.is_none())
+        && (*labels == before.labels || secrets.is_empty())
+}
+
+/// Checks that every secret of a key can be opened. It does not return them.
+///
+/// # Errors
+/// A secret was sealed with another master key, or is damaged.
+pub fn open_secrets(keyring: &KeyRing, key: &KeyRow) -> Result<(), BrokenSeal> {
+    key.secrets
+        .iter()
+        .try_for_each(|secret| keyring.open(&purpose(&key.application, &key.id), &secret.sealed).map(drop))
+}

@@ -1,0 +1,75 @@
+//! The check that acts and their lines in the audit trail agree.
+
+use super::VERIFIED;
+use crate::data::AUDIT;
+use crate::own::Explanation;
+use serde::Deserialize;
+use std::collections::HashMap;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Duration;
+use toolwarrant_audit::visit_back;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_core::act::{ActFilter, StoredAct};
+use toolwarrant_store::Store;
+
+/// Number of acts per read.
+const PAGE: u32 = 1_000;
+
+/// Longest time from the arrival of a call until its line.
+const LINE_DELAY: Duration = Duration::from_mins(15);
+
+/// The members of a line that the check reads.
+#[derive(Deserialize)]
+struct SeenLine {
+    time: Timestamp,
+    act_id: Option<String>,
+}
+
+/// Names each act without its line, and each line without its act, in the newest part of the trail.
+/// An act that waits for its line is no fault.
+pub(super) async fn find_unmatched(folder: &Path, store: &dyn Store) -> Result<Vec<String>, Explanation> {
+    let trail = folder.join(AUDIT);
+    let read = tokio::task::spawn_blocking(move || read_lines(&trail)).await;
+    let (mut lines, oldest, whole) = read.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+    let anchor = store.audit_anchor().await.map_err(|error| error.to_string())?;
+    let whole = whole && anchor.is_some_and(|anchor| anchor.pruned.number == 0);
+    let since = oldest.filter(|_| !whole).map(|oldest| oldest.plus(LINE_DELAY));
+    let mut filter = ActFilter { since, limit: PAGE, ..ActFilter::default() };
+    let mut found = Vec::new();
+    loop {
+        let page = store.acts(filter.clone()).await.map_err(|error| error.to_string())?;
+        for StoredAct { act, has_line, .. } in &page {
+            if lines.remove(&act.id).is_none() && *has_line {
+                found.push(format!("{} has no line in the audit trail", act.id));
+            }
+        }
+        match page.last() {
+            Some(last) if page.len() == PAGE as usize => filter.before = Some(last.number),
+            _ => break,
+        }
+    }
+    // These acts are older than the lines that were read, or do not exist.
+    for (id, time) in lines {
+        let filter = ActFilter { id: Some(id.clone()), limit: 1, ..ActFilter::default() };
+        if store.acts(filter).await.map_err(|error| error.to_string())?.is_empty() {
+            found.push(format!("a line of {time} in the audit trail names {id}, which the database does not have"));
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the ids of acts in the newest lines with their times, the time of the oldest line that
+/// was read, and true if all lines were read.
+fn read_lines(trail: &Path) -> io::Result<(HashMap<String, Timestamp>, Option<Timestamp>, bool)> {
+    let (mut lines, mut oldest) = (HashMap::new(), None);
+    let part = visit_back(trail, None, VERIFIED, &mut |line| {
+        if let Ok(SeenLine { time, act_id }) = serde_json::from_slice(line) {
+            oldest = Some(time);
+            lines.extend(act_id.map(|id| (id, time)));
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok((lines, oldest, part.rest.is_none()))
+}

@@ -1,0 +1,76 @@
+//! Commands about acts: who changed what.
+
+use super::answer::{Answer, names};
+use crate::command::ActQuery;
+use crate::context::OperatorContext;
+use crate::error::OperatorError;
+use serde_json::{Value, json};
+use toolwarrant_core::act::{Act, ActFilter, Channel, Claims, Operator, StoredAct};
+
+/// Number of acts at the end of an application or a key.
+const LATEST: u32 = 5;
+
+/// Lists acts, the newest first.
+pub(super) async fn list(context: &OperatorContext, query: ActQuery) -> Answer {
+    let ActQuery { by: operator, on, command, since, until, before, limit } = query;
+    let now = context.clock.latest();
+    let [since, until] = [since, until].map(|when| when.map(|when| when.ago(now)));
+    let object = match on {
+        // An id of an object that is gone has acts too.
+        Some(named) => Some(context.registry.find(&named).await.map_or(named, |row| row.id)),
+        None => None,
+    };
+    let filter = ActFilter { id: None, operator, object, command, since, until, before, limit };
+    rows(context, filter).await
+}
+
+/// Returns the latest acts on an application or a key.
+pub(super) async fn latest_on(context: &OperatorContext, object: &str) -> Answer {
+    rows(context, ActFilter { object: Some(object.to_owned()), limit: LATEST, ..ActFilter::default() }).await
+}
+
+async fn rows(context: &OperatorContext, filter: ActFilter) -> Answer {
+    let acts = context.store.acts(filter).await.map_err(OperatorError::from)?;
+    let names = names(context).await;
+    let row = |StoredAct { number, act, .. }: StoredAct| {
+        let Act { id, at, operator, command, object, changes } = act;
+        let Operator { role: _, name: by, uid, channel, claims } = operator;
+        let Claims { sudo_user, login_uid, name, reason } = claims;
+        json!({
+            "time": at,
+            "by": by,
+            "command": command,
+            "object": object,
+            "name": object.as_ref().and_then(|id| names.get(id)),
+            "changes": changes,
+            "reason": reason,
+            "claims": describe_claims(sudo_user, login_uid, name),
+            "channel": describe_channel(channel),
+            "uid": uid,
+            "act_id": id,
+            "number": number,
+        })
+    };
+    Ok(acts.into_iter().map(row).collect())
+}
+
+/// Describes the statements that nothing has checked; null if there are none.
+fn describe_claims(sudo_user: Option<String>, login_uid: Option<u32>, name: Option<String>) -> Value {
+    let said = [
+        name.map(|name| format!("as {name}")),
+        sudo_user.map(|user| format!("sudo by {user}")),
+        login_uid.map(|uid| format!("login uid {uid}")),
+    ];
+    let said: Vec<_> = said.into_iter().flatten().collect();
+    if said.is_empty() { Value::Null } else { said.join(", ").into() }
+}
+
+fn describe_channel(channel: Channel) -> &'static str {
+    match channel {
+        Channel::OwnerSocket => "owner's socket",
+        Channel::OperateSocket => "operate.sock",
+        Channel::ViewSocket => "view.sock",
+        Channel::Offline => "no server",
+        Channel::Start => "first start",
+    }
+}

@@ -1,0 +1,116 @@
+//! Finds lines of the audit trail.
+
+use super::answer::{Answer, names, refusal};
+use super::audit::read;
+use crate::command::AuditQuery;
+use crate::context::OperatorContext;
+use crate::data::AUDIT;
+use crate::error::OperatorError;
+use memchr::memmem::Finder;
+use serde_json::{Value, json};
+use std::ops::ControlFlow;
+use toolwarrant_audit::{TrailPlace, VisitedPart, visit_back};
+use toolwarrant_base::clock::Timestamp;
+
+/// Most bytes of the trail that one answer examines.
+const EXAMINED_MAX: u64 = 1 << 30;
+
+/// Lists lines, the newest first.
+pub(super) async fn list(context: &OperatorContext, query: AuditQuery) -> Answer {
+    let now = context.clock.latest();
+    let AuditQuery { app, key, tool, target, outcome, request, task, operator, since, until, before, limit } = query;
+    let app = match app {
+        // The id of an application that is gone has lines too.
+        Some(named) => Some(context.registry.find(&named).await.map_or(named, |row| row.id)),
+        None => None,
+    };
+    let before = before.map(|place| parse_place(&place)).transpose()?;
+    let until = until.map(|until| until.ago(now).to_string());
+    // A line is in the file of its day.
+    let end = until.as_deref().and_then(|until| until.split('T').next());
+    let end = end.map(|day| TrailPlace { day: day.to_owned(), offset: u64::MAX });
+    let wanted = Wanted::new([
+        (&["application"][..], app),
+        (&["key_id"], key),
+        (&["tool"], tool),
+        (&["target", "object"], target),
+        (&["outcome"], outcome),
+        (&["request_id"], request),
+        (&["task_id"], task),
+        (&["operator/name"], operator),
+    ]);
+    let since = since.map(|since| since.ago(now).to_string());
+    let (mut lines, mut back_to) = (Vec::new(), None);
+    let found = read(context.folder.join(AUDIT), move |folder| {
+        let part = visit_back(folder, before.or(end).as_ref(), EXAMINED_MAX, &mut |line| {
+            let time = time_of(line);
+            let is_before =
+                |limit: &Option<String>| time.zip(limit.as_deref()).is_some_and(|(time, limit)| time < limit);
+            // Lines of earlier days are in earlier files.
+            let day = |text: &str| text.split('T').next().map(str::to_owned);
+            if is_before(&since) && time.and_then(day) < since.as_deref().and_then(day) {
+                return ControlFlow::Break(());
+            }
+            back_to = time.map(str::to_owned).or(back_to.take());
+            if !is_before(&since) && (until.is_none() || is_before(&until)) {
+                lines.extend(wanted.parse(line));
+            }
+            if lines.len() < limit as usize { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        Ok((lines, back_to, part))
+    });
+    let (mut lines, back_to, VisitedPart { bytes, rest }) = found.await?;
+    let names = names(context).await;
+    for line in &mut lines {
+        let name = line["application"].as_str().and_then(|id| names.get(id));
+        if let (Some(name), Some(members)) = (name, line.as_object_mut()) {
+            members.insert("application_name".to_owned(), json!(name));
+        }
+    }
+    let next = rest.filter(|_| lines.len() == limit as usize || bytes >= EXAMINED_MAX);
+    let next = next.map(|TrailPlace { day, offset }| format!("{day}:{offset}"));
+    Ok(json!({"lines": lines, "examined_bytes": bytes, "examined_back_to": back_to, "next": next}))
+}
+
+/// The members that a line must have.
+struct Wanted(Vec<(&'static [&'static str], String, Finder<'static>)>);
+
+impl Wanted {
+    /// Takes for each value the members of which one must have it. A member in an object is written
+    /// as a path.
+    fn new<const N: usize>(values: [(&'static [&'static str], Option<String>); N]) -> Self {
+        let given = values.into_iter().filter_map(|(members, value)| Some((members, value?)));
+        let with_finder = |(members, value): (_, String)| {
+            let written = Value::from(value.as_str()).to_string();
+            (members, value, Finder::new(&written).into_owned())
+        };
+        Self(given.map(with_finder).collect())
+    }
+
+    /// Returns a line that has all of them. The search for the bytes comes first, because it is
+    /// cheaper than parsing.
+    fn parse(&self, line: &[u8]) -> Option<Value> {
+        if !self.0.iter().all(|(_, _, finder)| finder.find(line).is_some()) {
+            return None;
+        }
+        let parsed: Value = serde_json::from_slice(line).ok()?;
+        let has = |members: &[&str], value: &str| {
+            members.iter().any(|member| parsed.pointer(&format!("/{member}")).is_some_and(|found| found == value))
+        };
+        self.0.iter().all(|(members, value, _)| has(members, value)).then_some(parsed)
+    }
+}
+
+/// Returns the time at the beginning of a line.
+fn time_of(line: &[u8]) -> Option<&str> {
+    let rest = line.strip_prefix(b"{\"time\":\"")?;
+    let time = rest.get(..Timestamp(0).to_string().len())?;
+    str::from_utf8(time).ok()
+}
+
+fn parse_place(text: &str) -> Result<TrailPlace, OperatorError> {
+    let parsed = text
+        .split_once(':')
+        .and_then(|(day, offset)| Some(TrailPlace { day: day.to_owned(), offset: offset.parse().ok()? }));
+    parsed.ok_or_else(|| refusal(format!("{text:?} is not a place; use the `next` of the page before")))
+}

@@ -1,0 +1,97 @@
+//! Acts: they are stored with their change or not at all, and are found again by each filter.
+
+use super::*;
+use toolwarrant_core::act::{Act, ActFilter, Changes, Channel, Claims, Operator, Role, StoredAct};
+use toolwarrant_core::store::Labels;
+
+/// An act at the n-th millisecond.
+fn act(n: u64, operator: &str, command: &str, object: Option<&str>) -> Act {
+    let claims = Claims { reason: Some(format!("reason {n}")), ..Claims::default() };
+    let operator = Operator { role: Role::Owner, name: operator.to_owned(), uid: 7, channel: Channel::Offline, claims };
+    let changes = Changes::of("state", "one", "other");
+    Act {
+        id: format!("act_{n}"),
+        at: Timestamp(n),
+        operator,
+        command: command.to_owned(),
+        object: object.map(str::to_owned),
+        changes,
+    }
+}
+
+fn number(number: u64, act: &Act, has_line: bool) -> StoredAct {
+    StoredAct { number, act: act.clone(), has_line }
+}
+
+fn all() -> ActFilter {
+    ActFilter { limit: 100, ..ActFilter::default() }
+}
+
+pub(super) async fn an_act_is_stored_with_its_change_or_not_at_all(store: Arc<dyn Store>) {
+    let [first, second, third] = [1, 2, 3].map(|n| act(n, "alice", "app create", Some("a")));
+    store.put_application(application("a", "first"), vec![first.clone()]).await.unwrap();
+    store.put_application(application("b", "first"), vec![second.clone()]).await.unwrap_err();
+    let secret = SecretRow { verifier: [1; 32], sealed: vec![], created_at: None, ends_at: None };
+    let key = |secrets: usize| KeyRow {
+        id: "k".to_owned(),
+        application: "a".to_owned(),
+        secrets: vec![secret.clone(); secrets],
+        created_at: AT,
+        expires_at: None,
+        labels: Labels::new(),
+        suspended_at: None,
+    };
+    store.put_key(key(3), vec![second]).await.unwrap_err();
+    assert_eq!(store.acts(all()).await.unwrap(), [number(1, &first, false)]);
+    // A write whose answer was late is repeated.
+    for acts in [vec![third.clone()], vec![third.clone()], vec![]] {
+        store.put_key(key(1), acts).await.unwrap();
+    }
+    assert_eq!(store.acts(all()).await.unwrap(), [number(2, &third, false), number(1, &first, false)]);
+    store.confirm_keys(vec!["k".to_owned()], vec![act(4, "alice", "key confirm", None)]).await.unwrap_err();
+    assert_eq!(store.acts(all()).await.unwrap().len(), 2);
+}
+
+pub(super) async fn acts_are_found_newest_first_by_each_filter_and_in_pages(store: Arc<dyn Store>) {
+    let acts = [
+        act(1, "alice", "key create", Some("k1")),
+        act(2, "bob", "key revoke", Some("k1")),
+        act(3, "alice", "keyring", None),
+        act(4, "alice", "key revoke", Some("k2")),
+    ];
+    store.put_acts(acts.to_vec()).await.unwrap();
+    let text = |text: &str| Some(text.to_owned());
+    for (filter, found) in [
+        (all(), &[4, 3, 2, 1][..]),
+        (ActFilter { operator: text("alice"), ..all() }, &[4, 3, 1]),
+        (ActFilter { object: text("k1"), ..all() }, &[2, 1]),
+        (ActFilter { object: text("k1"), operator: text("bob"), ..all() }, &[2]),
+        (ActFilter { command: text("key"), ..all() }, &[4, 2, 1]),
+        (ActFilter { command: text("key revoke"), ..all() }, &[4, 2]),
+        (ActFilter { since: Some(Timestamp(2)), until: Some(Timestamp(4)), ..all() }, &[3, 2]),
+        (ActFilter { limit: 2, ..all() }, &[4, 3]),
+        (ActFilter { before: Some(3), limit: 1, ..all() }, &[2]),
+        (ActFilter { object: text("k3"), ..all() }, &[]),
+        (ActFilter { id: text("act_3"), ..all() }, &[3]),
+        (ActFilter { id: text("act_3"), object: text("k1"), ..all() }, &[]),
+    ] {
+        let expected: Vec<_> = found.iter().map(|n| number(*n, &acts[*n as usize - 1], false)).collect();
+        assert_eq!(store.acts(filter.clone()).await.unwrap(), expected, "{filter:?}");
+    }
+}
+
+pub(super) async fn an_act_waits_for_its_line_until_that_is_recorded(store: Arc<dyn Store>) {
+    let acts = [1, 2, 3, 4].map(|n| act(n, "alice", "key revoke", None));
+    store.put_acts(acts.to_vec()).await.unwrap();
+    store.put_lines_of_acts(vec![1, 3, 9]).await.unwrap();
+    let open = async |after, limit| {
+        let open = store.acts_without_line(after, limit).await.unwrap();
+        open.iter().map(|stored| stored.number).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        [open(0, 9).await, open(2, 9).await, open(0, 1).await, open(4, 9).await],
+        [vec![2, 4], vec![4], vec![2], vec![]]
+    );
+    let lines: Vec<_> = store.acts(all()).await.unwrap().iter().map(|stored| stored.has_line).collect();
+    assert_eq!(lines, [false, true, false, true]);
+}

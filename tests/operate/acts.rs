@@ -1,0 +1,181 @@
+//! Acts of operators: who may do what over which socket, and the records that each change leaves.
+
+use crate::harness::program::{Program, WATCHED, json_of, key_of, operate};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::sync::Arc;
+use tempfile::TempDir;
+
+/// The ways to a server, with the roles that they give.
+const WAYS: [&str; 3] = ["", "--socket sockets/operate.sock", "--socket sockets/view.sock"];
+
+/// Commands, each with the exit code of the owner, of a member of the operate group, and of one of
+/// the view group. `KEY` stands for a key.
+const COMMANDS: [(&str, [i32; 3]); 21] = [
+    ("app list", [0, 0, 0]),
+    ("app show demo", [0, 0, 0]),
+    ("key list", [0, 0, 0]),
+    ("key show KEY", [0, 0, 0]),
+    ("device list", [0, 0, 0]),
+    ("task list", [0, 0, 0]),
+    ("refunds", [0, 0, 0]),
+    ("acts", [0, 0, 0]),
+    ("audit tail", [0, 0, 0]),
+    ("audit list", [0, 0, 0]),
+    ("audit verify", [0, 0, 0]),
+    ("doctor", [0, 0, 0]),
+    ("platform list", [0, 0, 0]),
+    ("app grant demo stream", [0, 0, 6]),
+    ("device assign demo phone-0000001", [0, 0, 6]),
+    ("key rotate KEY", [0, 0, 6]),
+    ("key revoke cpk_0", [4, 4, 6]),
+    ("app rename demo demo-read", [1, 1, 6]),
+    ("backup data/inside.tar", [1, 6, 6]),
+    ("clock accept", [1, 6, 6]),
+    ("app revoke demo nothing", [1, 1, 6]),
+];
+
+/// Starts the program with sockets for groups in its home. The groups are that of this process,
+/// because any user can give a file to it.
+async fn start() -> (Program, Arc<TempDir>) {
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let sockets = home.path().join("sockets");
+    fs::create_dir(&sockets).expect("a folder");
+    let group = home.path().metadata().expect("a folder").gid().to_string();
+    let flags =
+        ["--operator-sockets", sockets.to_str().expect("text"), "--operate-group", &group, "--view-group", &group];
+    (Program::start_at(Arc::clone(&home), &[&flags[..], WATCHED].concat()).await, home)
+}
+
+/// Runs a command on the server in `home`. Relative paths are in `home`.
+async fn run(home: &Path, line: &str) -> (i32, Value) {
+    let place = |word: &str| match word.starts_with("sockets/") || word.starts_with("data/") {
+        true => home.join(word).display().to_string(),
+        false => word.to_owned(),
+    };
+    let line: Vec<_> = line.split_whitespace().map(place).collect();
+    let (code, said) = operate(&home.join("data"), &format!("{} --json", line.join(" "))).await;
+    (code, serde_json::from_str(&said).unwrap_or_else(|error| panic!("{line:?}: one JSON document: {error}: {said}")))
+}
+
+#[tokio::test]
+async fn each_command_is_judged_by_the_socket_and_leaves_an_act_or_a_line() {
+    let (program, home) = start().await;
+    let home = home.path();
+    for name in ["operate.sock", "view.sock"] {
+        let mode = home.join("sockets").join(name).metadata().expect("a socket").permissions().mode();
+        assert_eq!(mode & 0o777, 0o660);
+    }
+    let key = program.keys[1].id.clone();
+    let count = async || json_of(&program.data, "acts --limit 1000").await.as_array().expect("acts").len();
+    let refusals = async || {
+        let found = json_of(&program.data, "audit list --limit 10000").await;
+        let lines = found["lines"].as_array().expect("lines").clone();
+        lines.into_iter().filter(|line| line.get("command").is_some() && line["outcome"] != "ok").collect::<Vec<_>>()
+    };
+    for (command, codes) in COMMANDS {
+        for (way, expected) in WAYS.into_iter().zip(codes) {
+            let before = (count().await, refusals().await.len());
+            let (code, answer) = run(home, &format!("{} {way}", command.replace("KEY", &key))).await;
+            assert_eq!(code, expected, "{command} {way}: {answer}");
+            let reads = codes == [0, 0, 0];
+            // The owner's `backup` has its act before it is refused.
+            let acted = !reads && (code == 0 || (command.starts_with("backup") && code == 1));
+            let refused = code != 0;
+            let after = (count().await, refusals().await.len());
+            let expected = (before.0 + usize::from(acted), before.1 + usize::from(refused));
+            assert_eq!(after, expected, "{command} {way}");
+            if acted && code == 0 {
+                let latest = json_of(&program.data, "acts --limit 1").await;
+                assert_eq!(latest[0]["act_id"], answer["act_id"], "{command} {way}");
+            }
+            if refused {
+                let codes = json!({"1": "refused", "4": "not_found", "6": "not_allowed"});
+                assert_eq!(answer["error"]["code"], codes[code.to_string()], "{command} {way}");
+                let line = &refusals().await[0];
+                assert_eq!(line["outcome"], answer["error"]["code"]);
+                let words: Vec<_> = command.split(' ').take(2).collect();
+                assert!(words.join(" ").starts_with(line["command"].as_str().expect("text")), "{line}");
+            }
+        }
+    }
+    assert_eq!(run(home, "doctor").await.1["faults"], json!([]));
+}
+
+#[tokio::test]
+async fn a_leak_is_closed_and_who_did_it_why_and_when_can_be_read_everywhere() {
+    let (mut program, home) = start().await;
+    let data = program.data.clone();
+    let key = key_of(&data, "demo").await;
+    let revoke = format!("key revoke {} --as carol --reason leaked {}", key.id, WAYS[1]);
+    let (code, answer) = run(home.path(), &revoke).await;
+    assert_eq!((code, program.status(&key.id, &key.secret).await), (0, 401));
+    let act = &answer["act_id"];
+    let shown = json_of(&data, &format!("key show {}", key.id)).await;
+    let [latest, made] = &shown["latest_acts"].as_array().expect("acts")[..] else { panic!("{shown}") };
+    assert_eq!([&latest["command"], &made["command"]], ["key revoke", "key create"]);
+    assert_eq!((&latest["act_id"], &latest["reason"], &latest["claims"]), (act, &json!("leaked"), &json!("as carol")));
+    assert_eq!((&latest["channel"], &made["channel"]), (&json!("operate.sock"), &json!("owner's socket")));
+    assert_eq!(latest["changes"], json!({"live_secrets": {"before": 1, "after": 0}}));
+    let lines = json_of(&data, &format!("audit list --on {}", key.id)).await;
+    let lines = lines["lines"].as_array().expect("lines");
+    assert_eq!((lines.len(), &lines[0]["act_id"]), (2, act));
+    assert_eq!(lines[0]["operator"]["claims"], json!({"as": "carol", "reason": "leaked"}));
+    assert!(!json!([shown, lines]).to_string().contains(&key.secret), "no secret is in an act");
+
+    // The same without a server.
+    program.stop().await;
+    let (code, answer) = run(home.path(), "app rename demo shop --reason typo").await;
+    assert_eq!(code, 0, "{answer}");
+    let acts = json_of(&data, "acts --on shop --limit 1").await;
+    let expected = json!({"name": {"before": "demo", "after": "shop"}});
+    assert_eq!((&acts[0]["channel"], &acts[0]["changes"]), (&json!("no server"), &expected));
+    let newest = json_of(&data, "audit list --limit 1").await;
+    assert_eq!(newest["lines"][0]["act_id"], answer["act_id"]);
+    assert_eq!(json_of(&data, "audit verify").await["sound"], true);
+    assert_eq!(json_of(&data, "doctor").await["faults"], json!([]));
+}
+
+#[tokio::test]
+async fn the_doctor_finds_an_act_without_its_line_and_a_line_without_its_act() {
+    let mut program = Program::start(&[]).await;
+    program.stop().await;
+    let data = program.data.clone();
+    let database = data.join("cloudphone.db");
+    let acts = json_of(&data, "acts").await;
+    let [first, second] = [3, 2].map(|n| acts[n]["act_id"].as_str().expect("text").to_owned());
+    let edit = |sql: &str, id: &str| {
+        let changed = Connection::open(&database).expect("a database").execute(sql, [id]).expect("changed");
+        assert_eq!(changed, 1);
+    };
+    let faults = async || {
+        let (_, said) = operate(&data, "doctor --json").await;
+        let found: Value = serde_json::from_str(&said).expect("JSON");
+        let faults = found["faults"].as_array().expect("faults").clone();
+        faults
+            .into_iter()
+            .filter(|fault| fault["check"] == "acts")
+            .map(|fault| fault["found"].to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(faults().await, Vec::<String>::new());
+    edit("DELETE FROM act WHERE id = ?1", &first);
+    edit("UPDATE act SET id = 'act_0' WHERE id = ?1", &second);
+    let found = faults().await.join("\n");
+    assert!(found.contains("act_0 has no line") && found.contains(&format!("names {first}")), "{found}");
+
+    // An act whose line a kill has prevented is no fault. The next start writes the line.
+    edit("UPDATE act SET has_line = 0 WHERE id = ?1", "act_0");
+    edit("UPDATE act SET act = replace(act, ?1, 'act_0') WHERE id = 'act_0'", &second);
+    assert!(!faults().await.join("\n").contains("act_0 has"));
+    let mut program = program.again(&[]).await;
+    let (_, said) = operate(&data, "doctor --json").await;
+    assert!(!said.contains("act_0 has") && said.contains(&format!("names {second}")), "{said}");
+    program.stop().await;
+    let lines = fs::read_dir(data.join("audit")).expect("a folder").flatten();
+    let text: String = lines.map(|file| fs::read_to_string(file.path()).expect("text")).collect();
+    assert_eq!(text.matches("\"act_id\":\"act_0\"").count(), 1);
+}
