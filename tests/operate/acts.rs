@@ -14,7 +14,7 @@ const WAYS: [&str; 3] = ["", "--socket sockets/operate.sock", "--socket sockets/
 
 /// Commands, each with the exit code of the owner, of a member of the operate group, and of one of
 /// the view group. `KEY` stands for a key.
-const COMMANDS: [(&str, [i32; 3]); 21] = [
+const COMMANDS: [(&str, [i32; 3]); 32] = [
     ("app list", [0, 0, 0]),
     ("app show demo", [0, 0, 0]),
     ("key list", [0, 0, 0]),
@@ -30,7 +30,18 @@ const COMMANDS: [(&str, [i32; 3]); 21] = [
     ("platform list", [0, 0, 0]),
     ("app grant demo stream", [0, 0, 6]),
     ("device assign demo phone-0000001", [0, 0, 6]),
-    ("key rotate KEY", [0, 0, 6]),
+    ("device assign demo --prefix phone-", [0, 0, 6]),
+    ("app label demo owner=Ada", [0, 0, 6]),
+    ("app rate demo 299", [0, 0, 6]),
+    ("app suspend demo", [0, 0, 6]),
+    ("app resume demo", [0, 0, 6]),
+    ("app delete nobody --yes", [4, 4, 6]),
+    ("key rotate KEY --grace 7d", [0, 0, 6]),
+    ("key label KEY contact=ada@example.org", [0, 0, 6]),
+    ("key expire KEY 90", [0, 0, 6]),
+    ("key suspend KEY", [0, 0, 6]),
+    ("key resume KEY", [0, 0, 6]),
+    ("key end-old KEY", [0, 1, 6]),
     ("key revoke cpk_0", [4, 4, 6]),
     ("app rename demo demo-read", [1, 1, 6]),
     ("backup data/inside.tar", [1, 6, 6]),
@@ -163,7 +174,7 @@ async fn the_doctor_finds_an_act_without_its_line_and_a_line_without_its_act() {
     };
     assert_eq!(faults().await, Vec::<String>::new());
     edit("DELETE FROM act WHERE id = ?1", &first);
-    edit("UPDATE act SET id = 'act_0' WHERE id = ?1", &second);
+    edit("UPDATE act SET id = 'act_0', act = replace(act, ?1, 'act_0') WHERE id = ?1", &second);
     let found = faults().await.join("\n");
     assert!(found.contains("act_0 has no line") && found.contains(&format!("names {first}")), "{found}");
 

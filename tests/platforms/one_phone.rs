@@ -31,7 +31,7 @@ async fn another_platform_is_served_operated_examined_and_watched() {
         (&json!("success"), &json!("before: 198.51.100.1; after: 203.0.113.7"))
     );
 
-    assert_eq!(operate("task list").await[0]["status"], "success");
+    assert_eq!(operate("task list").await["tasks"][0]["status"], "success");
     operate("doctor").await;
     let (_, _, metrics) = get(&format!("{}/metrics", program.monitor())).await;
     assert!(metrics.contains(r#"cloudphone_tasks_ended_total{status="success"} 1"#), "{metrics}");

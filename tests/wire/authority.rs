@@ -74,8 +74,8 @@ fn code((status, answer): (u16, Value)) -> String {
 
 /// Asserts that the server accepted no write: the store has no task.
 async fn nothing_was_done(server: &Server) {
-    let filter = TaskFilter { application: None, target: None, before: None, limit: 10 };
-    assert!(server.store.tasks(filter).await.expect("read").is_empty());
+    let filter = TaskFilter { limit: 10, examine: 10, ..TaskFilter::default() };
+    assert!(server.store.tasks(filter).await.expect("read").records.is_empty());
 }
 
 #[tokio::test]

@@ -28,12 +28,12 @@ use toolwarrant_core::act::{Channel, Claims};
 use toolwarrant_core::catalogue::PermissionSet;
 use toolwarrant_core::registry::Registry;
 use toolwarrant_operator::{
-    ActLines, OperatorCommand, OperatorContext, TargetCommand, TargetQuery, TaskCommand, execute, local_operator,
-    render,
+    ActLines, OperatorCommand, OperatorContext, TargetCommand, TargetQuery, TaskCommand, TaskQuery, execute,
+    local_operator, render,
 };
 use toolwarrant_reader::model::Contract;
 use toolwarrant_reader::{load, type_schema};
-use toolwarrant_tasks::store::{Advance, Identity, NewTask, TaskStore};
+use toolwarrant_tasks::store::{Advance, CallFacts, Identity, NewTask, TaskStore};
 use toolwarrant_tasks::task::{Task, TaskId, TaskPolicy};
 
 /// The beginning of the vendor's text, which must not occur in the service's own texts.
@@ -256,12 +256,12 @@ async fn every_command(rig: &Rig, tasks: &[Value]) {
         command: TargetCommand::List(TargetQuery { app: None, prefix: None, after: None, limit }),
     };
     let show = |task: &Value| OperatorCommand::Task(TaskCommand::Show { task: id(task).to_string() });
-    let all = OperatorCommand::Task(TaskCommand::List { app: None, target: None, limit: 50 });
-    let mut commands = vec![all, list(30), OperatorCommand::Refunds { limit: 50 }, OperatorCommand::Doctor];
+    let all = OperatorCommand::Task(TaskCommand::List(TaskQuery { limit: 50, ..TaskQuery::default() }));
+    let mut commands = vec![all, list(30), OperatorCommand::Find { id: "nothing".to_owned() }, OperatorCommand::Doctor];
     commands.extend(tasks.iter().map(show));
     for task in tasks {
         for event in rig.server.store.timeline(id(task)).await.expect("a store") {
-            assert_printable(&event.what, "a timeline");
+            assert_printable(&event.what.to_string(), "a timeline");
         }
     }
     for command in commands {
@@ -323,12 +323,13 @@ async fn text_that_an_older_program_stored_is_printed_clean() {
         tool: "set_power".to_owned(),
         sealed: Vec::new(),
         policy: policy.clone(),
+        call: CallFacts::default(),
         at,
         marks: Vec::new(),
     };
     store.accept(new).await.expect("a store");
     let task = Task { baseline: Some(raw()), ..Task::new(policy, at) };
-    let step = Advance { id, version: 0, task, entries: Vec::new(), what: raw(), at };
+    let step = Advance { id, version: 0, task, entries: Vec::new(), what: raw().into(), at };
     store.advance(step).await.expect("a store");
     let [text, json] = rig.operate(OperatorCommand::Task(TaskCommand::Show { task: id.to_string() })).await;
     assert_printable(&text, "a task");

@@ -22,7 +22,7 @@ use toolwarrant_store::sqlite::{OpenOptions, Sqlite};
 use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
 use toolwarrant_tasks::machine::{Facts, Sent};
-use toolwarrant_tasks::store::{Acceptance, Advance, Identity, NewTask, TaskStore};
+use toolwarrant_tasks::store::{Acceptance, Advance, CallFacts, Identity, NewTask, TaskStore};
 use toolwarrant_tasks::task::{Phase, Probe, Reading, Task, TaskId, TaskPolicy, UpstreamAnswer, Verdict};
 
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
@@ -146,6 +146,7 @@ async fn fill(data: &Path, count: u64) -> Result<()> {
             tool: "set_proxy".to_owned(),
             sealed: keyring.seal(&id.to_string(), r#"{"host":"proxy.example.com","port":1080}"#)?,
             policy: policy.clone(),
+            call: CallFacts::default(),
             at,
         };
         let store = Arc::clone(&store);
@@ -156,7 +157,7 @@ async fn fill(data: &Path, count: u64) -> Result<()> {
                 let (phase, outcome, wake_at) = (Phase::Verifying, Some((UpstreamAnswer::Ok, NOW)), Some(NOW));
                 let task = Task { phase, outcome, wake_at, attempts: 1, left: true, ..Task::new(policy, NOW) };
                 let (entries, what) = (Vec::new(), "sent".to_owned());
-                store.advance(Advance { id, version: 0, task, entries, what, at: NOW }).await?;
+                store.advance(Advance { id, version: 0, task, entries, what: what.into(), at: NOW }).await?;
             }
             Ok(())
         });

@@ -18,8 +18,8 @@ use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
 use toolwarrant_tasks::machine::{Facts, Sent};
 use toolwarrant_tasks::store::{
-    self, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record, TaskFilter,
-    TaskStore, TimelineEvent,
+    self, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,
+    RefundFilter, TaskFilter, TaskRows, TaskStore, TimelineEvent,
 };
 use toolwarrant_tasks::task::Verdict::Unreadable as Unread;
 use toolwarrant_tasks::task::{Reading, Status, TaskId, Verdict};
@@ -131,7 +131,11 @@ impl TaskStore for Flaky {
         self.memory.task(id)
     }
 
-    fn tasks(&self, which: TaskFilter) -> Stored<'_, Vec<Record>> {
+    fn refunds(&self, which: RefundFilter) -> Stored<'_, Vec<LedgerRow>> {
+        self.memory.refunds(which)
+    }
+
+    fn tasks(&self, which: TaskFilter) -> Stored<'_, TaskRows> {
         self.memory.tasks(which)
     }
 

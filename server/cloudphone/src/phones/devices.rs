@@ -126,8 +126,8 @@ impl Phones {
         Ok(Page { count, next, unread })
     }
 
-    /// Walks over the granted phones after `after`. Returns the last id that was examined, or `None`
-    /// if there are no more phones.
+    /// Walks over the granted phones after `after`. Returns the last id that was examined, or
+    /// `None` if there are no more phones.
     fn walk(
         &self,
         granted: &Granted,
@@ -158,8 +158,9 @@ impl Phones {
         let mut last = after.filter(|after| after.as_str() >= prefix).cloned();
         if last.is_none() && !prefix.is_empty() {
             // A page begins after an id, so the phone whose id is the prefix comes first.
-            let first: &[&str] = if granted.covers(prefix) { &[prefix] } else { &[] };
-            self.upstream.read(first, &mut |phones| walk.examine(phones))?;
+            if granted.covers(prefix) {
+                self.upstream.read(&[prefix], &mut |phones| walk.examine(phones))?;
+            }
             last = DeviceId::new(prefix).ok();
         }
         while walk.left > 0 && walk.behind.is_none() {

@@ -135,11 +135,11 @@ impl Access {
         let matches = live.iter().fold(Choice::from(0), |any, verifier| any | same(verifier, &shown));
         let known = known.filter(|_| matches.into());
         let caller = self.caller(&directory, known, shown, clock)?;
-        Ok(used(caller, known, from, clock))
+        Ok(note_use(caller, known, from, clock))
     }
 
-    /// Verifies the signature of a canonical request, and notes the use of the secret. An unknown key takes as much work as a wrong
-    /// signature for a key that was used before.
+    /// Verifies the signature of a canonical request, and notes the use of the secret. An unknown
+    /// key takes as much work as a wrong signature for a key that was used before.
     ///
     /// # Errors
     /// [`Unauthenticated`].
@@ -163,7 +163,7 @@ impl Access {
             }
         }
         let caller = self.caller(&directory, known, matching.ok_or(Unauthenticated)?, clock)?;
-        Ok(used(caller, known, from, clock))
+        Ok(note_use(caller, known, from, clock))
     }
 
     /// Returns the uses of secrets that were noted since the last collection. If they cannot be
@@ -218,7 +218,7 @@ impl Access {
 }
 
 /// Notes the use of the caller's secret.
-fn used(caller: Caller, known: Option<(&Arc<str>, &Key)>, from: Option<IpAddr>, clock: &Clock) -> Caller {
+fn note_use(caller: Caller, known: Option<(&Arc<str>, &Key)>, from: Option<IpAddr>, clock: &Clock) -> Caller {
     let secrets = known.into_iter().flat_map(|(_, key)| key.live.iter().zip(&key.uses));
     if let Some((_, cell)) = secrets.into_iter().find(|(verifier, _)| **verifier == caller.proof.verifier) {
         cell.note(clock, from);

@@ -1,7 +1,8 @@
 //! Acts: who changed what, by which command, and what differs since.
 //!
 //! A change of the registry is stored together with its act, in one transaction. The differences
-//! come from [`RowFacts`], in which no secret can stand: they have only the number of a key's secrets.
+//! come from [`RowFacts`], in which no secret can stand: they have only the number of a key's
+//! secrets.
 
 use crate::access::Grants;
 use crate::store::{ApplicationRow, KeyRow, Labels};
@@ -151,7 +152,9 @@ impl Changes {
         let names: BTreeSet<_> = before.keys().chain(after.keys()).collect();
         let changed = names.into_iter().filter_map(|name| {
             let [one, other] = [&before, &after].map(|members| members.get(name).unwrap_or(&Value::Null));
-            (one != other).then(|| (name.clone(), difference(one, other)))
+            let is_nothing = |value: &Value| value.as_array().map_or(value.is_null(), Vec::is_empty);
+            let differ = one != other && !(is_nothing(one) && is_nothing(other));
+            differ.then(|| (name.clone(), difference(one, other)))
         });
         Self(changed.collect())
     }

@@ -7,7 +7,7 @@ use super::access::{Access, Caller, Granted};
 use super::advice::Advice;
 use super::catalogue::{Catalogue, PolicyDef, ToolDef};
 use super::reply::{Frame, Recipient, Sight, TargetIds, find_refused};
-use super::tasks::{LongPoll, Poll, TaskPage, TaskQuery, TaskReadError, TaskView, Tasks};
+use super::tasks::{CallFacts, LongPoll, Poll, TaskPage, TaskQuery, TaskReadError, TaskView, Tasks};
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 use std::ops::Deref;
@@ -139,6 +139,16 @@ impl<'a> Call<'a> {
     /// Sets the task in the audit line.
     pub(super) fn note_task(&self, task_id: &str) {
         self.task_id.get_or_init(|| task_id.into());
+    }
+
+    /// Returns the facts of the call that its task keeps.
+    pub(super) fn facts(&self) -> CallFacts {
+        let (_, arguments, _) = self.notes();
+        CallFacts {
+            request_id: self.request_id.to_string(),
+            key_id: self.caller.key_id.to_string(),
+            arguments: arguments.map(|arguments| arguments.get().to_owned()),
+        }
     }
 
     pub(super) fn notes(&self) -> (Option<&str>, Option<&RawValue>, Option<&str>) {

@@ -25,6 +25,7 @@
 //! Only the step before can make a proof, so no call reaches a handler past a check. Transports
 //! call [`Pipeline`]; the generated dispatch calls [`run`].
 
+mod checks;
 mod records;
 mod refusals;
 mod rejections;
@@ -35,19 +36,20 @@ pub use refusals::no_route;
 pub use signed::SignedRequest;
 
 use super::access::{Access, Caller, Credentials};
-use super::args::{self, Arguments};
+use super::args::Arguments;
 use super::catalogue::{Catalogue, PermissionSet, ToolDef};
 use super::counts::Requests;
 use super::failure::Failure;
-use super::handler::{Around, Call, Flag, Grant, Proof, Resource, Target, ToolCall, Unresolved};
+use super::handler::{Around, Call, Flag, Proof, Resource, Target, ToolCall, Unresolved};
 use super::limit::{HeadCharge, RetryAfter};
 use super::nonces::Nonces;
 use super::reply::{Answer, Reply, TargetIds, ToolLists};
 use super::revision::Revision;
 use super::tasks::{self, AcceptedTask, Plan, Repeat, Tasks, WriteRefusal, WriteRequest, WriteResult};
 use bytes::Bytes;
+use checks::{find, parse, permit};
 use records::{AuditGuard, CallCounter, line, outcome};
-use refusals::{find_target, internal_failure, not_accepted, not_found, not_supported, overload, rate_limited};
+use refusals::{internal_failure, not_accepted, not_found, not_supported, overload, rate_limited};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -57,9 +59,7 @@ use std::sync::{Arc, Mutex};
 use toolwarrant_audit::{Audit, AuditHandle};
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::text::Secret;
-use toolwarrant_base::wording::Echo;
 use toolwarrant_base::wording::Words;
-use toolwarrant_base::words;
 use toolwarrant_base::{ignore_poison, survive};
 
 /// The handlers of a contract, behind the generated dispatch.
@@ -406,6 +406,7 @@ pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -
     };
     let proof = require_granted::<H, T>(handlers, call, &args).await?;
     write.policy = proof.policy(call.tool, write.policy);
+    write.call = call.facts();
     let Outcome::Command(command) = T::invoke(handlers, call, &proof, args).await? else { return Err(no_route(call)) };
     call.still()?;
     let answer = call.around.tasks.accept(write, command).await;
@@ -452,62 +453,6 @@ pub async fn require<H: Resource<Id>, Id: Sync>(
         Flag::Offered => Ok(Target::proven(view, H::policy)),
         Flag::Unreachable => Err(Failure::plain(roles.upstream_unavailable)),
         flag => Err(not_supported(call, &flag)),
-    }
-}
-
-fn find(catalogue: &'static Catalogue, caller: &Caller, name: &str) -> Result<&'static ToolDef, Failure> {
-    catalogue.tool(name).ok_or_else(|| {
-        let mut visible =
-            catalogue.tools.iter().filter(|tool| caller.application.permissions.covers(tool.permission.bit));
-        let meant = visible.find(|tool| name.strip_suffix(tool.name).is_some_and(|rest| rest.ends_with("__")));
-        let unknown = words!["there is no tool `", Echo::of(name), "`"];
-        match meant {
-            Some(tool) => {
-                let what = words![unknown, "; the server's own name is `", tool.name, "`"];
-                Failure::exactly(catalogue.roles.unknown_tool, what)
-            }
-            None => Failure::new(catalogue.roles.unknown_tool, unknown),
-        }
-    })
-}
-
-fn permit(catalogue: &'static Catalogue, caller: &Caller, tool: &'static ToolDef) -> Result<Grant, Failure> {
-    if caller.application.permissions.covers(tool.permission.bit) {
-        return Ok(Grant::new(tool));
-    }
-    let (application, permission) = (Echo::of(&caller.application.name), tool.permission.name);
-    if caller.application.suspended {
-        let what = words!["the application `", application, "` is suspended; its operator can resume it"];
-        return Err(Failure::exactly(catalogue.roles.forbidden, what));
-    }
-    let what = words![
-        "the application `",
-        application,
-        "` lacks the permission `",
-        permission,
-        "`, which `",
-        tool.name,
-        "` needs"
-    ];
-    Err(Failure::new(catalogue.roles.forbidden, what))
-}
-
-fn parse<A: Arguments>(call: &Call<'_>, raw: &str) -> Result<A, Failure> {
-    match args::parse::<A>(raw) {
-        Ok(taken) => {
-            call.note_arguments(taken.shown);
-            Ok(taken.args)
-        }
-        Err(refused) => {
-            call.note_arguments(Some(serde_json::value::to_raw_value(&refused.names).unwrap_or_default()));
-            let wrong_id = call.tool.target.as_ref().is_some_and(|target| refused.wrong.contains(&target.arg));
-            let failure = Failure::new(call.catalogue.roles.invalid_argument, refused.what);
-            Err(match wrong_id {
-                true => failure.and(find_target(call)),
-                false if refused.wrong.contains(&"task_id") => failure.and(call.catalogue.phrases.lost_task),
-                false => failure,
-            })
-        }
     }
 }
 

@@ -52,7 +52,8 @@ pub trait DirectoryStore: Debug + Send + Sync + 'static {
     /// application does not exist, or if it has more than two secrets.
     fn put_key(&self, key: KeyRow, acts: Vec<Act>) -> Stored<'_, ()>;
 
-    /// Records the last uses of secrets. A use that is earlier than the recorded one changes nothing.
+    /// Records the last uses of secrets. A use that is earlier than the recorded one changes
+    /// nothing.
     fn put_uses(&self, uses: Vec<SecretUse>) -> Stored<'_, ()>;
 
     /// Returns the recorded last use of each secret, also of secrets that have ended.

@@ -284,7 +284,8 @@ impl<'a> WriteRequest<'a> {
     pub fn with_fingerprint(self, fingerprint: Digest) -> FreshWrite<'a> {
         let Self { application, tool, resource, target, key, policy, arguments: _, nonce, now } = self;
         let (application, resource) = (application.to_owned(), resource.to_owned());
-        FreshWrite { identity: Identity { application, key, fingerprint, resource, target }, tool, policy, nonce, now }
+        let (identity, call) = (Identity { application, key, fingerprint, resource, target }, CallFacts::default());
+        FreshWrite { identity, tool, policy, call, nonce, now }
     }
 }
 
@@ -313,6 +314,17 @@ pub enum Repeat<'a> {
     Fresh(FreshWrite<'a>),
 }
 
+/// The facts of the call that made a task, for its operator.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallFacts {
+    /// The id of the request.
+    pub request_id: String,
+    /// The id of the key.
+    pub key_id: String,
+    /// The arguments as JSON, as the audit trail has them: without secrets.
+    pub arguments: Option<String>,
+}
+
 /// A write that did not repeat a task in flight when [`Tasks::repeat`] checked.
 #[derive(Debug)]
 pub struct FreshWrite<'a> {
@@ -322,6 +334,8 @@ pub struct FreshWrite<'a> {
     pub tool: &'static str,
     /// The policy: that of the contract, with the times that `Resource::policy` returns.
     pub policy: PolicyDef,
+    /// The facts of the call.
+    pub call: CallFacts,
     /// The nonce of a signed request.
     pub nonce: Option<&'a UsedNonce>,
     /// The time when the call arrived.

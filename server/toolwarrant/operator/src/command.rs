@@ -16,6 +16,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf, absolute};
 use std::time::Duration;
 use toolwarrant_audit::TAIL_MAX;
+use toolwarrant_core::tasks::TaskStatus;
 
 /// A command of an operator.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
@@ -40,10 +41,13 @@ pub enum OperatorCommand {
     #[command(subcommand)]
     Task(TaskCommand),
     /// List refunds, newest first
-    Refunds {
-        /// Maximum number of rows
-        #[arg(long, value_name = "N", default_value_t = 50)]
-        limit: usize,
+    Refunds(RefundQuery),
+    /// Find an id of any kind, with what belongs to it
+    ///
+    /// Knows tasks, requests, applications, keys, acts and {targets}.
+    Find {
+        /// The id
+        id: String,
     },
     /// List who changed what, newest first
     Acts(ActQuery),
@@ -112,7 +116,8 @@ impl OperatorCommand {
             | Self::Key(_)
             | Self::Target { .. }
             | Self::Task(_)
-            | Self::Refunds { .. }
+            | Self::Refunds(_)
+            | Self::Find { .. }
             | Self::Acts(_)
             | Self::Tools { .. }
             | Self::Clock(ClockCommand::Accept)
@@ -441,7 +446,7 @@ pub struct AuditQuery {
 }
 
 /// Selects acts.
-#[derive(Clone, Debug, clap::Args, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
 pub struct ActQuery {
     /// Only those of this user, as the server's machine names it
     #[arg(long, value_name = "USER")]
@@ -466,22 +471,79 @@ pub struct ActQuery {
     pub limit: u32,
 }
 
+/// Selects tasks.
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaskQuery {
+    /// Only tasks of this application: a name or an id
+    #[arg(long, value_name = "APP")]
+    pub app: Option<String>,
+    /// Only tasks of this tool
+    #[arg(long, value_name = "TOOL")]
+    pub tool: Option<String>,
+    /// Only tasks with this status; may be repeated
+    #[arg(long = "status", value_name = "STATUS", value_parser = parse_status)]
+    pub statuses: Vec<String>,
+    /// Only tasks in flight
+    #[arg(long, conflicts_with = "statuses")]
+    pub in_flight: bool,
+    /// Only tasks on targets of this resource
+    #[arg(long, value_name = "RESOURCE")]
+    pub resource: Option<String>,
+    /// Only tasks on this {target}
+    #[arg(long = "{target}", value_name = "{TARGET}")]
+    pub target: Option<String>,
+    /// Only tasks accepted at this time or later: 2h, 2026-11-22 or 2026-11-22T18:00Z
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<TimePoint>,
+    /// Only tasks accepted before this time
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<TimePoint>,
+    /// Only tasks accepted before this one: the `next` of the page before
+    #[arg(long, value_name = "TASK")]
+    pub before: Option<String>,
+    /// Maximum number of rows
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub limit: u32,
+}
+
+fn parse_status(text: &str) -> Result<String, String> {
+    let names: Vec<_> = TaskStatus::ALL.iter().map(|status| status.as_str()).collect();
+    match names.contains(&text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("expected one of {}", names.join(", "))),
+    }
+}
+
+/// Selects refunds.
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize)]
+pub struct RefundQuery {
+    /// Only refunds of this application: a name or an id
+    #[arg(long, value_name = "APP")]
+    pub app: Option<String>,
+    /// Only refunds at this time or later: 2h, 2026-11-22 or 2026-11-22T18:00Z
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<TimePoint>,
+    /// Only refunds before this time
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<TimePoint>,
+    /// Only refunds before the one with this number: the next page
+    #[arg(long, value_name = "NUMBER")]
+    pub before: Option<u64>,
+    /// Maximum number of rows
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub limit: u32,
+}
+
 /// Commands about tasks.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskCommand {
     /// List tasks, newest first
-    List {
-        /// Only tasks of this application
-        #[arg(long, value_name = "APP")]
-        app: Option<String>,
-        /// Only tasks on this {target}
-        #[arg(long = "{target}", value_name = "{TARGET}")]
-        target: Option<String>,
-        /// Maximum number of rows
-        #[arg(long, value_name = "N", default_value_t = 20)]
-        limit: u32,
-    },
+    ///
+    /// Examines at most 100,000 tasks. The answer says how many it examined, and where the next
+    /// page begins.
+    List(TaskQuery),
     /// Show one task with its timeline, and why it ended as it did
     ///
     /// The timeline consists of phases, and ends with the task's status:

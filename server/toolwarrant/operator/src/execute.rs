@@ -9,6 +9,7 @@ mod answer;
 mod applications;
 mod audit;
 mod contract;
+mod find;
 mod keys;
 mod targets;
 mod tasks;
@@ -104,7 +105,8 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
         OperatorCommand::Key(command) => keys::execute(context, origin, command).await,
         OperatorCommand::Target { resource, command } => targets::execute(context, origin, &resource, command).await,
         OperatorCommand::Task(command) => tasks::execute(context, command).await,
-        OperatorCommand::Refunds { limit } => tasks::refunds(context, limit).await,
+        OperatorCommand::Refunds(query) => tasks::refunds(context, query).await,
+        OperatorCommand::Find { id } => find::find(context, &id).await,
         OperatorCommand::Acts(query) => acts::list(context, query).await,
         OperatorCommand::Tools { name } => tools(context.catalogue, name.as_deref()),
         OperatorCommand::Audit(command) => audit::execute(context, command).await,

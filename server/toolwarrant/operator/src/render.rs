@@ -77,7 +77,7 @@ fn lines(members: &Map<String, Value>) -> String {
             Value::Object(inner) if name.ends_with("schema") => {
                 writeln!(out, "\n{label}\n{:#}", Value::Object(inner.clone()))
             }
-            Value::Object(inner) if !inner.is_empty() && inner.values().all(is_difference) => {
+            Value::Object(inner) if inner.values().all(is_difference) => {
                 writeln!(out, "{label:width$}  {}", cell(value))
             }
             Value::Object(inner) => {

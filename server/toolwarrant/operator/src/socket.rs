@@ -301,7 +301,7 @@ mod tests {
             let patient = timeout(Duration::from_hours(1), ask(&socket_path, &request));
             patient.await.expect("it ends").expect("a server").unwrap_err().to_string()
         };
-        let said = ask_for(OperatorCommand::Refunds { limit: 1 }).await;
+        let said = ask_for(OperatorCommand::Tools { name: None }).await;
         assert!(said.contains("has not answered for 30 s") && said.contains("stop the server"), "{said}");
         assert_eq!(begin.elapsed().as_secs(), 30);
         // The connection above was given up, but it still takes the only place in the queue.

@@ -47,7 +47,7 @@ use toolwarrant_core::act::{Act, ActFilter, StoredAct};
 use toolwarrant_core::store::{ApplicationRow, AuditStore, DirectoryStore, KeyRow, SecretUse, Stored};
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,
-    TaskFilter, TaskStore, TimelineEvent,
+    RefundFilter, TaskFilter, TaskRows, TaskStore, TimelineEvent,
 };
 use toolwarrant_tasks::task::TaskId;
 use writer::Writer;
@@ -170,7 +170,11 @@ impl TaskStore for Sqlite {
         self.readers.read(move |db| tasks::task(db, id))
     }
 
-    fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Record>> {
+    fn refunds(&self, filter: RefundFilter) -> Stored<'_, Vec<LedgerRow>> {
+        self.readers.read(move |db| tasks::refunds(db, &filter))
+    }
+
+    fn tasks(&self, filter: TaskFilter) -> Stored<'_, TaskRows> {
         self.readers.read(move |db| tasks::tasks(db, &filter))
     }
 

@@ -20,9 +20,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::store::{ApplicationRow, KeyRow, Labels, SecretRow, SecretUse, StoreError};
+use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
-    Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, OpenTask, Record, TaskFilter,
+    Acceptance, Advance, Advanced, CallFacts, DeduplicationKey, DuplicateOf, Identity, LedgerRow, OpenTask, Record,
+    RefundFilter, TaskFilter, TaskRows,
 };
 use toolwarrant_tasks::task::{Phase, Readings, Status, Task, TaskId, TaskPolicy, UpstreamAnswer};
 
@@ -67,6 +69,8 @@ every_store! {
     a_duplicate_ledger_entry_stops_the_whole_step
     a_timeline_has_every_phase_in_order
     the_ledger_is_read_in_pages
+    tasks_are_found_by_each_property_and_say_how_many_were_examined
+    refunds_are_listed_newest_first_by_application_and_time
     tasks_in_flight_are_read_in_pages_in_the_order_of_their_ids
     tasks_are_listed_newest_first_by_application_by_target_and_in_pages
     only_old_ended_tasks_are_purged_earliest_first_and_the_ledger_never
@@ -220,7 +224,7 @@ async fn a_step_from_another_version_or_of_an_unknown_task_is_fenced(store: Arc<
     let step = |version| {
         let mut task = Task::new(policy(), AT);
         task.phase = Phase::Sending;
-        Advance { id: id(1), version, task, entries: vec![Entry::Charge], what: "sending".to_owned(), at: AT }
+        Advance { id: id(1), version, task, entries: vec![Entry::Charge], what: "sending".to_owned().into(), at: AT }
     };
     assert_eq!(store.advance(step(1)).await.unwrap(), Advanced::Fenced);
     assert_eq!(store.advance(Advance { id: id(2), ..step(0) }).await.unwrap(), Advanced::Fenced);
@@ -244,7 +248,7 @@ async fn no_end_is_ever_written_over(store: Arc<dyn Store>) {
         for (phase, version) in again.flat_map(|phase| [0, 1, 2].map(|version| (phase, version))) {
             let (task, entries, what) =
                 (Task { phase, ..before.task.clone() }, vec![Entry::Refund], "again".to_owned());
-            let step = Advance { id: id(number), version, task, entries, what, at: AT };
+            let step = Advance { id: id(number), version, task, entries, what: what.into(), at: AT };
             assert_eq!(store.advance(step).await.unwrap(), Advanced::Fenced);
         }
         assert_eq!(store.task(id(number)).await.unwrap(), Some(before));
@@ -265,6 +269,7 @@ async fn a_task_is_kept_as_it_was_written(store: Arc<dyn Store>) {
         task: Task::new(policy(), AT),
         sealed: Some(b"sealed 1".to_vec()),
         refunded_at: None,
+        call: Some(call_facts()),
     };
     assert_eq!(store.task(id(1)).await.unwrap().as_ref(), Some(&record));
     record.task = Task {
@@ -279,7 +284,7 @@ async fn a_task_is_kept_as_it_was_written(store: Arc<dyn Store>) {
         ..record.task
     };
     let (what, task) = ("polling".to_owned(), record.task.clone());
-    let step = Advance { id: id(1), version: 0, task, entries: vec![], what, at: AT };
+    let step = Advance { id: id(1), version: 0, task, entries: vec![], what: what.into(), at: AT };
     assert_eq!(store.advance(step).await.unwrap(), Advanced::Written);
     record.version = 1;
     assert_eq!(store.task(id(1)).await.unwrap().as_ref(), Some(&record));
@@ -293,7 +298,7 @@ async fn a_clock_that_goes_back_between_writes_does_not_change_the_order(store: 
     for (phase, minutes) in [(Phase::Baseline, 2), (Phase::Sending, 9), (Phase::Verifying, 5)] {
         let Record { version, task, .. } = store.task(id(1)).await.unwrap().unwrap();
         let (task, entries, what) = (Task { phase, ..task }, vec![], "step".to_owned());
-        let step = Advance { id: id(1), version, task, entries, what, at: ago(minutes) };
+        let step = Advance { id: id(1), version, task, entries, what: what.into(), at: ago(minutes) };
         assert_eq!(store.advance(step).await.unwrap(), Advanced::Written);
     }
     end_at(&store, 1, Status::Success, ago(30), ago(40)).await;
@@ -318,7 +323,7 @@ async fn a_refund_the_end_the_release_and_the_wiping_are_one_step(store: Arc<dyn
     let Record { version, task, .. } = store.task(id(1)).await.unwrap().unwrap();
     let task = Task { phase: Phase::Done(Status::FailedSilent), finished_at: Some(ended), wake_at: None, ..task };
     let (entries, what) = (vec![Entry::Refund, Entry::Release(settled)], "refunded".to_owned());
-    let step = Advance { id: id(1), version, task: task.clone(), entries, what, at: ended };
+    let step = Advance { id: id(1), version, task: task.clone(), entries, what: what.into(), at: ended };
     assert_eq!(store.advance(step).await.unwrap(), Advanced::Written);
 
     let record = store.task(id(1)).await.unwrap().unwrap();
@@ -384,9 +389,15 @@ pub(super) fn new(number: u128, key: &str, target: &str) -> NewTask {
         tool: "print".to_owned(),
         sealed: format!("sealed {number}").into_bytes(),
         policy: policy(),
+        call: call_facts(),
         at: AT,
         marks: Vec::new(),
     }
+}
+
+fn call_facts() -> CallFacts {
+    let [request_id, key_id] = ["req", "key"].map(str::to_owned);
+    CallFacts { request_id, key_id, arguments: Some("{\"n\":1}".to_owned()) }
 }
 
 /// Returns that task with another identity.
@@ -429,7 +440,7 @@ pub(super) async fn advance(
 ) -> Result<(), StoreError> {
     let Record { version, task, .. } = store.task(id(number)).await?.unwrap();
     let task = Task { phase, ..task };
-    let step = Advance { id: id(number), version, task, entries, what: "step".to_owned(), at: AT };
+    let step = Advance { id: id(number), version, task, entries, what: "step".to_owned().into(), at: AT };
     assert_eq!(store.advance(step).await?, Advanced::Written);
     Ok(())
 }
@@ -443,6 +454,6 @@ pub(super) async fn end_at(store: &Arc<dyn Store>, number: u128, status: Status,
     let Record { version, task, .. } = store.task(id(number)).await.unwrap().unwrap();
     let task = Task { phase: Phase::Done(status), finished_at: Some(at), wake_at: None, ..task };
     let (entries, what) = (vec![Entry::Release(free)], "ended".to_owned());
-    let step = Advance { id: id(number), version, task, entries, what, at };
+    let step = Advance { id: id(number), version, task, entries, what: what.into(), at };
     assert_eq!(store.advance(step).await.unwrap(), Advanced::Written);
 }

@@ -13,7 +13,7 @@ use super::polls::Polls;
 use super::task::TaskId;
 use crate::command;
 use crate::counts::EngineCounts;
-use crate::store::{self, DeduplicationKey, DuplicateOf, NewTask, OpenTask, Record, TaskFilter, TaskStore};
+use crate::store::{self, DeduplicationKey, DuplicateOf, NewTask, OpenTask, Record, TaskFilter, TaskRows, TaskStore};
 use due::{DueList, Progress, RETRY, Wake};
 use in_flight::InFlightIndex;
 use std::collections::BTreeSet;
@@ -78,7 +78,7 @@ const FOUND_WITHIN: Duration = Duration::from_secs(60);
 
 /// The most tasks that a page examines. The rest is for the next page, so that a filter that admits
 /// few tasks does not make one call read all of them.
-const EXAMINED_MAX: usize = 1_000;
+const EXAMINED_MAX: u32 = 1_000;
 
 /// Number of tasks per read at the start.
 const PAGE: u32 = 10_000;
@@ -197,7 +197,7 @@ impl Engine {
 
     async fn take_on(
         &self,
-        FreshWrite { identity, tool, policy, nonce, now: at }: FreshWrite<'_>,
+        FreshWrite { identity, tool, policy, call, nonce, now: at }: FreshWrite<'_>,
         command: &Secret<String>,
     ) -> Result<AcceptedTask, WriteRefusal> {
         let Parts { store, executor: _, catalogue: _, keyring, clock: _, random, max_in_flight } = &self.parts;
@@ -210,6 +210,7 @@ impl Engine {
             tool: tool.to_owned(),
             sealed: keyring.seal(&id.to_string(), command.expose()).map_err(internal_refusal)?,
             policy: (&policy).into(),
+            call,
             at,
             marks: nonce.map(mark).into_iter().collect(),
         };
@@ -277,33 +278,24 @@ impl Engine {
 
     async fn select(&self, owner: &str, query: TaskQuery<'_>) -> Result<TaskPage, TaskReadError> {
         let TaskQuery { status, resource, target, before, limit } = query;
-        let mut before = match before {
+        let before = match before {
             Some(id) => Some(TaskId::parse(id).ok_or(TaskReadError::NotFound)?),
             None => None,
         };
         let limit = limit.clamp(1, TASK_PAGE_MAX);
-        let admits = |view: &TaskView| {
-            status.is_none_or(|status| view.status == status)
-                && resource.is_none_or(|resource| view.resource == resource)
-                && target.is_none_or(|target| view.target == target)
+        let filter = TaskFilter {
+            application: Some(owner.to_owned()),
+            statuses: status.into_iter().collect(),
+            resource: resource.map(str::to_owned),
+            target: target.map(str::to_owned),
+            before,
+            limit: limit.into(),
+            examine: EXAMINED_MAX,
+            ..TaskFilter::default()
         };
-        let (mut tasks, mut examined) = (Vec::new(), 0);
-        loop {
-            let application = Some(owner.to_owned());
-            let filter = TaskFilter { application, target: None, before, limit: u32::from(limit) + 1 };
-            let records = self.parts.store.tasks(filter).await.map_err(unreadable)?;
-            let last = records.len() <= limit.into();
-            for record in records {
-                if tasks.len() == usize::from(limit) || examined == EXAMINED_MAX {
-                    return Ok(TaskPage { tasks, next: before.map(|id| id.to_string()) });
-                }
-                (before, examined) = (Some(record.id), examined + 1);
-                tasks.extend(Some(tell(record, None)).filter(admits));
-            }
-            if last {
-                return Ok(TaskPage { tasks, next: None });
-            }
-        }
+        let TaskRows { records, examined: _, next } = self.parts.store.tasks(filter).await.map_err(unreadable)?;
+        let tasks = records.into_iter().map(|record| tell(record, None)).collect();
+        Ok(TaskPage { tasks, next: next.map(|id| id.to_string()) })
     }
 
     async fn visible(&self, id: TaskId, poll: Poll<'_>) -> Result<Record, TaskReadError> {
@@ -364,8 +356,7 @@ fn answer_repeat(hit: DuplicateOf, asked: &Digest) -> AcceptedTask {
 
 fn tell(record: Record, poll_after_seconds: Option<u64>) -> TaskView {
     let evidence = record.task.evidence();
-    let Record { id, application: _, tool, resource, target, created_at, version: _, task, sealed: _, refunded_at } =
-        record;
+    let Record { id, tool, resource, target, created_at, task, refunded_at, .. } = record;
     let (status, deadline_at, finished_at) = (task.outward_status(), task.deadline_at, task.finished_at);
     TaskView {
         id: id.to_string(),

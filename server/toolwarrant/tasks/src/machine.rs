@@ -5,13 +5,16 @@
 //! phase shows whether a request may have been sent. The machine never sends a request again unless
 //! that is safe.
 
-mod lines;
+mod end;
+mod happening;
 mod sent;
 
-pub(crate) use lines::reason;
+pub use end::explain_end;
+pub use happening::{Happening, Noted, Resend};
 pub use sent::{Refusal, Sent};
 
 use super::task::{Phase, Reading, Readings, Status, Task, UpstreamAnswer, Verdict};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 
@@ -34,7 +37,8 @@ const QUIESCE: Duration = SEND_PATIENCE.saturating_add(Duration::from_secs(2));
 const NOT_COMPARED: &str = "there is no reading from before the send to compare with";
 
 /// An event in the life of a task.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Event {
     /// The task is due: `wake_at` has come.
     Due,

@@ -3,12 +3,13 @@
 //! Every method is one transaction. When the method returns, the transaction is durable or did not
 //! happen.
 
-use crate::machine::Entry;
+use crate::machine::{Entry, Happening};
 use crate::task::{Task, TaskId, TaskPolicy};
 use std::fmt::Debug;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::store::Stored;
-pub use toolwarrant_core::tasks::Identity;
+use toolwarrant_core::tasks::TaskStatus;
+pub use toolwarrant_core::tasks::{CallFacts, Identity};
 
 /// Stores tasks, their timelines, the ledger and deduplication keys.
 pub trait TaskStore: Debug + Send + Sync + 'static {
@@ -34,8 +35,8 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
     /// Returns a task, in flight or ended.
     fn task(&self, id: TaskId) -> Stored<'_, Option<Record>>;
 
-    /// Returns tasks, in flight or ended, newest first.
-    fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Record>>;
+    /// Returns tasks, in flight or ended, newest first. Examines at most `filter.examine` tasks.
+    fn tasks(&self, filter: TaskFilter) -> Stored<'_, TaskRows>;
 
     /// Returns the timeline of a task, in order.
     fn timeline(&self, id: TaskId) -> Stored<'_, Vec<TimelineEvent>>;
@@ -43,6 +44,9 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
     /// Returns at most `limit` ledger entries with numbers above `after`, in the order in which
     /// they were written.
     fn ledger(&self, after: u64, limit: u32) -> Stored<'_, Vec<LedgerRow>>;
+
+    /// Returns refunds, newest first.
+    fn refunds(&self, filter: RefundFilter) -> Stored<'_, Vec<LedgerRow>>;
 
     /// Deletes tasks that ended before `before`, with their timelines, and cool-downs that were
     /// over by then: at most `limit` of each. Tasks that ended first are deleted first. If the
@@ -75,6 +79,8 @@ pub struct NewTask {
     pub sealed: Vec<u8>,
     /// The policy by which the task is carried out.
     pub policy: TaskPolicy,
+    /// The facts of the call.
+    pub call: CallFacts,
     /// The time at which the call arrived.
     pub at: Timestamp,
     /// Deduplication keys to write in the same transaction.
@@ -116,18 +122,85 @@ pub struct Record {
     pub sealed: Option<Vec<u8>>,
     /// The time of the refund, if the task was refunded.
     pub refunded_at: Option<Timestamp>,
+    /// The facts of the call that made it; `None` if it is older than they are.
+    pub call: Option<CallFacts>,
 }
 
 /// Selects tasks for a list.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct TaskFilter {
     /// Only those of this application.
     pub application: Option<String>,
-    /// Only those on targets with this id, of any resource.
+    /// Only those of this tool.
+    pub tool: Option<String>,
+    /// Only those with one of these statuses; any if there are none.
+    pub statuses: Vec<TaskStatus>,
+    /// Only those on targets of this resource.
+    pub resource: Option<String>,
+    /// Only those on targets with this id.
     pub target: Option<String>,
+    /// Only those accepted at this time or later.
+    pub since: Option<Timestamp>,
+    /// Only those accepted before this time.
+    pub until: Option<Timestamp>,
     /// Only those accepted before this task.
     pub before: Option<TaskId>,
     /// Maximum number of tasks to return.
+    pub limit: u32,
+    /// Maximum number of tasks to examine.
+    pub examine: u32,
+}
+
+impl TaskFilter {
+    /// Returns true if the filter admits only tasks in flight.
+    #[must_use]
+    pub fn is_in_flight(&self) -> bool {
+        self.statuses == [TaskStatus::Dispatched]
+    }
+
+    /// Returns true if it admits a task with these properties. Application, time and position are
+    /// for the store.
+    #[must_use]
+    pub fn admits(&self, tool: &str, resource: &str, target: &str, status: TaskStatus) -> bool {
+        let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
+        is(&self.tool, tool)
+            && is(&self.resource, resource)
+            && is(&self.target, target)
+            && (self.statuses.is_empty() || self.statuses.contains(&status))
+    }
+
+    /// Returns the bounds of the ids, from the first to before the last: ids begin with the time of
+    /// acceptance.
+    #[must_use]
+    pub fn ids(&self) -> (Option<TaskId>, Option<TaskId>) {
+        let first = |at: Timestamp| TaskId::new(at, [0; 10]);
+        (self.since.map(first), self.before.into_iter().chain(self.until.map(first)).min())
+    }
+}
+
+/// Tasks that a filter admits, newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskRows {
+    /// The tasks.
+    pub records: Vec<Record>,
+    /// The number of tasks that were examined.
+    pub examined: u32,
+    /// The last task that was examined; `None` if there are no more.
+    pub next: Option<TaskId>,
+}
+
+/// Selects refunds.
+#[derive(Clone, Debug, Default)]
+pub struct RefundFilter {
+    /// Only those of this application.
+    pub application: Option<String>,
+    /// Only those at this time or later.
+    pub since: Option<Timestamp>,
+    /// Only those before this time.
+    pub until: Option<Timestamp>,
+    /// Only those with lower numbers.
+    pub before: Option<u64>,
+    /// Maximum number of refunds to return.
     pub limit: u32,
 }
 
@@ -191,8 +264,8 @@ pub struct Advance {
     pub task: Task,
     /// Entries to write in the same transaction.
     pub entries: Vec<Entry>,
-    /// A line for the timeline.
-    pub what: String,
+    /// The cause of the step, for the timeline.
+    pub what: Happening,
     /// The time of the step.
     pub at: Timestamp,
 }
@@ -213,8 +286,8 @@ pub struct TimelineEvent {
     pub at: Timestamp,
     /// The phase after the event, or the status of an ended task.
     pub phase: &'static str,
-    /// A description of the event.
-    pub what: String,
+    /// The event.
+    pub what: Happening,
 }
 
 /// An entry in the ledger: a charge, reversal or refund. It outlives its task.

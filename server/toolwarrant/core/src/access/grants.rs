@@ -180,9 +180,9 @@ impl Granted {
         current.into_iter().chain(later).map(Some).chain([None]).flat_map(move |prefix| {
             let is_ahead = low.is_none_or(|low| prefix.is_none_or(|prefix| low < prefix));
             let bounds = (low.map_or(Unbounded, Excluded), prefix.map_or(Unbounded, Excluded));
-            let ids = is_ahead.then(|| Run::Ids(self.ids.range::<str, _>(bounds)));
+            let ids = is_ahead.then(|| self.ids.range::<str, _>(bounds)).filter(|ids| ids.clone().next().is_some());
             low = low.max(prefix);
-            ids.into_iter().chain(prefix.map(Run::Prefix))
+            ids.map(Run::Ids).into_iter().chain(prefix.map(Run::Prefix))
         })
     }
 

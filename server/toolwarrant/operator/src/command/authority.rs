@@ -36,9 +36,10 @@ impl OperatorCommand {
             Self::App(AppCommand::List { .. } | AppCommand::Show { .. })
             | Self::Key(KeyCommand::List(_) | KeyCommand::Show { .. })
             | Self::Target { command: TargetCommand::List(_), .. }
-            | Self::Task(TaskCommand::List { .. } | TaskCommand::Show { .. })
+            | Self::Task(TaskCommand::List(_) | TaskCommand::Show { .. })
             | Self::Audit(AuditCommand::Tail { .. } | AuditCommand::List(_) | AuditCommand::Verify)
-            | Self::Refunds { .. }
+            | Self::Refunds(_)
+            | Self::Find { .. }
             | Self::Acts(_)
             | Self::Tools { .. }
             | Self::Doctor => Authority::Reads,

@@ -29,7 +29,7 @@ pub(super) async fn latest_on(context: &OperatorContext, object: &str) -> Answer
     rows(context, ActFilter { object: Some(object.to_owned()), limit: LATEST, ..ActFilter::default() }).await
 }
 
-async fn rows(context: &OperatorContext, filter: ActFilter) -> Answer {
+pub(super) async fn rows(context: &OperatorContext, filter: ActFilter) -> Answer {
     let acts = context.store.acts(filter).await.map_err(OperatorError::from)?;
     let names = names(context).await;
     let row = |StoredAct { number, act, .. }: StoredAct| {

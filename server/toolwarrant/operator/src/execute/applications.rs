@@ -85,7 +85,7 @@ pub(super) async fn show_changed(context: &OperatorContext, changed: Changed) ->
 }
 
 /// Shows an application, found by its name or id.
-async fn show(context: &OperatorContext, name: &str) -> Answer {
+pub(super) async fn show(context: &OperatorContext, name: &str) -> Answer {
     let row = context.registry.find(name).await?;
     let keys = context.registry.keys().await;
     let keys = keys.iter().filter(|key| key.application == row.id);

@@ -227,7 +227,7 @@ fn unknown_key(key: &str) -> OperatorError {
     OperatorError::not_found(format!("there is no key `{key}`; `key list` shows all"))
 }
 
-async fn show(context: &OperatorContext, key: &str) -> Answer {
+pub(super) async fn show(context: &OperatorContext, key: &str) -> Answer {
     let mut shown = list(context, &KeyQuery::default(), |row| row.id == key).await?;
     shown.get_mut(0).map(Value::take).ok_or_else(|| unknown_key(key))
 }

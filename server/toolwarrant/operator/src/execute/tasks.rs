@@ -1,65 +1,101 @@
 //! Commands about tasks and refunds.
 
 use super::answer::{Answer, names, refusal};
-use crate::command::TaskCommand;
+use crate::command::{RefundQuery, TaskCommand, TaskQuery};
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use toolwarrant_base::text::clean;
-use toolwarrant_tasks::store::{LedgerRow, Record, TaskFilter, TimelineEvent};
+use toolwarrant_core::tasks::TaskStatus;
+use toolwarrant_tasks::machine::{Happening, explain_end};
+use toolwarrant_tasks::store::{CallFacts, LedgerRow, Record, RefundFilter, TaskFilter, TaskRows, TimelineEvent};
 use toolwarrant_tasks::task::TaskId;
 
+/// Most tasks that a list examines.
+const EXAMINED_MAX: u32 = 100_000;
+
 pub(super) async fn execute(context: &OperatorContext, command: TaskCommand) -> Answer {
-    let names = names(context).await;
     match command {
-        TaskCommand::List { app, target, limit } => {
-            let application = match app {
-                Some(app) => Some(context.registry.find(&app).await?.id),
-                None => None,
-            };
-            let records = context.store.tasks(TaskFilter { application, target, before: None, limit }).await?;
-            Ok(records.iter().map(|record| line(context, record, &names)).collect())
-        }
-        TaskCommand::Show { task } => {
-            let id = TaskId::parse(&task).ok_or_else(|| refusal(format!("`{task}` is not a task id")))?;
-            let record = context.store.task(id).await?.ok_or_else(|| no_task(&task))?;
-            let Record { task, refunded_at, .. } = &record;
-            let mut shown = line(context, &record, &names);
-            shown["deadline_at"] = json!(task.deadline_at);
-            shown["refunded_at"] = json!(refunded_at);
-            shown["meaning"] = json!(task.outward_status().def(context.catalogue).map(|state| state.meaning));
-            shown["evidence"] = json!(task.evidence());
-            let timeline = context.store.timeline(id).await?;
-            let event = |TimelineEvent { at, phase, what }: &TimelineEvent| json!({"at": at, "phase": phase, "what": clean(what)});
-            shown["timeline"] = timeline.iter().map(event).collect();
-            Ok(shown)
-        }
+        TaskCommand::List(query) => list(context, query).await,
+        TaskCommand::Show { task } => show(context, &task).await,
     }
+}
+
+/// Lists tasks, the newest first.
+pub(super) async fn list(context: &OperatorContext, query: TaskQuery) -> Answer {
+    let names = names(context).await;
+    let now = context.clock.latest();
+    let TaskQuery { app, tool, statuses, in_flight, resource, target, since, until, before, limit } = query;
+    let known = |name: &String| TaskStatus::ALL.iter().copied().find(|status| status.as_str() == name);
+    let statuses = if in_flight { vec![TaskStatus::Dispatched] } else { statuses.iter().filter_map(known).collect() };
+    let application = find_application(context, app).await;
+    let before = match before {
+        Some(task) => Some(parse(&task)?),
+        None => None,
+    };
+    let [since, until] = [since, until].map(|when| when.map(|when| when.ago(now)));
+    let examine = EXAMINED_MAX;
+    let filter = TaskFilter { application, tool, statuses, resource, target, since, until, before, limit, examine };
+    let TaskRows { records, examined, next } = context.store.tasks(filter).await?;
+    let tasks: Vec<_> = records.iter().map(|record| line(context, record, &names)).collect();
+    Ok(json!({"tasks": tasks, "examined": examined, "next": next.map(|id| id.to_string())}))
+}
+
+/// Shows a task with its call, its timeline and the reason of its end.
+pub(super) async fn show(context: &OperatorContext, task: &str) -> Answer {
+    let id = parse(task)?;
+    let record = context.store.task(id).await?.ok_or_else(|| no_task(task))?;
+    let mut shown = line(context, &record, &names(context).await);
+    let Record { task, refunded_at, call, .. } = record;
+    shown["deadline_at"] = json!(task.deadline_at);
+    shown["refunded_at"] = json!(refunded_at);
+    shown["why"] = json!(explain_end(&task));
+    shown["meaning"] = json!(task.outward_status().def(context.catalogue).map(|state| state.meaning));
+    if let Some(CallFacts { request_id, key_id, arguments }) = call {
+        shown["request_id"] = json!(request_id);
+        shown["key_id"] = json!(key_id);
+        shown["arguments"] = json!(arguments.and_then(|json| serde_json::from_str::<Value>(&json).ok()));
+    }
+    shown["evidence"] = json!(task.evidence());
+    let timeline = context.store.timeline(id).await?;
+    let event = |TimelineEvent { at, phase, what }: &TimelineEvent| {
+        let mut row = json!({"at": at, "phase": phase, "what": clean(&what.to_string())});
+        if let Happening::Event(noted) = what {
+            row["event"] = json!(noted);
+        }
+        row
+    };
+    shown["timeline"] = timeline.iter().map(event).collect();
+    Ok(shown)
+}
+
+fn parse(task: &str) -> Result<TaskId, OperatorError> {
+    TaskId::parse(task).ok_or_else(|| refusal(format!("`{task}` is not a task id")))
+}
+
+/// Returns the id of an application that an operator named. One that is gone has tasks too.
+async fn find_application(context: &OperatorContext, app: Option<String>) -> Option<String> {
+    let app = app?;
+    Some(context.registry.find(&app).await.map_or(app, |row| row.id))
 }
 
 fn no_task(task: &str) -> OperatorError {
     OperatorError::not_found(format!("there is no task `{task}`; `task list` shows the latest"))
 }
 
-/// Number of ledger entries per read.
-const LEDGER_PAGE: u32 = 1_000;
-
 /// Lists refunds, newest first.
-pub(super) async fn refunds(context: &OperatorContext, limit: usize) -> Answer {
-    let names = names(context).await;
-    let (mut last, mut refunds) = (0, Vec::new());
-    loop {
-        let page = context.store.ledger(last, LEDGER_PAGE).await?;
-        let Some(entry) = page.last() else { break };
-        last = entry.number;
-        refunds.extend(page.into_iter().filter(|entry| entry.kind == "refund"));
-    }
-    let line = |LedgerRow { id, application, at, .. }: LedgerRow| {
+pub(super) async fn refunds(context: &OperatorContext, query: RefundQuery) -> Answer {
+    let (names, now) = (names(context).await, context.clock.latest());
+    let RefundQuery { app, since, until, before, limit } = query;
+    let application = find_application(context, app).await;
+    let [since, until] = [since, until].map(|when| when.map(|when| when.ago(now)));
+    let filter = RefundFilter { application, since, until, before, limit };
+    let line = |LedgerRow { id, application, at, number, .. }: LedgerRow| {
         let application = names.get(&application).unwrap_or(&application);
-        json!({"refunded_at": at, "application": application, "units": 1, "task_id": id.to_string()})
+        json!({"refunded_at": at, "application": application, "units": 1, "task_id": id.to_string(), "number": number})
     };
-    Ok(refunds.into_iter().rev().take(limit).map(line).collect())
+    Ok(context.store.refunds(filter).await?.into_iter().map(line).collect())
 }
 
 /// Returns a task as a row of a list. If the contract has one resource, the argument of the tools

@@ -14,6 +14,18 @@ CREATE TABLE act (
 CREATE INDEX ix_act_object ON act (object, number) WHERE object IS NOT NULL;
 CREATE INDEX ix_act_without_line ON act (number) WHERE has_line = 0;
 
+-- The call that made a task. `arguments` is JSON without secrets.
+ALTER TABLE task ADD COLUMN request_id TEXT;
+ALTER TABLE task ADD COLUMN key_id TEXT;
+ALTER TABLE task ADD COLUMN arguments TEXT;
+
+-- Refunds, newest first, of all applications and of one.
+CREATE INDEX ix_ledger_refund_number ON ledger (number) WHERE kind = 'refund';
+CREATE INDEX ix_ledger_refund_application ON ledger (application, number) WHERE kind = 'refund';
+
+-- 1: `what` is the event as JSON; 0: a sentence.
+ALTER TABLE task_event ADD COLUMN is_event INTEGER NOT NULL DEFAULT 0 CHECK (is_event IN (0, 1));
+
 -- The life of an application. A deleted one keeps its id; its name is free, so `name` is the id and `former_name` what it was.
 -- Labels are a JSON object of texts.
 ALTER TABLE application ADD COLUMN labels TEXT NOT NULL DEFAULT '{}';

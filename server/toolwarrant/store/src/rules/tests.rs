@@ -36,7 +36,7 @@ async fn step(store: &Arc<dyn Store>, number: u128, sends: Sends, phase: Phase, 
     let Record { version, task, .. } = store.task(id(number)).await.unwrap().unwrap();
     let finished_at = matches!(phase, Phase::Done(_)).then_some(AT);
     let task = Task { phase, attempts: sends.0, left: sends.1, finished_at, ..task };
-    let step = Advance { id: id(number), version, task, entries, what: "step".to_owned(), at: AT };
+    let step = Advance { id: id(number), version, task, entries, what: "step".to_owned().into(), at: AT };
     assert_eq!(store.advance(step).await.unwrap(), Advanced::Written);
 }
 

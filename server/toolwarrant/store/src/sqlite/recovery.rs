@@ -63,7 +63,7 @@ fn begin_again(writer: &mut Connection, at: Timestamp, act: &Act) -> Result<Rest
         let state = tasks::state(id, &step.task)?;
         let what = "restored from a backup: what became of it is not known".to_owned();
         let (version, task, entries) = (record.version, step.task, step.entries);
-        tasks::advance(&db, &Advance { id, version, task, entries, what, at }, &state)?;
+        tasks::advance(&db, &Advance { id, version, task, entries, what: what.into(), at }, &state)?;
         ended += 1;
     }
     acts::put(&db, std::slice::from_ref(act))?;

@@ -11,11 +11,13 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
+use std::borrow::Cow;
 use toolwarrant_base::clock::Timestamp;
-use toolwarrant_tasks::machine::Entry;
+use toolwarrant_core::tasks::TaskStatus;
+use toolwarrant_tasks::machine::{Entry, Happening};
 use toolwarrant_tasks::store::{
-    Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,
-    TaskFilter, TimelineEvent,
+    Acceptance, Advance, Advanced, CallFacts, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask,
+    Record, RefundFilter, TaskFilter, TaskRows, TimelineEvent,
 };
 use toolwarrant_tasks::task::{Phase, Status, Task, TaskId};
 
@@ -54,7 +56,8 @@ pub(super) fn ready(new: &NewTask, start: Timestamp) -> Result<String, Fault> {
 /// Accepts a task if its key and its target lock are free. `state` is its state, unless the target
 /// is cooling down.
 pub(super) fn accept(db: &Connection, new: &NewTask, state: &str) -> Result<Acceptance, Fault> {
-    let NewTask { id, identity, tool, sealed, policy: _, at, marks } = new;
+    let NewTask { id, identity, tool, sealed, policy: _, call, at, marks } = new;
+    let CallFacts { request_id, key_id, arguments } = call;
     mark(db, marks)?;
     let Identity { application, key, fingerprint, resource, target } = identity;
     let repeated = || Ok::<_, Fault>(repeat(db, identity)?.map(Acceptance::Hit));
@@ -76,10 +79,25 @@ pub(super) fn accept(db: &Connection, new: &NewTask, state: &str) -> Result<Acce
     let later = if start == *at { None } else { Some(ready(new, start)?) };
     let insert =
         "INSERT INTO task (id, application, idem_key, fingerprint, tool, resource, target, created_at, version,
-                                    terminal, wake_at, state, sealed)
-                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, ?9, ?10, ?11)";
+                                    terminal, wake_at, state, sealed, request_id, key_id, arguments)
+                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, ?9, ?10, ?11, ?12, ?13, ?14)";
     let (created_at, wake_at, state) = (millis(*at), millis(start), later.as_deref().unwrap_or(state));
-    let values = (stored, application, key, fingerprint, tool, resource, target, created_at, wake_at, state, sealed);
+    let values = rusqlite::params![
+        stored,
+        application,
+        key,
+        fingerprint,
+        tool,
+        resource,
+        target,
+        created_at,
+        wake_at,
+        state,
+        sealed,
+        request_id,
+        key_id,
+        arguments
+    ];
     db.prepare_cached(insert)?.execute(values)?;
     Ok(Acceptance::Fresh { wake_at: start })
 }
@@ -98,8 +116,16 @@ pub(super) fn advance(db: &Connection, advance: &Advance, state: &str) -> Result
         return Ok(Advanced::Fenced);
     }
 
-    let happened = "INSERT INTO task_event (task_id, version, at, phase, what) VALUES (?1, ?2 + 1, ?3, ?4, ?5)";
-    db.prepare_cached(happened)?.execute((stored, version, millis(*at), task.phase.as_str(), what))?;
+    let happened =
+        "INSERT INTO task_event (task_id, version, at, phase, what, is_event) VALUES (?1, ?2 + 1, ?3, ?4, ?5, ?6)";
+    let (what, is_event) = match what {
+        Happening::Sentence(sentence) => (Cow::Borrowed(sentence), false),
+        Happening::Event(noted) => {
+            let unwritten = |error| Fault::unavailable(format!("the event of {id} cannot be written: {error}"));
+            (Cow::Owned(serde_json::to_string(noted).map_err(unwritten)?), true)
+        }
+    };
+    db.prepare_cached(happened)?.execute((stored, version, millis(*at), task.phase.as_str(), what, is_event))?;
     if status.is_some() {
         let release = "DELETE FROM target_lock
                        WHERE (resource, target) = (SELECT resource, target FROM task WHERE id = ?1) AND task_id = ?1";
@@ -144,11 +170,25 @@ pub(super) fn in_flight(db: &Connection, after: Option<TaskId>, limit: u32) -> R
 
 /// All columns of a [`Record`].
 const RECORD: &str = "SELECT id, application, tool, resource, target, created_at, version, state, sealed,
-                             (SELECT at FROM ledger WHERE task_id = task.id AND kind = 'refund')
+                             request_id, key_id, arguments, (SELECT at FROM ledger WHERE task_id = task.id AND kind = 'refund')
                       FROM task";
 
 /// A row of [`RECORD`].
-type Columns = ([u8; 16], String, String, String, String, i64, u32, String, Option<Vec<u8>>, Option<i64>);
+type Columns = (
+    [u8; 16],
+    String,
+    String,
+    String,
+    String,
+    i64,
+    u32,
+    String,
+    Option<Vec<u8>>,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Option<i64>,
+);
 
 /// Reads a task.
 pub(super) fn task(db: &Connection, id: TaskId) -> Result<Option<Record>, Fault> {
@@ -157,45 +197,98 @@ pub(super) fn task(db: &Connection, id: TaskId) -> Result<Option<Record>, Fault>
     row.transpose()?.map(record).transpose()
 }
 
-/// Returns the SQL of [`tasks`]. A page begins in an index: that of the application, or that of all
-/// ids. Every id is below a blob of 17 bytes.
+/// Returns the SQL of [`tasks`]. The rows begin in an index: that of the application, that of the
+/// tasks in flight, or that of all ids. Every id is below a blob of 17 bytes.
 pub(super) fn list(filter: &TaskFilter) -> String {
     let application = if filter.application.is_some() { "application = ?1" } else { "?1 IS NULL" };
+    let in_flight = if filter.is_in_flight() { "AND terminal = 0" } else { "" };
     format!(
-        "{RECORD} WHERE {application} AND (?2 IS NULL OR target = ?2)
-                  AND id < ifnull(?3, x'ffffffffffffffffffffffffffffffffff') ORDER BY id DESC LIMIT ?4"
+        "SELECT id, tool, resource, target, status FROM task WHERE {application} {in_flight} AND id >= ifnull(?2, x'')
+                  AND id < ifnull(?3, x'ffffffffffffffffffffffffffffffffff') ORDER BY id DESC"
     )
 }
 
 /// Reads tasks, newest first.
-pub(super) fn tasks(db: &Connection, filter: &TaskFilter) -> Result<Vec<Record>, Fault> {
-    let TaskFilter { application, target, before, limit } = filter;
+pub(super) fn tasks(db: &Connection, filter: &TaskFilter) -> Result<TaskRows, Fault> {
+    let TaskFilter { application, limit, examine, .. } = filter;
+    let (first, end) = filter.ids();
     let mut select = db.prepare_cached(&list(filter))?;
-    let values = (application, target, before.map(TaskId::to_bytes), limit);
-    let rows = select.query_and_then(values, |row| read("task", row, |row| row.try_into()))?;
-    rows.map(|row| record(row?)).collect()
+    let mut rows = select.query((application, first.map(TaskId::to_bytes), end.map(TaskId::to_bytes)))?;
+    let mut found = TaskRows::default();
+    let mut last = None;
+    while let Some(row) = rows.next()? {
+        if found.records.len() == *limit as usize || found.examined == *examine {
+            found.next = last;
+            break;
+        }
+        found.examined += 1;
+        let text = |column| row.get_ref(column).and_then(|value| Ok(value.as_str()?));
+        let id = TaskId::from_bytes(row.get(0)?);
+        last = Some(id);
+        let status = match row.get_ref(4)?.as_str_or_null().ok().flatten().and_then(phase) {
+            Some(Phase::Done(status)) => status.into(),
+            _ => TaskStatus::Dispatched,
+        };
+        if filter.admits(text(1)?, text(2)?, text(3)?, status) {
+            found.records.extend(task(db, id)?);
+        }
+    }
+    Ok(found)
+}
+
+/// Reads refunds, newest first.
+pub(super) fn refunds(db: &Connection, filter: &RefundFilter) -> Result<Vec<LedgerRow>, Fault> {
+    let RefundFilter { application, since, until, before, limit } = filter;
+    let of_application = if application.is_some() { "application = ?1" } else { "?1 IS NULL" };
+    let sql = format!(
+        "SELECT number, task_id, application, kind, at FROM ledger WHERE kind = 'refund' AND {of_application}
+             AND at >= ?2 AND at < ?3 AND number < ?4 ORDER BY number DESC LIMIT ?5"
+    );
+    let (since, until) = (since.map_or(0, millis), until.map_or(i64::MAX, millis));
+    let before = before.map_or(i64::MAX, |number| i64::try_from(number).unwrap_or(i64::MAX));
+    let mut select = db.prepare_cached(&sql)?;
+    let rows = select.query_map((application, since, until, before, limit), |row| row.try_into())?;
+    rows.map(|row| entry(row?)).collect()
 }
 
 fn record(columns: Columns) -> Result<Record, Fault> {
-    let (id, application, tool, resource, target, created_at, version, state, sealed, refunded_at) = columns;
+    let (
+        id,
+        application,
+        tool,
+        resource,
+        target,
+        created_at,
+        version,
+        state,
+        sealed,
+        request,
+        key,
+        arguments,
+        refunded_at,
+    ) = columns;
+    let facts = |(request_id, key_id)| CallFacts { request_id, key_id, arguments };
+    let call = Option::zip(request, key).map(facts);
     let id = TaskId::from_bytes(id);
     let (created_at, refunded_at, task) = (moment(created_at), refunded_at.map(moment), parse(id, &state)?);
-    Ok(Record { id, application, tool, resource, target, created_at, version, task, sealed, refunded_at })
+    Ok(Record { id, application, tool, resource, target, created_at, version, task, sealed, refunded_at, call })
 }
 
 /// Reads the timeline of a task. The acceptance comes from the row of the task.
 pub(super) fn timeline(db: &Connection, id: TaskId) -> Result<Vec<TimelineEvent>, Fault> {
-    let sql = "SELECT at, phase, what FROM
-               (SELECT 0 AS version, created_at AS at, 'ready' AS phase, 'accepted' AS what FROM task WHERE id = ?1
-                UNION ALL SELECT version, at, phase, what FROM task_event WHERE task_id = ?1)
+    let sql = "SELECT at, phase, what, is_event FROM
+               (SELECT 0 AS version, created_at AS at, 'ready' AS phase, 'accepted' AS what, 0 AS is_event FROM task WHERE id = ?1
+                UNION ALL SELECT version, at, phase, what, is_event FROM task_event WHERE task_id = ?1)
                ORDER BY version";
     let mut select = db.prepare_cached(sql)?;
-    let rows = select.query_map([id.to_bytes()], |row| <(i64, String, String)>::try_from(row))?;
+    let rows = select.query_map([id.to_bytes()], |row| <(i64, String, String, bool)>::try_from(row))?;
     let broken = |why: String| Fault::corrupt(format!("the timeline of {id} cannot be read: {why}"));
     rows.map(|row| {
-        let (at, name, what) = row.map_err(|error| broken(error.to_string()))?;
+        let (at, name, what, is_event) = row.map_err(|error| broken(error.to_string()))?;
         let phase = phase(&name).ok_or_else(|| broken(format!("there is no phase `{name}`")))?.as_str();
-        Ok(TimelineEvent { at: moment(at), phase, what })
+        // An event of a later version is shown as it is stored.
+        let event = is_event.then(|| serde_json::from_str(&what).ok()).flatten();
+        Ok(TimelineEvent { at: moment(at), phase, what: event.map_or(Happening::Sentence(what), Happening::Event) })
     })
     .collect()
 }
@@ -205,17 +298,16 @@ pub(super) fn ledger(db: &Connection, after: u64, limit: u32) -> Result<Vec<Ledg
     let sql = "SELECT number, task_id, application, kind, at FROM ledger WHERE number > ?1 ORDER BY number LIMIT ?2";
     let mut select = db.prepare_cached(sql)?;
     let after = i64::try_from(after).unwrap_or(i64::MAX);
-    let rows = select.query_map((after, limit), |row| <(i64, _, _, String, i64)>::try_from(row))?;
-    rows.map(|row| {
-        let (number, id, application, kind, at) = row?;
-        let kinds = [Entry::Charge, Entry::ReverseCharge, Entry::Refund].into_iter().filter_map(Entry::kind);
-        let unknown =
-            || Fault::corrupt(format!("line {number} of the ledger cannot be read: there is no kind `{kind}`"));
-        let kind = kinds.into_iter().find(|known| *known == kind).ok_or_else(unknown)?;
-        let number = u64::try_from(number).unwrap_or(0);
-        Ok(LedgerRow { number, id: TaskId::from_bytes(id), application, kind, at: moment(at) })
-    })
-    .collect()
+    let rows = select.query_map((after, limit), |row| row.try_into())?;
+    rows.map(|row| entry(row?)).collect()
+}
+
+fn entry((number, id, application, kind, at): (i64, [u8; 16], String, String, i64)) -> Result<LedgerRow, Fault> {
+    let kinds = [Entry::Charge, Entry::ReverseCharge, Entry::Refund].into_iter().filter_map(Entry::kind);
+    let unknown = || Fault::corrupt(format!("line {number} of the ledger cannot be read: there is no kind `{kind}`"));
+    let kind = kinds.into_iter().find(|known| *known == kind).ok_or_else(unknown)?;
+    let number = u64::try_from(number).unwrap_or(0);
+    Ok(LedgerRow { number, id: TaskId::from_bytes(id), application, kind, at: moment(at) })
 }
 
 /// Deletes ended tasks; their timelines are deleted with them. The `surplus` tasks that ended first

@@ -24,6 +24,7 @@ use toolwarrant_base::random::Random;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::act::{Changes, Channel, Claims, Operator, Origin, Role};
 use toolwarrant_core::store::{Labels, SecretRow, StoreError};
+use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::task::{Phase, Status, Task};
 
@@ -359,11 +360,16 @@ fn a_page_of_an_applications_tasks_begins_in_an_index() {
     let folder = folder();
     let _store = open(folder.path());
     let db = Connection::open(database(folder.path())).unwrap();
-    for (application, index) in [(Some("app"), "ix_task_application (application=? AND id<?)"), (None, "(id<?)")] {
-        let filter = TaskFilter { application: application.map(str::to_owned), target: None, before: None, limit: 9 };
+    for (application, statuses, index) in [
+        (Some("app"), vec![], "ix_task_application (application=? AND id>? AND id<?)"),
+        (None, vec![], "(id>? AND id<?)"),
+        (None, vec![TaskStatus::Dispatched], "ix_task_inflight (id>? AND id<?)"),
+    ] {
+        let application = application.map(str::to_owned);
+        let filter = TaskFilter { application: application.clone(), statuses, limit: 9, ..TaskFilter::default() };
         let sql = format!("EXPLAIN QUERY PLAN {}", super::tasks::list(&filter));
         let mut select = db.prepare(&sql).unwrap();
-        let values = (application, None::<&str>, None::<[u8; 16]>, 9);
+        let values = (application, None::<[u8; 16]>, None::<[u8; 16]>);
         let plan = select.query_map(values, |row| row.get::<_, String>(3)).unwrap();
         let plan: Vec<_> = plan.map(Result::unwrap).collect();
         assert!(plan[0].contains(index) && !plan.concat().contains("SORT"), "{plan:?}");

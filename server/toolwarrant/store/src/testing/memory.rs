@@ -18,7 +18,7 @@ use toolwarrant_core::store::{ApplicationRow, AuditStore, DirectoryStore, KeyRow
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,
-    TaskFilter, TaskStore, TimelineEvent,
+    RefundFilter, TaskFilter, TaskRows, TaskStore, TimelineEvent,
 };
 use toolwarrant_tasks::task::{Phase, Task, TaskId};
 
@@ -110,16 +110,45 @@ impl TaskStore for Memory {
         now(self.lock().tasks.get(&id).map(|row| row.record.clone()))
     }
 
-    fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Record>> {
-        let TaskFilter { application, target, before, limit } = filter;
+    fn tasks(&self, filter: TaskFilter) -> Stored<'_, TaskRows> {
         let tables = self.lock();
-        let before = before.map_or(Bound::Unbounded, Bound::Excluded);
-        let records = tables.tasks.range((Bound::Unbounded, before)).rev().map(|(_, row)| &row.record);
-        let records = records.filter(|record| {
-            application.as_ref().is_none_or(|application| record.application == *application)
-                && target.as_ref().is_none_or(|target| record.target == *target)
+        let (first, end) = filter.ids();
+        let bounds = (first.map_or(Bound::Unbounded, Bound::Included), end.map_or(Bound::Unbounded, Bound::Excluded));
+        let mut found = TaskRows::default();
+        if first.is_some_and(|first| end.is_some_and(|end| first >= end)) {
+            return now(found);
+        }
+        let is_ours = |record: &&Record| {
+            filter.application.as_ref().is_none_or(|application| record.application == *application)
+                && (!filter.is_in_flight() || record.task.status().is_none())
+        };
+        let mut last = None;
+        for record in tables.tasks.range(bounds).rev().map(|(_, row)| &row.record).filter(is_ours) {
+            if found.records.len() == filter.limit as usize || found.examined == filter.examine {
+                found.next = last;
+                break;
+            }
+            found.examined += 1;
+            last = Some(record.id);
+            let Record { tool, resource, target, task, .. } = record;
+            if filter.admits(tool, resource, target, task.outward_status()) {
+                found.records.push(record.clone());
+            }
+        }
+        now(found)
+    }
+
+    fn refunds(&self, filter: RefundFilter) -> Stored<'_, Vec<LedgerRow>> {
+        let RefundFilter { application, since, until, before, limit } = filter;
+        let tables = self.lock();
+        let selected = tables.ledger.iter().rev().filter(|row| {
+            row.kind == "refund"
+                && application.as_ref().is_none_or(|application| row.application == *application)
+                && since.is_none_or(|since| row.at >= since)
+                && until.is_none_or(|until| row.at < until)
+                && before.is_none_or(|before| row.number < before)
         });
-        now(records.take(limit as usize).cloned().collect())
+        now(selected.take(limit as usize).cloned().collect())
     }
 
     fn timeline(&self, id: TaskId) -> Stored<'_, Vec<TimelineEvent>> {
@@ -394,7 +423,7 @@ impl Tables {
             return Ok(Acceptance::Busy { id: *id, application, deadline_at });
         }
         let start = self.cool_downs.get(&held).map_or(new.at, |cool_down| cool_down.start(&new));
-        let NewTask { id, identity, tool, sealed, policy, at, marks: _ } = new;
+        let NewTask { id, identity, tool, sealed, policy, call, at, marks: _ } = new;
         if self.tasks.contains_key(&id) {
             return Err(StoreError::Conflict(format!("there is a task {id} already")));
         }
@@ -403,9 +432,21 @@ impl Tables {
         let task = Task::new_delayed(policy, at, start);
         let (created_at, sealed) = (at, Some(sealed));
         let Identity { application, resource, target, .. } = identity.clone();
-        let record =
-            Record { id, application, tool, resource, target, created_at, version: 0, task, sealed, refunded_at: None };
-        let timeline = vec![TimelineEvent { at, phase: record.task.phase.as_str(), what: "accepted".to_owned() }];
+        let record = Record {
+            id,
+            application,
+            tool,
+            resource,
+            target,
+            created_at,
+            version: 0,
+            task,
+            sealed,
+            refunded_at: None,
+            call: Some(call),
+        };
+        let timeline =
+            vec![TimelineEvent { at, phase: record.task.phase.as_str(), what: "accepted".to_owned().into() }];
         self.tasks.insert(id, Row { record, identity, timeline });
         Ok(Acceptance::Fresh { wake_at: start })
     }

@@ -15,9 +15,9 @@ pub(super) async fn a_timeline_has_every_phase_in_order(store: Arc<dyn Store>) {
             advance(&store, number, *phase, vec![]).await.unwrap();
         }
         let timeline = store.timeline(id(number)).await.unwrap();
-        let told: Vec<_> = timeline.iter().map(|event| (event.phase, event.what.as_str())).collect();
-        let mut expected = vec![("ready", "accepted")];
-        expected.extend(phases.iter().map(|phase| (phase.as_str(), "step")));
+        let told: Vec<_> = timeline.iter().map(|event| (event.phase, event.what.to_string())).collect();
+        let mut expected = vec![("ready", "accepted".to_owned())];
+        expected.extend(phases.iter().map(|phase| (phase.as_str(), "step".to_owned())));
         assert_eq!(told, expected);
         assert!(timeline.iter().all(|event| event.at == AT));
     }
@@ -71,7 +71,8 @@ pub(super) async fn tasks_are_listed_newest_first_by_application_by_target_and_i
     end(&store, 5, Status::Failed, AT).await;
     let listed = async |application: Option<&str>, target: Option<&str>, before: Option<u128>, limit| {
         let (application, target) = (application.map(str::to_owned), target.map(str::to_owned));
-        let tasks = store.tasks(TaskFilter { application, target, before: before.map(id), limit }).await.unwrap();
+        let (before, all) = (before.map(id), TaskFilter { examine: 99, ..TaskFilter::default() });
+        let tasks = store.tasks(TaskFilter { application, target, before, limit, ..all }).await.unwrap().records;
         for task in &tasks {
             assert_eq!(store.task(task.id).await.unwrap().as_ref(), Some(task));
         }
@@ -85,6 +86,82 @@ pub(super) async fn tasks_are_listed_newest_first_by_application_by_target_and_i
     assert_eq!(listed(Some("a0"), Some("t0"), None, 99).await, []);
     assert_eq!(listed(None, None, Some(1), 99).await, []);
     assert_eq!(listed(None, None, Some(u128::MAX), 0).await, []);
+}
+
+pub(super) async fn tasks_are_found_by_each_property_and_say_how_many_were_examined(store: Arc<dyn Store>) {
+    // Ids begin with the time of acceptance.
+    let at = |n: u64| AT.plus(Duration::from_secs(n));
+    let id = id_at;
+    for n in 1..=6 {
+        let (resource, target) = (format!("r{}", n % 2), format!("t{n}"));
+        let identity = Identity { application: "app".to_owned(), key: None, fingerprint: [1; 32], resource, target };
+        let tool = if n % 3 == 0 { "copy" } else { "print" }.to_owned();
+        accept(&store, NewTask { identity, id: id(n), tool, at: at(n), ..new(1, "", "") }).await;
+    }
+    for (n, status) in [(1, Status::Failed), (2, Status::Success), (4, Status::Failed)] {
+        let Record { version, task, .. } = store.task(id(n)).await.unwrap().unwrap();
+        let task = Task { phase: Phase::Done(status), wake_at: None, finished_at: Some(at(9)), ..task };
+        let step = Advance { id: id(n), version, task, entries: vec![], what: "end".to_owned().into(), at: at(9) };
+        assert_eq!(store.advance(step).await.unwrap(), Advanced::Written);
+    }
+    let found = async |filter: TaskFilter| {
+        let TaskRows { records, examined, next } = store.tasks(filter).await.unwrap();
+        let numbers = |id: TaskId| (1..=6).find(|n| id == id_at(*n));
+        (
+            records.into_iter().filter_map(|record| numbers(record.id)).collect::<Vec<_>>(),
+            examined,
+            next.and_then(numbers),
+        )
+    };
+    let all = || TaskFilter { limit: 9, examine: 9, ..TaskFilter::default() };
+    let text = |text: &str| Some(text.to_owned());
+    let cases = [
+        (all(), (vec![6, 5, 4, 3, 2, 1], 6, None)),
+        (TaskFilter { tool: text("copy"), ..all() }, (vec![6, 3], 6, None)),
+        (TaskFilter { resource: text("r0"), ..all() }, (vec![6, 4, 2], 6, None)),
+        (TaskFilter { statuses: vec![TaskStatus::Dispatched], ..all() }, (vec![6, 5, 3], 3, None)),
+        (TaskFilter { statuses: vec![TaskStatus::Failed, TaskStatus::Success], ..all() }, (vec![4, 2, 1], 6, None)),
+        (TaskFilter { since: Some(at(3)), until: Some(at(5)), ..all() }, (vec![4, 3], 2, None)),
+        (TaskFilter { since: Some(at(5)), until: Some(at(3)), ..all() }, (vec![], 0, None)),
+        (TaskFilter { before: Some(id(4)), until: Some(at(6)), limit: 2, ..all() }, (vec![3, 2], 2, Some(2))),
+        (TaskFilter { tool: text("copy"), examine: 2, ..all() }, (vec![6], 2, Some(5))),
+        (TaskFilter { limit: 6, ..all() }, (vec![6, 5, 4, 3, 2, 1], 6, None)),
+    ];
+    for (filter, expected) in cases {
+        let shown = format!("{filter:?}");
+        assert_eq!(found(filter).await, expected, "{shown}");
+    }
+}
+
+fn id_at(n: u64) -> TaskId {
+    TaskId::new(AT.plus(Duration::from_secs(n)), [1; 10])
+}
+
+pub(super) async fn refunds_are_listed_newest_first_by_application_and_time(store: Arc<dyn Store>) {
+    for n in 1..=4_u32 {
+        let (application, target) = (format!("a{}", n % 2), format!("t{n}"));
+        let identity =
+            Identity { application, key: None, fingerprint: [1; 32], resource: "printer".to_owned(), target };
+        accept(&store, NewTask { identity, ..new(n.into(), "", "") }).await;
+        let Record { version, task, .. } = store.task(id(n.into())).await.unwrap().unwrap();
+        let at = AT.plus(Duration::from_secs(n.into()));
+        let task = Task { phase: Phase::Done(Status::FailedSilent), wake_at: None, finished_at: Some(at), ..task };
+        let entries = vec![Entry::Charge, Entry::Refund];
+        let step = Advance { id: id(n.into()), version, task, entries, what: "end".to_owned().into(), at };
+        assert_eq!(store.advance(step).await.unwrap(), Advanced::Written);
+    }
+    let at = |n: u64| Some(AT.plus(Duration::from_secs(n)));
+    let all = || RefundFilter { limit: 9, ..RefundFilter::default() };
+    let found = async |filter: RefundFilter| {
+        let rows = store.refunds(filter).await.unwrap();
+        assert!(rows.iter().all(|row| row.kind == "refund"));
+        rows.into_iter().map(|row| u128::from_be_bytes(row.id.to_bytes())).collect::<Vec<_>>()
+    };
+    assert_eq!(found(all()).await, [4, 3, 2, 1]);
+    assert_eq!(found(RefundFilter { application: Some("a1".to_owned()), ..all() }).await, [3, 1]);
+    assert_eq!(found(RefundFilter { since: at(2), until: at(4), ..all() }).await, [3, 2]);
+    let page = store.refunds(RefundFilter { limit: 2, ..all() }).await.unwrap();
+    assert_eq!(found(RefundFilter { before: Some(page[1].number), ..all() }).await, [2, 1]);
 }
 
 pub(super) async fn only_old_ended_tasks_are_purged_earliest_first_and_the_ledger_never(store: Arc<dyn Store>) {
@@ -150,8 +227,16 @@ pub(super) async fn stored_data_is_counted_with_its_age(store: Arc<dyn Store>) {
         let figures = store.figures().await.unwrap().into_iter();
         figures.map(|figure| (figure.what, figure.rows, figure.oldest)).collect::<Vec<_>>()
     };
-    let empty =
-        ["ended tasks", "timelines of tasks", "cool-downs", "deduplication keys", "ledger"].map(|what| (what, 0, None));
+    let empty = [
+        "ended tasks",
+        "timelines of tasks",
+        "cool-downs",
+        "deduplication keys",
+        "ledger",
+        "acts",
+        "acts without a line",
+    ];
+    let empty = empty.map(|what| (what, 0, None));
     assert_eq!(figures().await, empty);
     accept(&store, new(1, "k", "t")).await;
     advance(&store, 1, Phase::Sending, vec![Entry::Charge]).await.unwrap();
@@ -159,7 +244,7 @@ pub(super) async fn stored_data_is_counted_with_its_age(store: Arc<dyn Store>) {
     let of_a_stop = DeduplicationKey { until: Timestamp(0), ..mark("reads", "a read") };
     store.mark(vec![mark("nonce", "a write"), of_a_stop]).await.unwrap();
     let (rows, oldest): (Vec<_>, Vec<_>) = figures().await.into_iter().map(|(_, rows, oldest)| (rows, oldest)).unzip();
-    assert_eq!(rows, [1, 2, 1, 1, 1]);
+    assert_eq!(rows, [1, 2, 1, 1, 1, 0, 0]);
     assert_eq!((oldest[0], oldest[3]), (Some(Timestamp(300)), Some(AT)));
 }
 

@@ -58,7 +58,7 @@ pub(super) async fn of_many_steps_from_one_version_one_is_written(store: Arc<dyn
     for (version, task, entry) in [(0, sending, Entry::Charge), (1, ended, Entry::Refund)] {
         let steps = (0..32).map(|n| {
             let (store, task, entries) = (Arc::clone(&store), task.clone(), vec![entry]);
-            let step = Advance { id: id(1), version, task, entries, what: format!("by {n}"), at: AT };
+            let step = Advance { id: id(1), version, task, entries, what: format!("by {n}").into(), at: AT };
             async move { store.advance(step).await.unwrap() }
         });
         let written = at_once(steps).await.into_iter().filter(|step| *step == Advanced::Written);

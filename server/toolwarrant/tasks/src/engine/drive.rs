@@ -5,7 +5,9 @@ use super::due::{Progress, RETRY, Wake};
 use super::{Engine, Parts};
 use crate::command::{self, UNREADABLE};
 use crate::executor::Write;
-use crate::machine::{Effect, Event, Facts, Provability, READ_PATIENCE, SEND_PATIENCE, Sent, Step, reason, step};
+use crate::machine::{
+    Effect, Event, Facts, Happening, Noted, Provability, READ_PATIENCE, Resend, SEND_PATIENCE, Sent, Step, step,
+};
 use crate::store::{Advance, Advanced, Record};
 use crate::task::{Reading, Status, Task, TaskId, Verdict};
 use std::mem::{replace, take};
@@ -89,27 +91,20 @@ impl Engine {
             Progress::Left(_) => return Err(fence_error()),
         };
         loop {
-            let (now, what) = (clock.now(), event.to_string());
+            let now = clock.now();
             let (write, unreadable) = self.unseal(&record);
             let facts = || self.facts(&write, unreadable.is_none());
-            let Step { task, entries, effect } = step(record.task.clone(), event, now, &facts);
-            let again = reason(&record.task, effect);
+            let Step { task, entries, effect } = step(record.task.clone(), event.clone(), now, &facts);
+            let resend = Resend::of(&record.task, effect);
             // This wipes the arguments before the step is stored if no effect follows.
             let effect = effect.map(|effect| {
                 let (baseline, operation) = (task.baseline.clone(), task.operation.clone());
                 (effect, Write { baseline, operation, ..write })
             });
-            let what = match &task.obstacle {
-                Some(why) => format!("{what}; {why}"),
-                None => what,
-            };
-            let what = match &unreadable {
-                Some(why) if what.contains(UNREADABLE) => what.replacen(UNREADABLE, &format!("{UNREADABLE}: {why}"), 1),
-                Some(why) => format!("{what}; {UNREADABLE}: {why}"),
-                None => what,
-            } + again;
             if !entries.is_empty() || differs(&task, &record.task) {
                 let (version, task) = (record.version, task.clone());
+                let obstacle = task.obstacle.clone();
+                let what = Happening::Event(Noted { event, obstacle, unreadable: unreadable.clone(), resend });
                 let advance = Advance { id, version, task, entries, what, at: now };
                 self.write_down(&advance).await?;
                 self.counts.count_step(&advance);

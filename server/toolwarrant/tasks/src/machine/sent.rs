@@ -1,9 +1,11 @@
 //! The outcomes of a send, as an executor reports them.
 
+use serde::{Deserialize, Serialize};
 use toolwarrant_base::text::Remark;
 
 /// The outcome of a send. The texts are cleaned, and for the operator.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Sent {
     /// No byte has left, with the reason.
     NotSent(Remark),
@@ -25,7 +27,7 @@ pub enum Sent {
 }
 
 /// A refusal of a request by the upstream.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     /// The upstream's code, such as an HTTP status. Evidence shows it.
     pub code: i64,

@@ -11,7 +11,7 @@ use toolwarrant_store::testing::memory::Memory;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,
-    TaskFilter, TaskStore, TimelineEvent,
+    RefundFilter, TaskFilter, TaskRows, TaskStore, TimelineEvent,
 };
 use toolwarrant_tasks::task::{Phase, TaskId};
 
@@ -200,7 +200,11 @@ impl TaskStore for Disk {
         self.platters.memory.in_flight(after, limit)
     }
 
-    fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Record>> {
+    fn refunds(&self, filter: RefundFilter) -> Stored<'_, Vec<LedgerRow>> {
+        self.platters.memory.refunds(filter)
+    }
+
+    fn tasks(&self, filter: TaskFilter) -> Stored<'_, TaskRows> {
         self.platters.memory.tasks(filter)
     }
 

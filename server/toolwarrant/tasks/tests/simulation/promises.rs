@@ -23,8 +23,8 @@ impl World {
     /// Returns every broken promise.
     pub(super) async fn violations(&self) -> Vec<String> {
         let mut broken = self.platters.violations.lock().expect("no panic").clone();
-        let all = TaskFilter { application: None, target: None, before: None, limit: 1_000 };
-        let records = self.platters.memory.tasks(all).await.expect("memory");
+        let all = TaskFilter { limit: 1_000, examine: 1_000, ..TaskFilter::default() };
+        let records = self.platters.memory.tasks(all).await.expect("memory").records;
         for rule in [IntegrityRule::Charges, IntegrityRule::Secrets] {
             broken.extend(self.platters.memory.violations(rule).await.expect("memory"));
         }

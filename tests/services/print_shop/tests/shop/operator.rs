@@ -70,7 +70,7 @@ async fn a_task_is_listed_with_the_resource_that_it_is_on() {
         let job = shop.call(tool, arguments).await.expect("a job");
         shop.end(&job).await;
     }
-    let tasks = json_of(&shop.data, "task list --target p-1").await;
+    let tasks = json_of(&shop.data, "task list --target p-1").await["tasks"].take();
     let told: Vec<_> =
         tasks.as_array().expect("tasks").iter().map(|task| json!([task["resource"], task["target"]])).collect();
     assert_eq!(told, [json!(["tray", "p-1"]), json!(["printer", "p-1"])]);

@@ -48,7 +48,7 @@ async fn each_machine_ends_its_task_as_its_habit_says() {
     tray p-gone: (upstream_unavailable)
     "#);
     let refunds = json_of(&shop.data, "refunds").await;
-    let silent = json_of(&shop.data, "task list").await;
+    let silent = json_of(&shop.data, "task list").await["tasks"].take();
     let silent: Vec<_> =
         silent.as_array().expect("tasks").iter().filter(|task| task["status"] == "failed_silent").collect();
     assert_eq!(

@@ -212,7 +212,8 @@ async fn a_restored_copy_has_no_live_key_and_no_task_in_flight() {
     accept(&all, new(2, "l", "u")).await;
     let Record { version, task, .. } = store.task(id(2)).await.unwrap().unwrap();
     let task = Task { phase: Phase::Sending, attempts: 1, wake_at: None, ..task };
-    let sent = Advance { id: id(2), version, task, entries: vec![Entry::Charge], what: "sent".to_owned(), at: AT };
+    let sent =
+        Advance { id: id(2), version, task, entries: vec![Entry::Charge], what: "sent".to_owned().into(), at: AT };
     assert_eq!(store.advance(sent).await.unwrap(), Advanced::Written);
     accept(&all, new(3, "m", "v")).await;
     end(&all, 3, Status::Success, AT).await;

@@ -155,7 +155,7 @@ async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation
             entries.extend(done.then(|| Entry::Release(at.plus(Duration::from_secs(10)))));
             let next = Task { phase, finished_at: done.then_some(at), wake_at: (!done).then_some(at), ..task_then };
             let version = if stale { version.wrapping_sub(1) } else { version };
-            let advance = Advance { id: number(task), version, task: next, entries, what: format!("{n}"), at };
+            let advance = Advance { id: number(task), version, task: next, entries, what: format!("{n}").into(), at };
             format!("{:?}", store.advance(advance).await.map_err(drop))
         }
         Operation::Purge { age, limit } => {
@@ -171,7 +171,8 @@ async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation
         }
         Operation::Tasks { whose, target, before, limit } => {
             let (application, target) = (whose.map(|n| format!("a{n}")), target.map(|n| format!("t{n}")));
-            let filter = TaskFilter { application, target, before: before.map(number), limit };
+            let (before, examine) = (before.map(number), 5);
+            let filter = TaskFilter { application, target, before, limit, examine, ..TaskFilter::default() };
             format!("{:?}", store.tasks(filter).await.map_err(drop))
         }
         Operation::ListOpen { limit } => {

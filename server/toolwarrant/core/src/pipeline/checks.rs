@@ -1,0 +1,69 @@
+//! The first checks of a call: its tool, its permission and its arguments.
+
+use super::refusals::find_target;
+use crate::access::Caller;
+use crate::args::{self, Arguments};
+use crate::catalogue::{Catalogue, ToolDef};
+use crate::failure::Failure;
+use crate::handler::{Call, Grant};
+use toolwarrant_base::wording::Echo;
+use toolwarrant_base::words;
+
+/// Finds the tool of a call.
+pub(super) fn find(catalogue: &'static Catalogue, caller: &Caller, name: &str) -> Result<&'static ToolDef, Failure> {
+    catalogue.tool(name).ok_or_else(|| {
+        let mut visible =
+            catalogue.tools.iter().filter(|tool| caller.application.permissions.covers(tool.permission.bit));
+        let meant = visible.find(|tool| name.strip_suffix(tool.name).is_some_and(|rest| rest.ends_with("__")));
+        let unknown = words!["there is no tool `", Echo::of(name), "`"];
+        match meant {
+            Some(tool) => {
+                let what = words![unknown, "; the server's own name is `", tool.name, "`"];
+                Failure::exactly(catalogue.roles.unknown_tool, what)
+            }
+            None => Failure::new(catalogue.roles.unknown_tool, unknown),
+        }
+    })
+}
+
+/// Checks that the application of the caller has the permission of the tool.
+pub(super) fn permit(catalogue: &'static Catalogue, caller: &Caller, tool: &'static ToolDef) -> Result<Grant, Failure> {
+    if caller.application.permissions.covers(tool.permission.bit) {
+        return Ok(Grant::new(tool));
+    }
+    let (application, permission) = (Echo::of(&caller.application.name), tool.permission.name);
+    if caller.application.suspended {
+        let what = words!["the application `", application, "` is suspended; its operator can resume it"];
+        return Err(Failure::exactly(catalogue.roles.forbidden, what));
+    }
+    let what = words![
+        "the application `",
+        application,
+        "` lacks the permission `",
+        permission,
+        "`, which `",
+        tool.name,
+        "` needs"
+    ];
+    Err(Failure::new(catalogue.roles.forbidden, what))
+}
+
+/// Parses the arguments, and notes them for the audit line.
+pub(super) fn parse<A: Arguments>(call: &Call<'_>, raw: &str) -> Result<A, Failure> {
+    match args::parse::<A>(raw) {
+        Ok(taken) => {
+            call.note_arguments(taken.shown);
+            Ok(taken.args)
+        }
+        Err(refused) => {
+            call.note_arguments(Some(serde_json::value::to_raw_value(&refused.names).unwrap_or_default()));
+            let wrong_id = call.tool.target.as_ref().is_some_and(|target| refused.wrong.contains(&target.arg));
+            let failure = Failure::new(call.catalogue.roles.invalid_argument, refused.what);
+            Err(match wrong_id {
+                true => failure.and(find_target(call)),
+                false if refused.wrong.contains(&"task_id") => failure.and(call.catalogue.phrases.lost_task),
+                false => failure,
+            })
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Finds an id of any kind, with what belongs to it.
+
+use super::answer::Answer;
+use super::{acts, applications, keys, tasks, trail};
+use crate::cli::resources;
+use crate::command::{ActQuery, AuditQuery, TaskQuery};
+use crate::context::OperatorContext;
+use crate::error::{FailureCode, OperatorError};
+use serde_json::{Value, json};
+use toolwarrant_core::act::{ACT_PREFIX, ActFilter};
+
+/// Number of tasks, acts and lines that are shown with an object.
+const LATEST: u32 = 5;
+
+/// Finds an id. The answer has its `kind`, and members for what belongs to it.
+pub(super) async fn find(context: &OperatorContext, id: &str) -> Answer {
+    if id.starts_with(ACT_PREFIX) {
+        let found =
+            acts::rows(context, ActFilter { id: Some(id.to_owned()), limit: 1, ..ActFilter::default() }).await?;
+        let act = found.get(0).cloned().ok_or_else(|| unknown(id))?;
+        return Ok(json!({"kind": "act", "act": act}));
+    }
+    if id.starts_with("task_") {
+        let lines = lines(context, AuditQuery { task: Some(id.to_owned()), ..AuditQuery::default() }).await?;
+        return Ok(json!({"kind": "task", "task": tasks::show(context, id).await?, "lines": lines}));
+    }
+    let of_object = ActQuery { on: Some(id.to_owned()), limit: LATEST, ..ActQuery::default() };
+    if let Some(key) = existing(keys::show(context, id).await)? {
+        let lines = lines(context, AuditQuery { key: Some(id.to_owned()), ..AuditQuery::default() }).await?;
+        return Ok(json!({"kind": "key", "key": key, "acts": acts::list(context, of_object).await?, "lines": lines}));
+    }
+    if let Some(application) = existing(applications::show(context, id).await)? {
+        let query = TaskQuery { app: Some(id.to_owned()), limit: LATEST, ..TaskQuery::default() };
+        let tasks = tasks::list(context, query).await?["tasks"].take();
+        let acts = acts::list(context, of_object).await?;
+        return Ok(json!({"kind": "application", "application": application, "tasks": tasks, "acts": acts}));
+    }
+    let of_request = lines(context, AuditQuery { request: Some(id.to_owned()), ..AuditQuery::default() }).await?;
+    if let Some(line) = of_request.get(0) {
+        let task = match line["task_id"].as_str() {
+            Some(task) => existing(tasks::show(context, task).await)?,
+            None => None,
+        };
+        return Ok(json!({"kind": "request", "lines": of_request, "task": task}));
+    }
+    find_target(context, id).await
+}
+
+/// Finds a target: its applications, its latest tasks and its latest lines.
+async fn find_target(context: &OperatorContext, id: &str) -> Answer {
+    let query = TaskQuery { target: Some(id.to_owned()), limit: LATEST, ..TaskQuery::default() };
+    let tasks = tasks::list(context, query).await?["tasks"].take();
+    let mut kinds = Vec::new();
+    for resource in resources(context.catalogue) {
+        let ids = [id.to_owned()];
+        let exists = match &context.inventory {
+            Some(inventory) => matches!(inventory.missing(resource, &ids).await, Ok(None)),
+            None => false,
+        };
+        let rows = context.registry.applications().await;
+        let sees: Vec<_> = rows.iter().filter(|row| row.grants.covers(resource, id)).map(|row| &row.name).collect();
+        if exists {
+            kinds.push(json!({"resource": resource, "applications": sees}));
+        }
+    }
+    let is_unknown = kinds.is_empty() && tasks.as_array().is_none_or(Vec::is_empty);
+    if is_unknown {
+        return Err(unknown(id));
+    }
+    let lines = lines(context, AuditQuery { target: Some(id.to_owned()), ..AuditQuery::default() }).await?;
+    Ok(json!({"kind": "target", "seen_by": kinds, "tasks": tasks, "lines": lines}))
+}
+
+async fn lines(context: &OperatorContext, query: AuditQuery) -> Answer {
+    Ok(trail::list(context, AuditQuery { limit: LATEST, ..query }).await?["lines"].take())
+}
+
+/// Turns the failure that something does not exist into `None`.
+fn existing(found: Answer) -> Result<Option<Value>, OperatorError> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.code == FailureCode::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn unknown(id: &str) -> OperatorError {
+    OperatorError::not_found(format!(
+        "nothing has the id `{id}`: no task, request, application, key, act or target; the audit trail was searched as far as \
+         `audit list` looks"
+    ))
+}
