@@ -50,7 +50,7 @@ pub enum Event {
     Sent(Sent),
     /// The answer to a look-up: `None` if it failed, `Some(None)` if the upstream knows no such
     /// request.
-    LookedUp(Option<Option<Sent>>),
+    LookedUp(#[serde(with = "happening::looked_up")] Option<Option<Sent>>),
     /// A reading of the target, and the time at which it began. It proves nothing about any later
     /// moment.
     Probed(Reading, Timestamp),

@@ -359,9 +359,10 @@ async fn an_operator_reads_in_the_timeline_why_a_success_was_not_verified() {
     let why = "nothing can be checked: it has no eyes";
     assert_eq!((&*checked, observed.as_str()), ("upstream_answer", &*format!("it says that it is done; {why}")));
     let lines = store.timeline(TaskId::parse(&id).expect("an id")).await.expect("a store");
-    let lines: Vec<_> = lines.iter().map(|line| (line.phase, &*line.what)).collect();
+    let lines: Vec<_> = lines.iter().map(|line| (line.phase, line.what.to_string())).collect();
     let done = format!("send: the upstream says that it is done; {why}");
-    assert_eq!(lines, [("ready", "accepted"), ("sending", "due"), ("success_unverified", &*done)]);
+    let expected = [("ready", "accepted"), ("sending", "due"), ("success_unverified", &*done)];
+    assert_eq!(lines, expected.map(|(phase, what)| (phase, what.to_owned())));
 }
 
 #[tokio::test]

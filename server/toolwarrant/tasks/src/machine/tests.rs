@@ -250,9 +250,11 @@ fn each_send_has_its_reason_in_the_timeline() {
         let mut reasons = Vec::new();
         for (seconds, event) in events {
             let step = step(task.clone(), event.clone(), at(*seconds), facts);
-            reasons.extend(
-                step.effect.filter(|effect| matches!(effect, Effect::Send(_))).map(|_| reason(&task, step.effect)),
-            );
+            if matches!(step.effect, Some(Effect::Send(_))) {
+                let resend = Resend::of(&task, step.effect);
+                let noted = Noted { event: Event::Due, obstacle: None, unreadable: None, resend };
+                reasons.push(Happening::Event(noted).to_string().replacen("due", "", 1));
+            }
             task = step.task;
         }
         reasons
@@ -444,4 +446,67 @@ fn a_line_of_a_timeline_is_one_line_without_terminal_sequences() {
     let (task, ..) =
         run(policy(None, false), Facts::default(), &[(0, Event::Due), (0, Event::Sent(Sent::Pending(raw.to_owned())))]);
     assert_eq!(task.operation.as_deref(), Some(raw));
+}
+
+#[test]
+fn the_end_of_a_task_is_explained_by_the_row_of_the_table_that_decided_it() {
+    let known = Facts::default();
+    let sent = |sent: Sent| vec![(0, Event::Due), (0, Event::Sent(sent))];
+    let then = |sent: Sent, verdict: Verdict| {
+        let mut events = vec![(0, Event::Due), (0, Event::Sent(sent))];
+        events.extend([10, 20, 60].map(|at| (at, reading(verdict))));
+        events
+    };
+    let cases = [
+        (probe(false), then(Sent::Ok, Verdict::Present), "a reading of the target showed the effect"),
+        (
+            None,
+            sent(Sent::Ok),
+            "the platform reported success, and nothing could verify it: this operation has no check",
+        ),
+        (
+            probe(false),
+            then(Sent::Ok, Verdict::Absent),
+            "2 readings after the settling time showed that the effect is absent",
+        ),
+        (
+            probe(false),
+            then(Sent::Err("no".into()), Verdict::Absent),
+            "reported a failure, and no reading showed the effect",
+        ),
+        (None, sent(Sent::Err("no".into())), "reported a failure, and no reading could contradict it"),
+        (
+            probe(false),
+            then(none(), Verdict::Unreadable),
+            "did not answer in a way that could be understood, and the readings did not",
+        ),
+        (None, [sent(none()), vec![(60, Event::Due)]].concat(), "the deadline passed while the outcome was unknown"),
+        (None, vec![(60, Event::Due)], "nothing was sent before it was too late"),
+        (
+            probe(true),
+            vec![(0, Event::Due), (60, Event::Baseline(None)), (60, Event::Due)],
+            "the target could not be read before",
+        ),
+    ];
+    for (probe, events, expected) in cases {
+        let (task, ..) = run(policy(probe, false), known, &events);
+        let said = explain_end(&task).unwrap_or_default();
+        assert!(said.contains(expected), "{events:?}: {said}");
+    }
+    assert_eq!(explain_end(&Task::new(policy(None, false), at(0))), None);
+}
+
+#[test]
+fn an_event_is_the_same_after_it_was_stored() {
+    let refused = Refusal { code: 429, why: "slow down".into(), precedes_act: true };
+    let sent =
+        [Sent::NotSent("x".into()), Sent::Refused(refused), Sent::Ok, Sent::Pending("7".to_owned()), none(), unsure()];
+    let events = sent.into_iter().flat_map(|sent| [Event::Sent(sent.clone()), Event::LookedUp(Some(Some(sent)))]);
+    let rest =
+        [Event::Due, Event::Found, Event::Baseline(None), Event::Baseline(Some("a".to_owned())), Event::LookedUp(None)];
+    for event in events.chain(rest).chain([Event::LookedUp(Some(None)), reading(Verdict::Absent)]) {
+        let noted = Noted { event, obstacle: Some("o".to_owned()), unreadable: None, resend: Some(Resend::NoEffect) };
+        let stored = serde_json::to_string(&noted).unwrap();
+        assert_eq!(serde_json::from_str::<Noted>(&stored).unwrap(), noted, "{stored}");
+    }
 }
