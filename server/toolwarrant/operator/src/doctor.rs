@@ -16,11 +16,11 @@ use crate::own::Explanation;
 use crate::owner::other_owner;
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::fs::{File, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use toolwarrant_audit as audit;
 use toolwarrant_audit::retention;
 use toolwarrant_audit::verify::{Fault as ChainFault, Scope, verify};
@@ -334,6 +334,7 @@ async fn what_is_kept(folder: &Path, store: &dyn Store) -> Vec<Value> {
             retention::BYTES >> 20
         ),
     });
+    let copies = copies_of_database(folder);
     let rows = store.figures().await.unwrap_or_default().into_iter().map(|Figure { what, rows, oldest }| {
         let kept = match what {
             "ledger" | "acts" => "forever",
@@ -343,7 +344,25 @@ async fn what_is_kept(folder: &Path, store: &dyn Store) -> Vec<Value> {
         };
         json!({"what": what, "amount": format!("{rows} rows"), "oldest": oldest, "kept": kept})
     });
-    std::iter::once(audit).chain(rows).collect()
+    std::iter::once(audit).chain(rows).chain(copies).collect()
+}
+
+/// Describes the copies of the database that were made before migrations.
+fn copies_of_database(folder: &Path) -> Vec<Value> {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    let copy = |file: fs::DirEntry| {
+        let (name, about) = (file.file_name().into_string().ok()?, file.metadata().ok()?);
+        let (_, layout) = name.split_once(".db.layout-")?;
+        let layout: u32 = layout.parse().ok()?;
+        let made = about.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        Some(json!({
+            "what": format!("copy of the database before its migration from layout {layout}"),
+            "amount": format!("{} MiB", about.len().div_ceil(1 << 20)),
+            "oldest": Timestamp(u64::try_from(made.as_millis()).ok()?),
+            "kept": format!("until you remove {name}; it is the way back to the program of that layout"),
+        }))
+    };
+    files.filter_map(copy).collect()
 }
 
 fn trail(folder: &Path) -> Result<Vec<String>, Explanation> {

@@ -81,6 +81,7 @@ impl Sqlite {
     /// The database has a newer layout, lacks data that it once held, or cannot be opened.
     pub fn open(options: OpenOptions<'_, impl Send + Sync + 'static>) -> Result<Self, DatabaseError> {
         let OpenOptions { path, former_resource, lock } = options;
+        open::copy_former(path)?;
         let mut connections = open::connect(path, former_resource, 0)?;
         let owner = open::take_over(path, &mut connections.writer)?;
         open::load_target_locks(&connections.writer)?;

@@ -40,6 +40,21 @@ pub enum DatabaseError {
         /// The layout of this program.
         known: u32,
     },
+    /// It cannot be copied, as it must be before it is migrated.
+    #[error(
+        "the database `{path}` has layout {layout}, and it cannot be copied to `{copy}` before it is migrated: {source}; make \
+         room for the copy, which is as large as the database. Nothing was changed"
+    )]
+    Copy {
+        /// Its path.
+        path: PathBuf,
+        /// Its layout.
+        layout: u32,
+        /// The path of the copy.
+        copy: PathBuf,
+        /// The error.
+        source: io::Error,
+    },
     /// It lacks data that it once held, or is another database.
     #[error(
         "the database `{path}` may have lost data: {what}. Restore a backup into an empty folder with the command \

@@ -7,7 +7,7 @@ use super::ownership::Ownership;
 use super::{keeper, watermark};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -100,6 +100,45 @@ pub(super) fn connect(path: &Path, former_resource: &str, oldest: u32) -> Result
     let readers = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
     let keeper = connection(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
     Ok(Connections { writer, keeper, readers, inspector: reader()? })
+}
+
+/// Copies a database of an earlier layout to [`former_path`], before it is migrated. After a kill the
+/// copy is complete or absent. It replaces an earlier copy of the same layout.
+pub(super) fn copy_former(path: &Path) -> Result<(), DatabaseError> {
+    if !path.exists() {
+        return Ok(());
+    }
+    watermark::check(path)?;
+    let failed = |source| DatabaseError::Database { path: path.to_owned(), source };
+    let database = connection(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
+    let layout = database.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
+    if !(1..LAYOUT).contains(&layout) {
+        return Ok(());
+    }
+    let copy = former_path(path, layout);
+    let part = PathBuf::from([copy.as_os_str(), OsStr::new(".part")].into_iter().collect::<OsString>());
+    let made = copy_into(&database, &part).and_then(|()| {
+        fs::rename(&part, &copy)?;
+        File::open(copy.parent().unwrap_or(Path::new(".")))?.sync_all()
+    });
+    made.map_err(|source| {
+        let _ = fs::remove_file(&part);
+        DatabaseError::Copy { path: path.to_owned(), layout, copy, source }
+    })
+}
+
+/// Writes the content of a database to a new file that only its owner can read, durably.
+fn copy_into(database: &Connection, part: &Path) -> io::Result<()> {
+    let _ = fs::remove_file(part);
+    let file = File::options().write(true).create_new(true).mode(0o600).open(part)?;
+    database.execute("VACUUM INTO ?1", [part.to_string_lossy()]).map_err(io::Error::other)?;
+    file.sync_all()
+}
+
+/// Returns the path of the copy of a database that was made before it was migrated from `layout`.
+pub(super) fn former_path(path: &Path, layout: u32) -> PathBuf {
+    let end = format!(".layout-{layout}");
+    PathBuf::from([path.as_os_str(), OsStr::new(&end)].into_iter().collect::<OsString>())
 }
 
 /// Makes this process the owner of the database, copies the log into it, and raises its watermark.

@@ -40,6 +40,46 @@ fn a_database_of_every_earlier_layout_is_migrated_to_the_latest() {
 }
 
 #[test]
+fn a_database_is_copied_before_it_is_migrated_and_the_copy_opens_as_it_was() {
+    for earlier in 1..=MIGRATIONS.len() {
+        let folder = folder();
+        let database = of_layout(folder.path(), earlier);
+        let before = layout(&database);
+        let copy = super::super::open::former_path(&super::database(folder.path()), earlier as u32);
+        // The part of a copy that a kill left, and a copy of an earlier try.
+        fs::write(copy.with_extension(format!("layout-{earlier}.part")), "half").unwrap();
+        fs::write(&copy, "old").unwrap();
+        drop(open(folder.path()));
+        if earlier == MIGRATIONS.len() {
+            assert_eq!(fs::read(&copy).unwrap(), b"old", "a database of the latest layout is not copied");
+            continue;
+        }
+        assert_eq!(copy.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(layout(&Connection::open(&copy).unwrap()), before, "from {earlier}");
+        drop(open(folder.path()));
+        assert_eq!(layout(&Connection::open(&copy).unwrap()), before, "another start leaves the copy");
+    }
+}
+
+#[test]
+fn a_database_that_cannot_be_copied_is_not_migrated() {
+    let folder = folder();
+    let database = of_layout(folder.path(), 3);
+    let copy = super::super::open::former_path(&super::database(folder.path()), 3);
+    fs::create_dir(&copy).unwrap();
+    let error = Sqlite::open(open_options(&super::database(folder.path()))).map(drop).unwrap_err();
+    assert!(matches!(error, DatabaseError::Copy { layout: 3, .. }), "{error}");
+    assert_eq!(layout(&database).1, 3);
+    assert_eq!(
+        fs::read_dir(folder.path())
+            .unwrap()
+            .filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|end| end == "part"))
+            .count(),
+        0
+    );
+}
+
+#[test]
 fn a_copy_of_every_earlier_layout_can_be_restored() {
     for earlier in 0..=MIGRATIONS.len() {
         let folder = folder();
