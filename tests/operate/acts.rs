@@ -165,6 +165,7 @@ async fn the_doctor_finds_an_act_without_its_line_and_a_line_without_its_act() {
     let faults = async || {
         let (_, said) = operate(&data, "doctor --json").await;
         let found: Value = serde_json::from_str(&said).expect("JSON");
+        eprintln!("{found:#}");
         let faults = found["faults"].as_array().expect("faults").clone();
         faults
             .into_iter()
@@ -180,7 +181,6 @@ async fn the_doctor_finds_an_act_without_its_line_and_a_line_without_its_act() {
 
     // An act whose line a kill has prevented is no fault. The next start writes the line.
     edit("UPDATE act SET has_line = 0 WHERE id = ?1", "act_0");
-    edit("UPDATE act SET act = replace(act, ?1, 'act_0') WHERE id = 'act_0'", &second);
     assert!(!faults().await.join("\n").contains("act_0 has"));
     let mut program = program.again(&[]).await;
     let (_, said) = operate(&data, "doctor --json").await;

@@ -28,7 +28,7 @@ use toolwarrant_core::act::{Channel, Claims};
 use toolwarrant_core::catalogue::PermissionSet;
 use toolwarrant_core::registry::Registry;
 use toolwarrant_operator::{
-    ActLines, OperatorCommand, OperatorContext, TargetCommand, TargetQuery, TaskCommand, TaskQuery, execute,
+    ActLines, OperatorCommand, OperatorContext, TargetCommand, TargetQuery, TaskCommand, TaskListQuery, execute,
     local_operator, render,
 };
 use toolwarrant_reader::model::Contract;
@@ -256,7 +256,7 @@ async fn every_command(rig: &Rig, tasks: &[Value]) {
         command: TargetCommand::List(TargetQuery { app: None, prefix: None, after: None, limit }),
     };
     let show = |task: &Value| OperatorCommand::Task(TaskCommand::Show { task: id(task).to_string() });
-    let all = OperatorCommand::Task(TaskCommand::List(TaskQuery { limit: 50, ..TaskQuery::default() }));
+    let all = OperatorCommand::Task(TaskCommand::List(TaskListQuery { limit: 50, ..TaskListQuery::default() }));
     let mut commands = vec![all, list(30), OperatorCommand::Find { id: "nothing".to_owned() }, OperatorCommand::Doctor];
     commands.extend(tasks.iter().map(show));
     for task in tasks {

@@ -75,7 +75,7 @@ impl Window {
 
     /// Returns the number of requests that count at `now`.
     #[must_use]
-    pub fn used(&self, now: Timestamp) -> u32 {
+    pub fn usage(&self, now: Timestamp) -> u32 {
         let mut log = ignore_poison(self.log.lock());
         log.advance(now.0 / TICK_MILLIS);
         log.total

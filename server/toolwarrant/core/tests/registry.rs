@@ -173,7 +173,7 @@ async fn another_limit_counts_with_the_requests_of_the_last_minute() {
         let _ = registry.change(&owner, &origin(), |row| row.requests_per_minute = limit).await.unwrap();
         assert!(!admits(room + 1) && admits(room), "{limit}");
     }
-    assert_eq!((window().used(Timestamp(0)), window().used(Timestamp(61_000))), (400, 0));
+    assert_eq!((window().usage(Timestamp(0)), window().usage(Timestamp(61_000))), (400, 0));
 }
 
 #[tokio::test]

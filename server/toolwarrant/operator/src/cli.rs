@@ -11,17 +11,20 @@ mod words;
 
 use crate::command::{OperatorCommand, TargetCommand};
 use crate::config::{Config, ConfigError, ConfigTable};
+use crate::error::{FailureCode, OperatorError};
 use crate::flags;
 use crate::maintain::MaintainerCommand;
 use crate::names::Names;
 use crate::own::OwnCommand;
+use crate::render;
 use crate::user::claims;
 use crate::verify::ContractGroup;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 use options::CommonFlags;
 pub use options::{EdgeOptions, LogFormat, LogOptions, ServeOptions, WayToServer};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use toolwarrant_client::{ClientCommand, ClientNames};
 use toolwarrant_core::catalogue::{Catalogue, PermissionDef, ToolDef};
@@ -77,6 +80,8 @@ pub enum Invocation<F> {
         outcome: Result<Value, ConfigError>,
         /// True to print JSON instead of text.
         json: bool,
+        /// True if the command is `config check`, whose answer has the mistakes.
+        checks: bool,
     },
     /// Carry out one command of a client.
     Connect {
@@ -118,7 +123,8 @@ impl CommandLine<'_> {
     pub fn parse<F: Flags, C: OwnCommand>(&self) -> Invocation<F> {
         let command = self.command::<F, C>();
         let asked = Asked::of(&command);
-        let explained = |outcome| Invocation::Explain { outcome, json: asked.json && asked.checks };
+        let (json, checks) = (asked.json, asked.checks);
+        let explained = |outcome| Invocation::Explain { outcome, json, checks };
         let config = match &asked.config {
             Some(path) => Config::read(path),
             None if asked.checks => Err(ConfigError::Absent),
@@ -143,7 +149,8 @@ impl CommandLine<'_> {
             return explained(Err(error));
         }
         let mut command = file::set(command, &values);
-        let matches = command.get_matches_mut();
+        let matches = command.try_get_matches_from_mut(std::env::args_os());
+        let matches = matches.unwrap_or_else(|error| end(&error, json));
         if asked.checks {
             let flags = file::describe_flags(&command, &matches, &values);
             let mut sound = Map::from_iter([("sound".to_owned(), true.into())]);
@@ -152,7 +159,7 @@ impl CommandLine<'_> {
             sound.extend(holds);
             return explained(Ok(sound.into()));
         }
-        self.invocation::<F, C>(&matches, config).unwrap_or_else(|error| error.format(&mut command).exit())
+        self.invocation::<F, C>(&matches, config).unwrap_or_else(|error| end(&error.format(&mut command), json))
     }
 
     /// Returns the reference of all flags with their variables, defaults and help, in Markdown.
@@ -297,8 +304,22 @@ impl CommandLine<'_> {
             Some(_) => OperatorCommand::from_arg_matches(matches)?,
         };
         let question = question.or_else(|| command.question());
+        let unread = |error: std::io::Error| clap::Error::raw(clap::error::ErrorKind::Io, format!("{error}\n"));
+        let command = command.read_file().map_err(unread)?;
         Ok(Invocation::Operate { command, question, flags: F::from_arg_matches(matches)?, config, data, way, json })
     }
+}
+
+/// Ends the process with the message of clap: the help, or a mistake in the command line.
+fn end(error: &clap::Error, json: bool) -> ! {
+    if !json || !error.use_stderr() {
+        error.exit();
+    }
+    let message = error.to_string();
+    let failure = OperatorError::new(FailureCode::Usage, message.trim_start_matches("error: ").trim_end());
+    print!("{}", render::json(&json!({"error": failure})));
+    let _ = std::io::stdout().flush();
+    std::process::exit(error.exit_code());
 }
 
 /// The parts of the command line that matter before the configuration file is read.

@@ -7,10 +7,12 @@
 mod acts;
 mod answer;
 mod applications;
+mod apply;
 mod audit;
 mod contract;
 mod find;
 mod keys;
+mod state_file;
 mod targets;
 mod tasks;
 mod trail;
@@ -106,12 +108,15 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
         OperatorCommand::Target { resource, command } => targets::execute(context, origin, &resource, command).await,
         OperatorCommand::Task(command) => tasks::execute(context, command).await,
         OperatorCommand::Refunds(query) => tasks::refunds(context, query).await,
+        OperatorCommand::Apply { file, dry_run, text } => apply::apply(context, origin, &file, &text, dry_run).await,
+        OperatorCommand::Export => apply::export(context).await,
         OperatorCommand::Find { id } => find::find(context, &id).await,
         OperatorCommand::Acts(query) => acts::list(context, query).await,
         OperatorCommand::Tools { name } => tools(context.catalogue, name.as_deref()),
         OperatorCommand::Audit(command) => audit::execute(context, command).await,
         OperatorCommand::Backup { file } => {
-            // The backup contains its own act. A folder that nothing can be written to is saved too.
+            // The backup contains its own act. A folder that nothing can be written to is also
+            // saved.
             let act_id = put_act(context, origin).await;
             context.write_lines().await;
             let mut done = backup::take(context, file).await?;

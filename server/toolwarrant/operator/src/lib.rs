@@ -40,8 +40,8 @@ mod when;
 
 pub use background::{Background, until};
 pub use command::{
-    ActQuery, AppCommand, AuditCommand, Authority, ClockCommand, KeyCommand, OperatorCommand, RefundQuery,
-    TargetCommand, TargetQuery, TaskCommand, TaskQuery,
+    ActQuery, AppCommand, AuditCommand, AuditQuery, Authority, ClockCommand, KeyCommand, KeyQuery, KeyState,
+    OperatorCommand, RefundQuery, TargetCommand, TargetQuery, TaskCommand, TaskListQuery,
 };
 pub use config::{Config, ConfigError, ConfigMistake, ConfigTable, Findings, Spanned};
 pub use context::{Check, Inventory, Item, OpenError, OpenedData, OperatorContext};

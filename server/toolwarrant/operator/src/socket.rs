@@ -26,7 +26,7 @@ use toolwarrant_core::act::{Channel, Claims, Role};
 const PATH_MAX: usize = 107;
 
 /// Maximum size of a command, in bytes.
-const COMMAND_MAX: u64 = 1 << 20;
+const COMMAND_MAX: u64 = 4 << 20;
 
 /// Time for a command that does not define its own. It is long because the doctor reads all data.
 const COMMAND_TIMEOUT: Duration = Duration::from_mins(10);

@@ -119,7 +119,8 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             _ => Ok(None),
         };
         let begun = owner.map_err(anyhow::Error::from).and_then(|owner| Ok((owner, Streams::start()?)));
-        let json = matches!(&invocation, Invocation::Operate { json: true, .. });
+        let json =
+            matches!(&invocation, Invocation::Operate { json: true, .. } | Invocation::Explain { json: true, .. });
         let (owner, streams) = match begun {
             Ok(begun) => begun,
             Err(error) => {
@@ -141,15 +142,19 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
                 }
                 self.serve(serve, &data, (flags, config), compose, &streams).map(|()| ExitCode::SUCCESS)
             }
-            Invocation::Explain { outcome: Ok(answer), json } => {
+            Invocation::Explain { outcome: Ok(answer), json, .. } => {
                 print(&render_answer(&answer, json)).map(|()| ExitCode::SUCCESS)
             }
-            Invocation::Explain { outcome: Err(ConfigError::Mistakes { path, mistakes }), json: true } => {
+            Invocation::Explain {
+                outcome: Err(ConfigError::Mistakes { path, mistakes }),
+                json: true,
+                checks: true,
+            } => {
                 let path = path.display().to_string();
                 let answer = json!({"sound": false, "file": path, "mistakes": mistakes});
                 print(&render_answer(&answer, true)).map(|()| ExitCode::FAILURE)
             }
-            Invocation::Explain { outcome: Err(error), json: _ } => Err(error.into()),
+            Invocation::Explain { outcome: Err(error), .. } => Err(error.into()),
             Invocation::Connect { command, json } => {
                 forbid_dumps();
                 client::run(&command, json, &line.client_names(), H::CATALOGUE)
@@ -195,7 +200,12 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         let answer = runtime.block_on(offline.run(data, way, command))?;
         print(&render_answer(&answer, json))?;
         let faulty = answer["healthy"] == false || answer["sound"] == false;
-        Ok(if faulty { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        let pending = answer["would_do"].as_array().is_some_and(|commands| !commands.is_empty());
+        Ok(match (faulty, pending) {
+            (true, _) => ExitCode::FAILURE,
+            (false, true) => ExitCode::from(WOULD_DO),
+            (false, false) => ExitCode::SUCCESS,
+        })
     }
 
     /// Carries out one command on the contract.
@@ -285,6 +295,9 @@ fn forbid_dumps() {
         tracing::warn!(%error, "the system may dump the memory of this program, with the secrets in it");
     }
 }
+
+/// The exit code of a dry run that shows commands.
+const WOULD_DO: u8 = 3;
 
 const NO_RUNTIME: &str = "cannot start the async runtime";
 

@@ -302,8 +302,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The same for the engine, which itself waits 10 s for effects in progress.
 const ENGINE_PATIENCE: Duration = Duration::from_secs(15);
 
-/// Stores pending changes and last uses, and writes the lines of acts: once a second until `stopped`, then until
-/// all changes are stored.
+/// Stores pending changes and last uses, and writes the lines of acts: once a second until
+/// `stopped`, then until all changes are stored.
 async fn settle(context: Arc<OperatorContext>, stopped: BoxFuture<'static, ()>) {
     let mut uses_due = context.clock.now().plus(USES_EVERY);
     until(stopped, async {

@@ -149,8 +149,8 @@ impl Granted {
         &self.except
     }
 
-    /// Lists the terms of the grant: `*` for every target, `vmos-*` for a prefix, an id, and `!` and
-    /// an id for an exception.
+    /// Lists the terms of the grant: `*` for every target, `vmos-*` for a prefix, an id, and `!`
+    /// and an id for an exception.
     #[must_use]
     pub fn terms(&self) -> Vec<String> {
         let prefixes = self.prefixes.iter().map(|prefix| format!("{prefix}*"));
@@ -210,8 +210,8 @@ impl Granted {
         }
     }
 
-    /// Hides all targets whose ids begin so. Returns false, and changes nothing, if a shorter prefix
-    /// is granted: then only single targets can be excepted.
+    /// Hides all targets whose ids begin so. Returns false, and changes nothing, if a shorter
+    /// prefix is granted: then only single targets can be excepted.
     pub fn remove_prefix(&mut self, prefix: &str) -> bool {
         if self.prefix_of(prefix).is_some_and(|known| known != prefix) {
             return false;
@@ -224,8 +224,8 @@ impl Granted {
 
     /// Returns the granted prefix of an id.
     fn prefix_of(&self, id: &str) -> Option<&str> {
-        // What lies between a prefix and an id with it has the prefix too, and no granted prefix
-        // begins with another one. So the last one before the id decides.
+        // Every text between a prefix and an id with it has the prefix too, and no granted prefix
+        // begins with another one. So the last prefix before the id decides.
         let last = self.prefixes.range::<str, _>((Unbounded, Included(id))).next_back()?;
         id.starts_with(&**last).then_some(last)
     }

@@ -40,6 +40,8 @@ impl OperatorCommand {
             | Self::Audit(AuditCommand::Tail { .. } | AuditCommand::List(_) | AuditCommand::Verify)
             | Self::Refunds(_)
             | Self::Find { .. }
+            | Self::Export
+            | Self::Apply { dry_run: true, .. }
             | Self::Acts(_)
             | Self::Tools { .. }
             | Self::Doctor => Authority::Reads,
@@ -66,6 +68,7 @@ impl OperatorCommand {
                 | KeyCommand::Confirm { .. },
             )
             | Self::Target { command: TargetCommand::Assign { .. } | TargetCommand::Unassign { .. }, .. }
+            | Self::Apply { dry_run: false, .. }
             | Self::Own { .. } => Authority::Changes,
             Self::Backup { .. } | Self::Restore { .. } | Self::Clock(ClockCommand::Accept) => Authority::Owner,
         }
@@ -106,7 +109,7 @@ impl OperatorCommand {
     /// Returns the name or id of the application or key that the command is about, as it was given.
     pub(crate) fn object(&self) -> Option<&str> {
         match self {
-            Self::App(command) => command.named(),
+            Self::App(command) => command.app(),
             Self::Key(KeyCommand::Create { app, .. })
             | Self::Target {
                 command: TargetCommand::Assign { app, .. } | TargetCommand::Unassign { app, .. }, ..
@@ -127,7 +130,7 @@ impl OperatorCommand {
 
 impl AppCommand {
     /// Returns the application that the command changes, as it was given.
-    pub(crate) fn named(&self) -> Option<&str> {
+    pub(crate) fn app(&self) -> Option<&str> {
         match self {
             Self::Rename { app, .. }
             | Self::Grant { app, .. }

@@ -44,12 +44,12 @@ pub(super) fn refusal(why: impl Into<String>) -> OperatorError {
 
 /// Returns the names of applications by id; a deleted one with the day of its deletion.
 pub(super) async fn names(context: &OperatorContext) -> HashMap<String, String> {
-    let name = |row: ApplicationRow| (row.id, shown_name(row.name, row.deleted_at));
+    let name = |row: ApplicationRow| (row.id, describe_name(row.name, row.deleted_at));
     context.registry.applications().await.into_iter().map(name).collect()
 }
 
 /// Returns the name of an application; of a deleted one with the day of its deletion.
-pub(super) fn shown_name(name: String, deleted_at: Option<Timestamp>) -> String {
+pub(super) fn describe_name(name: String, deleted_at: Option<Timestamp>) -> String {
     match deleted_at.map(|at| at.to_string()) {
         Some(at) => format!("{name} (deleted {})", at.split('T').next().unwrap_or_default()),
         None => name,

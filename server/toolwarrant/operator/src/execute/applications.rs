@@ -1,7 +1,7 @@
 //! Commands about applications.
 
 use super::acts;
-use super::answer::{Answer, add_act, change_labels, refusal, shown_name};
+use super::answer::{Answer, add_act, change_labels, describe_name, refusal};
 use super::keys::KeyFacts;
 use crate::cli::resources;
 use crate::command::AppCommand;
@@ -14,7 +14,7 @@ use toolwarrant_core::store::ApplicationRow;
 
 pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command: AppCommand) -> Answer {
     let (registry, now) = (&context.registry, context.clock.latest());
-    let id = match command.named() {
+    let id = match command.app() {
         Some(app) => registry.find(app).await?.id,
         None => String::new(),
     };
@@ -115,7 +115,7 @@ fn count_terms(terms: Vec<String>) -> Value {
 /// Returns an application with its targets, by the plural of each resource; `all` stands for every
 /// target.
 fn describe_application(context: &OperatorContext, row: &ApplicationRow, show: impl Fn(Vec<String>) -> Value) -> Value {
-    let name = shown_name(row.name.clone(), row.deleted_at);
+    let name = describe_name(row.name.clone(), row.deleted_at);
     let mut shown = json!({"name": name, "id": row.id, "permissions": row.permissions});
     shown["suspended_at"] = json!(row.suspended_at);
     shown["labels"] = json!(row.labels);

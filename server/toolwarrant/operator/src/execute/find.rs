@@ -3,7 +3,7 @@
 use super::answer::Answer;
 use super::{acts, applications, keys, tasks, trail};
 use crate::cli::resources;
-use crate::command::{ActQuery, AuditQuery, TaskQuery};
+use crate::command::{ActQuery, AuditQuery, TaskListQuery};
 use crate::context::OperatorContext;
 use crate::error::{FailureCode, OperatorError};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ pub(super) async fn find(context: &OperatorContext, id: &str) -> Answer {
         return Ok(json!({"kind": "key", "key": key, "acts": acts::list(context, of_object).await?, "lines": lines}));
     }
     if let Some(application) = existing(applications::show(context, id).await)? {
-        let query = TaskQuery { app: Some(id.to_owned()), limit: LATEST, ..TaskQuery::default() };
+        let query = TaskListQuery { app: Some(id.to_owned()), limit: LATEST, ..TaskListQuery::default() };
         let tasks = tasks::list(context, query).await?["tasks"].take();
         let acts = acts::list(context, of_object).await?;
         return Ok(json!({"kind": "application", "application": application, "tasks": tasks, "acts": acts}));
@@ -48,7 +48,7 @@ pub(super) async fn find(context: &OperatorContext, id: &str) -> Answer {
 
 /// Finds a target: its applications, its latest tasks and its latest lines.
 async fn find_target(context: &OperatorContext, id: &str) -> Answer {
-    let query = TaskQuery { target: Some(id.to_owned()), limit: LATEST, ..TaskQuery::default() };
+    let query = TaskListQuery { target: Some(id.to_owned()), limit: LATEST, ..TaskListQuery::default() };
     let tasks = tasks::list(context, query).await?["tasks"].take();
     let mut kinds = Vec::new();
     for resource in resources(context.catalogue) {

@@ -24,7 +24,7 @@ pub(super) async fn execute(
         TargetCommand::List(query) => list(context, resource, query).await,
         TargetCommand::Assign { app, ids, all, prefixes } => {
             must_exist(context, resource, &ids).await?;
-            let prefixes = checked_prefixes(context, resource, prefixes, all)?;
+            let prefixes = check_prefixes(context, resource, prefixes, all)?;
             let id = context.registry.find(&app).await?.id;
             let assign = |granted: &mut Granted| {
                 prefixes.iter().for_each(|prefix| granted.add_prefix(prefix));
@@ -40,7 +40,7 @@ pub(super) async fn execute(
             Ok(shown)
         }
         TargetCommand::Unassign { app, ids, all, prefixes } => {
-            let prefixes = checked_prefixes(context, resource, prefixes, all)?;
+            let prefixes = check_prefixes(context, resource, prefixes, all)?;
             let row = context.registry.find(&app).await?;
             let mut granted = row.grants.of(resource).cloned().unwrap_or_default();
             if let Some(absent) = ids.iter().find(|id| !granted.covers(id)) {
@@ -69,7 +69,7 @@ pub(super) async fn execute(
 }
 
 /// Returns the prefixes; the empty one for all targets.
-fn checked_prefixes(
+fn check_prefixes(
     context: &OperatorContext,
     resource: &'static str,
     prefixes: Vec<String>,

@@ -1,7 +1,7 @@
 //! Commands about tasks and refunds.
 
 use super::answer::{Answer, names, refusal};
-use crate::command::{RefundQuery, TaskCommand, TaskQuery};
+use crate::command::{RefundQuery, TaskCommand, TaskListQuery};
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
 use serde_json::{Value, json};
@@ -23,10 +23,10 @@ pub(super) async fn execute(context: &OperatorContext, command: TaskCommand) -> 
 }
 
 /// Lists tasks, the newest first.
-pub(super) async fn list(context: &OperatorContext, query: TaskQuery) -> Answer {
+pub(super) async fn list(context: &OperatorContext, query: TaskListQuery) -> Answer {
     let names = names(context).await;
     let now = context.clock.latest();
-    let TaskQuery { app, tool, statuses, in_flight, resource, target, since, until, before, limit } = query;
+    let TaskListQuery { app, tool, statuses, in_flight, resource, target, since, until, before, limit } = query;
     let known = |name: &String| TaskStatus::ALL.iter().copied().find(|status| status.as_str() == name);
     let statuses = if in_flight { vec![TaskStatus::Dispatched] } else { statuses.iter().filter_map(known).collect() };
     let application = find_application(context, app).await;
@@ -62,12 +62,22 @@ pub(super) async fn show(context: &OperatorContext, task: &str) -> Answer {
     let event = |TimelineEvent { at, phase, what }: &TimelineEvent| {
         let mut row = json!({"at": at, "phase": phase, "what": clean(&what.to_string())});
         if let Happening::Event(noted) = what {
-            row["event"] = json!(noted);
+            row["event"] = clean_texts(json!(noted));
         }
         row
     };
     shown["timeline"] = timeline.iter().map(event).collect();
     Ok(shown)
+}
+
+/// Cleans each text in a value, because an upstream wrote some of them.
+fn clean_texts(value: Value) -> Value {
+    match value {
+        Value::String(text) => clean(&text).into(),
+        Value::Array(items) => items.into_iter().map(clean_texts).collect(),
+        Value::Object(members) => members.into_iter().map(|(name, value)| (name, clean_texts(value))).collect(),
+        other => other,
+    }
 }
 
 fn parse(task: &str) -> Result<TaskId, OperatorError> {

@@ -1,0 +1,90 @@
+//! Applies a state file: shows or carries out the commands that lead to it.
+
+use super::answer::{Answer, refusal};
+use super::state_file;
+use crate::command::{AppCommand, OperatorCommand, TargetCommand};
+use crate::context::OperatorContext;
+use crate::error::OperatorError;
+use crate::flags;
+use serde_json::json;
+use std::path::Path;
+use toolwarrant_core::act::Origin;
+
+/// Applies the file at `path`, whose content is `text`. With `dry_run`, only shows the commands.
+pub(super) async fn apply(
+    context: &OperatorContext,
+    origin: &Origin,
+    path: &Path,
+    text: &str,
+    dry_run: bool,
+) -> Answer {
+    let rows = context.registry.applications().await;
+    let plan = state_file::plan(context.catalogue, path, text, &rows).map_err(|error| refusal(error.to_string()))?;
+    let lines: Vec<_> = plan.iter().map(line).collect();
+    if dry_run {
+        return Ok(json!({"would_do": lines}));
+    }
+    let (mut done, count) = (Vec::new(), plan.len());
+    for (command, line) in plan.into_iter().zip(&lines) {
+        let origin = Origin { command: format!("apply {}", command.words()), ..origin.clone() };
+        let answer = Box::pin(super::carry_out(context, &origin, command)).await;
+        let answer = answer.map_err(|error| OperatorError {
+            message: format!("{} of {count} commands were carried out; then `{line}` failed: {error}", done.len()),
+            ..error
+        })?;
+        done.push(json!({"command": line, "act_id": answer["act_id"]}));
+    }
+    Ok(json!({"done": done}))
+}
+
+/// Writes the state file for the applications that exist.
+pub(super) async fn export(context: &OperatorContext) -> Answer {
+    let rows = context.registry.applications().await;
+    Ok(json!({"state": state_file::export(context.catalogue, &rows)}))
+}
+
+/// Returns a planned command as it is typed.
+fn line(command: &OperatorCommand) -> String {
+    let pair = |(name, text): &(String, String)| quote(&format!("{name}={text}"));
+    let mut words = vec![command.words()];
+    let rest: Vec<String> = match command {
+        OperatorCommand::App(AppCommand::Create { name, permissions, requests_per_minute }) => {
+            let permissions = permissions.iter().flat_map(|name| [format!("--{}", flags::PERMISSION), name.clone()]);
+            let rate =
+                requests_per_minute.iter().flat_map(|rate| ["--requests-per-minute".to_owned(), rate.to_string()]);
+            [quote(name)].into_iter().chain(permissions).chain(rate).collect()
+        }
+        OperatorCommand::App(AppCommand::Rename { app, name }) => vec![quote(app), quote(name)],
+        OperatorCommand::App(AppCommand::Grant { app, permissions } | AppCommand::Revoke { app, permissions }) => {
+            [quote(app)].into_iter().chain(permissions.iter().cloned()).collect()
+        }
+        OperatorCommand::App(AppCommand::Rate { app, requests_per_minute }) => {
+            vec![quote(app), requests_per_minute.to_string()]
+        }
+        OperatorCommand::App(AppCommand::Label { app, labels }) => {
+            [quote(app)].into_iter().chain(labels.iter().map(pair)).collect()
+        }
+        OperatorCommand::Target {
+            command:
+                TargetCommand::Assign { app, ids, all, prefixes } | TargetCommand::Unassign { app, ids, all, prefixes },
+            ..
+        } => {
+            let all = all.then(|| format!("--{}", flags::ALL));
+            let prefixes = prefixes.iter().flat_map(|prefix| ["--prefix".to_owned(), prefix.clone()]);
+            [quote(app)].into_iter().chain(ids.iter().cloned()).chain(all).chain(prefixes).collect()
+        }
+        _ => Vec::new(),
+    };
+    words.extend(rest);
+    words.join(" ")
+}
+
+/// Quotes a word for a shell, if it needs that.
+fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:=@/+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}

@@ -1,0 +1,327 @@
+//! The state file: applications with their permissions, grants, rates and labels, as TOML.
+//!
+//! [`plan`] turns a file into the commands that lead to it. It deletes nothing and makes no keys.
+//! [`export`] writes the file for the applications that exist.
+
+use super::answer::change_labels;
+use crate::cli::resources;
+use crate::command::{AppCommand, OperatorCommand, TargetCommand};
+use crate::config::{Config, ConfigError, Findings, Spanned};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::path::Path;
+use toolwarrant_core::access::Granted;
+use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_core::registry::may_name_application;
+use toolwarrant_core::store::{ApplicationRow, Labels};
+
+/// The table of applications in the file.
+const APPLICATION: &str = "application";
+
+/// An application as the file has it. What it leaves out stays as it is.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WantedApplication {
+    id: Option<Spanned<String>>,
+    permissions: Option<Vec<Spanned<String>>>,
+    requests_per_minute: Option<Spanned<u32>>,
+    labels: Option<BTreeMap<String, Spanned<String>>>,
+    /// The terms of the grant of each resource.
+    sees: Option<BTreeMap<String, Vec<Spanned<String>>>>,
+}
+
+/// Returns the commands that make `rows` what the file says.
+///
+/// # Errors
+/// All mistakes in the file.
+pub(super) fn plan(
+    catalogue: &Catalogue,
+    path: &Path,
+    text: &str,
+    rows: &[ApplicationRow],
+) -> Result<Vec<OperatorCommand>, ConfigError> {
+    let config = Config::parse(path, text)?;
+    let mut found = config.findings();
+    for (key, _) in &config.root() {
+        if key.get_ref() != APPLICATION {
+            found.unknown(key.span(), key.get_ref(), [APPLICATION]);
+        }
+    }
+    let wanted = config.entries::<WantedApplication>(APPLICATION, &mut found);
+    let (mut commands, mut taken) = (Vec::new(), BTreeSet::new());
+    for (name, wanted) in &wanted {
+        let row = find(name, wanted, rows, &mut found);
+        if row.is_some_and(|row| !taken.insert(&row.id)) {
+            found.add(name.span(), "two tables are about the same application", None);
+        }
+        commands.extend(steps(catalogue, name, wanted, row, &mut found));
+    }
+    found.finish().map(|()| commands)
+}
+
+/// Finds the application that a table is about; `None` if it must be created.
+fn find<'r>(
+    name: &Spanned<String>,
+    wanted: &WantedApplication,
+    rows: &'r [ApplicationRow],
+    found: &mut Findings<'_>,
+) -> Option<&'r ApplicationRow> {
+    if !may_name_application(name.get_ref()) {
+        let help = "a name has 1 to 64 printable characters, and does not begin like an id".to_owned();
+        found.add(name.span(), "an application cannot have this name", Some(help));
+    }
+    let mut live = rows.iter().filter(|row| row.deleted_at.is_none());
+    match &wanted.id {
+        Some(id) => {
+            let row = live.find(|row| row.id == *id.get_ref());
+            if row.is_none() {
+                let help = "leave `id` out to create an application".to_owned();
+                found.add(id.span(), format!("there is no application `{}`", id.get_ref()), Some(help));
+            }
+            row
+        }
+        None => live.find(|row| row.name == *name.get_ref()),
+    }
+}
+
+/// Returns the commands for one application.
+fn steps(
+    catalogue: &Catalogue,
+    name: &Spanned<String>,
+    wanted: &WantedApplication,
+    row: Option<&ApplicationRow>,
+    found: &mut Findings<'_>,
+) -> Vec<OperatorCommand> {
+    let WantedApplication { id, permissions, requests_per_minute, labels, sees } = wanted;
+    let (app, mut steps) = (name.get_ref().clone(), Vec::new());
+    for permission in permissions.iter().flatten() {
+        let known = catalogue.permissions.iter().map(|known| known.name);
+        if !known.clone().any(|known| known == permission.get_ref()) {
+            let help = known.collect::<Vec<_>>().join(", ");
+            found.add(permission.span(), format!("unknown permission `{}`", permission.get_ref()), Some(help));
+        }
+    }
+    let permissions: Option<Vec<_>> =
+        permissions.as_ref().map(|all| all.iter().map(|permission| permission.get_ref().clone()).collect());
+    if let Some(rate) = requests_per_minute.as_ref().filter(|rate| *rate.get_ref() == 0) {
+        found.add(rate.span(), "expected at least 1 request in 60 seconds", None);
+    }
+    let rate = requests_per_minute.as_ref().map(|rate| *rate.get_ref());
+    match row {
+        None if id.is_none() => {
+            let permissions = permissions.clone().unwrap_or_default();
+            if permissions.is_empty() {
+                let help = Some("add `permissions = [...]`".to_owned());
+                found.add(name.span(), "a new application needs a permission", help);
+            }
+            steps.push(AppCommand::Create { name: app.clone(), permissions, requests_per_minute: rate });
+        }
+        None => {}
+        Some(row) => {
+            if row.name != app {
+                steps.push(AppCommand::Rename { app: row.name.clone(), name: app.clone() });
+            }
+            if let Some(wanted) = permissions {
+                let without = |all: &[String], others: &[String]| -> Vec<String> {
+                    all.iter().filter(|one| !others.contains(one)).cloned().collect()
+                };
+                let (more, less) = (without(&wanted, &row.permissions), without(&row.permissions, &wanted));
+                let app = || app.clone();
+                steps.extend((!more.is_empty()).then(|| AppCommand::Grant { app: app(), permissions: more }));
+                steps.extend((!less.is_empty()).then(|| AppCommand::Revoke { app: app(), permissions: less }));
+            }
+            if let Some(requests_per_minute) = rate.filter(|rate| *rate != row.requests_per_minute) {
+                steps.push(AppCommand::Rate { app: app.clone(), requests_per_minute });
+            }
+        }
+    }
+    steps.extend(label_step(&app, labels.as_ref(), row, found));
+    let mut steps: Vec<_> = steps.into_iter().map(OperatorCommand::App).collect();
+    for (resource, terms) in sees.iter().flatten() {
+        steps.extend(grant_steps(catalogue, &app, resource, terms, row, (name, found)));
+    }
+    steps
+}
+
+/// Returns the command that sets the labels, if they differ.
+fn label_step(
+    app: &str,
+    labels: Option<&BTreeMap<String, Spanned<String>>>,
+    row: Option<&ApplicationRow>,
+    found: &mut Findings<'_>,
+) -> Option<AppCommand> {
+    let (none, labels) = (Labels::new(), labels?);
+    let known = row.map_or(&none, |row| &row.labels);
+    let gone = known.keys().filter(|name| !labels.contains_key(*name)).map(|name| (name.clone(), String::new()));
+    let differs = |(name, text): &(&String, &Spanned<String>)| known.get(*name) != Some(text.get_ref());
+    let mut changes: Vec<_> = gone.collect();
+    for (name, text) in labels.iter().filter(differs) {
+        let change = (name.clone(), text.get_ref().clone());
+        if let Err(error) = change_labels(&mut Labels::new(), vec![change.clone()]) {
+            found.add(text.span(), error.message, None);
+        }
+        changes.push(change);
+    }
+    (!changes.is_empty()).then(|| AppCommand::Label { app: app.to_owned(), labels: changes })
+}
+
+/// Returns the commands that grant exactly these terms of one resource.
+fn grant_steps(
+    catalogue: &Catalogue,
+    app: &str,
+    resource: &str,
+    terms: &[Spanned<String>],
+    row: Option<&ApplicationRow>,
+    (name, found): (&Spanned<String>, &mut Findings<'_>),
+) -> Vec<OperatorCommand> {
+    let all = resources(catalogue);
+    let Some(def) = catalogue.resource(resource).filter(|_| all.contains(&resource)) else {
+        let at = terms.first().map_or(name.span(), Spanned::span);
+        found.add(at, format!("unknown resource `{resource}`"), Some(all.join(", ")));
+        return Vec::new();
+    };
+    let mut wanted = Granted::default();
+    let (exceptions, rest): (Vec<_>, Vec<_>) = terms.iter().partition(|term| term.get_ref().starts_with('!'));
+    for term in rest.into_iter().chain(exceptions) {
+        let text = term.get_ref().as_str();
+        let (id, is_prefix) = match text.strip_suffix('*') {
+            Some(prefix) => (prefix, true),
+            None => (text.strip_prefix('!').unwrap_or(text), false),
+        };
+        if !((def.admits)(id) || is_prefix && id.is_empty()) {
+            let help = format!("`*` for all {resource}s, a prefix as in `abc*`, an id, or `!` and an id");
+            found.add(term.span(), format!("`{text}` grants no {resource}"), Some(help));
+        } else if is_prefix {
+            wanted.add_prefix(id);
+        } else if !text.starts_with('!') {
+            wanted.add(id);
+        } else if wanted.covers(id) && !wanted.ids().contains(id) {
+            wanted.remove(id);
+        } else {
+            found.add(term.span(), format!("`{text}` excepts a {resource} that is not granted by a prefix"), None);
+        }
+    }
+    let held = row.and_then(|row| row.grants.of(resource)).cloned().unwrap_or_default();
+    let command = |command| OperatorCommand::Target { resource: resource.to_owned(), command };
+    change_grant(held, &wanted, app).into_iter().map(command).collect()
+}
+
+/// Returns the commands that turn a grant into another one.
+fn change_grant(mut held: Granted, wanted: &Granted, app: &str) -> Vec<TargetCommand> {
+    let mut commands = Vec::new();
+    let mut push = |assigns: bool, ids: Vec<String>, prefixes: Vec<String>| {
+        let (app, all) = (app.to_owned(), prefixes.iter().any(String::is_empty));
+        let prefixes = if all { Vec::new() } else { prefixes };
+        if all || !ids.is_empty() || !prefixes.is_empty() {
+            commands.push(match assigns {
+                true => TargetCommand::Assign { app, ids, all, prefixes },
+                false => TargetCommand::Unassign { app, ids, all, prefixes },
+            });
+        }
+    };
+    let texts = |ids: Vec<&str>| ids.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    // A prefix that is too short is taken away with all that it covers. After that, the prefixes
+    // that were below it are granted.
+    for _ in 0..2 {
+        let more = texts(wanted.prefixes().filter(|prefix| !held.prefixes().any(|known| known == *prefix)).collect());
+        more.iter().for_each(|prefix| held.add_prefix(prefix));
+        push(true, Vec::new(), more);
+        let less = texts(held.prefixes().filter(|prefix| !wanted.prefixes().any(|known| known == *prefix)).collect());
+        for prefix in &less {
+            held.remove_prefix(prefix);
+        }
+        push(false, Vec::new(), less);
+    }
+    let absent = |id: &&Box<str>| !held.covers(id);
+    let more = wanted.ids().iter().filter(absent);
+    let readmitted = held.exceptions().iter().filter(|id| wanted.covers(id));
+    let more = texts(more.chain(readmitted).map(|id| &**id).collect());
+    let surplus = held.ids().iter().chain(wanted.exceptions()).filter(|id| held.covers(id) && !wanted.covers(id));
+    let less = texts(surplus.map(|id| &**id).collect());
+    push(true, more, Vec::new());
+    push(false, less, Vec::new());
+    commands
+}
+
+/// Writes the file for the applications that exist.
+pub(super) fn export(catalogue: &Catalogue, rows: &[ApplicationRow]) -> String {
+    let mut file = String::new();
+    let quoted = |text: &str| Value::from(text).to_string();
+    let list = |items: &[String]| Value::from(items).to_string();
+    for row in rows.iter().filter(|row| row.deleted_at.is_none()) {
+        let ApplicationRow { id, name, permissions, requests_per_minute, grants, labels, .. } = row;
+        let table = format!("{APPLICATION}.{}", quoted(name));
+        let _ = writeln!(file, "[{table}]\nid = {}\npermissions = {}", quoted(id), list(permissions));
+        let _ = writeln!(file, "requests_per_minute = {requests_per_minute}\n\n[{table}.labels]");
+        for (name, text) in labels {
+            let _ = writeln!(file, "{} = {}", quoted(name), quoted(text));
+        }
+        let _ = writeln!(file, "\n[{table}.sees]");
+        for resource in resources(catalogue) {
+            let terms = grants.of(resource).map(Granted::terms).unwrap_or_default();
+            let _ = writeln!(file, "{resource} = {}", list(&terms));
+        }
+        file.push('\n');
+    }
+    file
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolwarrant_core::access::Grants;
+
+    /// Plans from random grants to random grants, and carries the commands out.
+    #[test]
+    fn the_commands_of_a_plan_lead_from_any_grant_to_any_other() {
+        let words = ["a", "ab", "abc", "b", "bc", "c", "ca"];
+        let mut state = 3_usize;
+        let mut random = |bound: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % bound
+        };
+        let mut draw = || {
+            let mut granted = Granted::default();
+            for _ in 0..random(6) {
+                let word = words[random(words.len())];
+                match random(4) {
+                    0 => granted.add_prefix(word),
+                    1 => granted.remove(word),
+                    2 if random(4) == 0 => granted.add_prefix(""),
+                    _ => granted.add(word),
+                }
+            }
+            granted
+        };
+        for _ in 0..2_000 {
+            let (held, wanted) = (draw(), draw());
+            let mut grants = Grants::nothing().with("tray", held.clone());
+            for command in change_grant(held.clone(), &wanted, "app") {
+                let granted = grants.spell_out(["tray"]).get_mut("tray").unwrap();
+                match command {
+                    TargetCommand::Assign { ids, all, prefixes, .. } => {
+                        prefixes
+                            .iter()
+                            .chain(all.then_some(&String::new()))
+                            .for_each(|prefix| granted.add_prefix(prefix));
+                        ids.iter().for_each(|id| granted.add(id));
+                    }
+                    TargetCommand::Unassign { ids, all, prefixes, .. } => {
+                        assert!(ids.iter().all(|id| granted.covers(id)), "{held:?} {wanted:?}");
+                        ids.iter().for_each(|id| granted.remove(id));
+                        let prefixes = prefixes
+                            .iter()
+                            .chain(all.then_some(&String::new()))
+                            .all(|prefix| granted.remove_prefix(prefix));
+                        assert!(prefixes, "{held:?} {wanted:?}");
+                    }
+                    TargetCommand::List(_) => unreachable!(),
+                }
+            }
+            assert_eq!(grants.of("tray"), Some(&wanted), "{held:?}");
+            assert_eq!(change_grant(wanted.clone(), &wanted, "app").len(), 0);
+        }
+    }
+}
