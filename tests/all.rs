@@ -53,6 +53,7 @@ mod operate {
     pub(crate) mod folders;
     #[cfg(target_os = "linux")]
     pub(crate) mod full_disk;
+    pub(crate) mod life;
     pub(crate) mod monitor;
     pub(crate) mod owners;
     pub(crate) mod process;

@@ -165,7 +165,6 @@ async fn the_doctor_finds_an_act_without_its_line_and_a_line_without_its_act() {
     let faults = async || {
         let (_, said) = operate(&data, "doctor --json").await;
         let found: Value = serde_json::from_str(&said).expect("JSON");
-        eprintln!("{found:#}");
         let faults = found["faults"].as_array().expect("faults").clone();
         faults
             .into_iter()

@@ -136,6 +136,8 @@ async fn on_a_full_disk_authority_is_taken_away_at_once_and_nothing_is_given() {
         "device unassign demo --all".to_owned(),
         "key create demo-read".to_owned(),
         "app grant demo-read stream".to_owned(),
+        format!("key label {id} owner=Ada"),
+        "app delete demo-read --yes".to_owned(),
     ] {
         let (code, said) = operate(&data, &line).await;
         let said = said.replace(id, "KEY");
@@ -160,6 +162,13 @@ async fn on_a_full_disk_authority_is_taken_away_at_once_and_nothing_is_given() {
     let mut again = program.again(WATCHED).await;
     assert_eq!(again.status(id, secret).await, 401, "after a restart too");
     assert_eq!(json_of(&again.data, "app show demo").await["permissions"], json!(["device"]));
+    let deleted = json_of(&again.data, "app list --deleted").await;
+    assert!(deleted[0]["name"].as_str().expect("text").starts_with("demo-read (deleted"), "{deleted}");
+    let acts = json_of(&again.data, "acts").await;
+    let commands: Vec<_> = acts.as_array().expect("acts").iter().map(|act| act["command"].clone()).collect();
+    let expected = ["app delete", "device unassign", "app revoke", "key revoke"];
+    assert!(expected.iter().all(|command| commands.contains(&json!(command))), "their acts are there: {commands:?}");
+    assert_eq!(json_of(&again.data, "doctor").await["faults"], json!([]));
     again.stop().await;
 }
 

@@ -140,8 +140,8 @@ pub(super) struct CommonFlags {
     #[arg(long = flags::JSON, global = true)]
     pub(super) json: bool,
 
-    /// Folder of the sockets for groups of operators; by default RUNTIME_DIRECTORY, and for commands
-    /// /run and the name of the program
+    /// Folder of the sockets for groups of operators; by default RUNTIME_DIRECTORY, and for
+    /// commands /run and the name of the program
     #[arg(long = flags::OPERATOR_SOCKETS, global = true, value_name = "DIR", value_parser = folder)]
     pub(super) operator_sockets: Option<PathBuf>,
 

@@ -20,7 +20,7 @@ use toolwarrant_core::store::{ApplicationRow, Labels};
 /// The table of applications in the file.
 const APPLICATION: &str = "application";
 
-/// An application as the file has it. What it leaves out stays as it is.
+/// An application as the file has it. A key that is absent changes nothing.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WantedApplication {

@@ -69,17 +69,7 @@ pub(super) struct Connections {
 /// Opens a database and migrates it, unless its layout is older than `oldest`. Grants from before
 /// layout 5 become grants of `former_resource`.
 pub(super) fn connect(path: &Path, former_resource: &str, oldest: u32) -> Result<Connections, DatabaseError> {
-    // SQLite does not say which of its files it may not open.
-    for end in ["", "-wal", "-shm"] {
-        let path = PathBuf::from([path.as_os_str(), OsStr::new(end)].into_iter().collect::<OsString>());
-        match File::options().write(true).open(&path) {
-            Err(source) if source.kind() == ErrorKind::PermissionDenied => {
-                return Err(DatabaseError::File { path, source });
-            }
-            _ => {}
-        }
-    }
-    watermark::check(path)?;
+    check_files(path)?;
     let path = path.to_owned();
     // SQLite would create the file readable by everybody. It gives its other files the mode of this
     // one.
@@ -102,13 +92,28 @@ pub(super) fn connect(path: &Path, former_resource: &str, oldest: u32) -> Result
     Ok(Connections { writer, keeper, readers, inspector: reader()? })
 }
 
-/// Copies a database of an earlier layout to [`former_path`], before it is migrated. After a kill the
-/// copy is complete or absent. It replaces an earlier copy of the same layout.
+/// Checks that this process may open the files of a database, and that it has not lost data.
+fn check_files(path: &Path) -> Result<(), DatabaseError> {
+    // SQLite does not say which of its files it may not open.
+    for end in ["", "-wal", "-shm"] {
+        let path = PathBuf::from([path.as_os_str(), OsStr::new(end)].into_iter().collect::<OsString>());
+        match File::options().write(true).open(&path) {
+            Err(source) if source.kind() == ErrorKind::PermissionDenied => {
+                return Err(DatabaseError::File { path, source });
+            }
+            _ => {}
+        }
+    }
+    watermark::check(path)
+}
+
+/// Copies a database of an earlier layout to [`former_path`], before it is migrated. After a kill
+/// the copy is complete or absent. It replaces an earlier copy of the same layout.
 pub(super) fn copy_former(path: &Path) -> Result<(), DatabaseError> {
+    check_files(path)?;
     if !path.exists() {
         return Ok(());
     }
-    watermark::check(path)?;
     let failed = |source| DatabaseError::Database { path: path.to_owned(), source };
     let database = connection(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
     let layout = database.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
