@@ -129,6 +129,12 @@ async fn a_leak_is_closed_and_who_did_it_why_and_when_can_be_read_everywhere() {
     let [latest, made] = &shown["latest_acts"].as_array().expect("acts")[..] else { panic!("{shown}") };
     assert_eq!([&latest["command"], &made["command"]], ["key revoke", "key create"]);
     assert_eq!((&latest["act_id"], &latest["reason"], &latest["claims"]), (act, &json!("leaked"), &json!("as carol")));
+    json_of(&data, "app create another --permission stream").await;
+    assert_eq!(
+        json_of(&data, "acts --limit 1").await[0]["claims"],
+        Value::Null,
+        "the name of an application is no claim"
+    );
     assert_eq!((&latest["channel"], &made["channel"]), (&json!("operate.sock"), &json!("owner's socket")));
     assert_eq!(latest["changes"], json!({"live_secrets": {"before": 1, "after": 0}}));
     let lines = json_of(&data, &format!("audit list --on {}", key.id)).await;

@@ -233,3 +233,40 @@ async fn every_id_is_found_with_what_belongs_to_it() {
     let failure: Value = serde_json::from_str(&said).expect("JSON");
     assert!(code == 2 && failure["error"]["code"] == "usage" && said.contains("failed_silent"), "{said}");
 }
+
+#[tokio::test]
+async fn an_apply_whose_server_is_killed_leaves_no_change_without_an_act_and_is_finished_by_the_next() {
+    const APPLICATIONS: usize = 150;
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let mut program = Program::start_at(Arc::clone(&home), &[]).await;
+    let data = program.data.clone();
+    let file = home.path().join("state.toml");
+    let one = |n| format!("[application.s{n}]\npermissions = [\"device\"]\nlabels = {{ owner = \"o{n}\" }}\n");
+    fs::write(&file, (0..APPLICATIONS).map(one).collect::<String>()).expect("written");
+    let apply = format!("apply {} --json", file.display());
+    for kill in 1..=4 {
+        let (data, apply) = (data.clone(), apply.clone());
+        let applied = tokio::spawn(async move { operate(&data, &apply).await });
+        // The kill comes while commands are carried out.
+        while json_of(&program.data, "app list").await.as_array().expect("applications").len() < 2 + kill * 20 {}
+        program.kill().await;
+        let _ = applied.await;
+        program = program.again(&[]).await;
+        let data = program.data.clone();
+        assert_eq!(json_of(&data, "doctor").await["faults"], json!([]));
+        let count = async |line: &str| json_of(&data, line).await.as_array().expect("rows").len();
+        let acts = json_of(&data, "acts --command apply --limit 9999").await;
+        let acts = acts.as_array().expect("acts");
+        let created = acts.iter().filter(|act| act["command"] == "apply app create").count();
+        assert_eq!(created, count("app list").await - 2, "each application has its act");
+        let rows = json_of(&data, "app list").await;
+        let labelled = rows.as_array().expect("rows").iter().filter(|row| row["labels"] != json!({})).count();
+        assert_eq!(acts.iter().filter(|act| act["command"] == "apply app label").count(), labelled);
+        assert_eq!(json_of(&data, "audit verify").await["sound"], true);
+    }
+    let (code, said) = operate(&data, &apply).await;
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(operate(&data, &format!("{apply} --dry-run")).await.0, 0);
+    assert_eq!(json_of(&data, "doctor").await["faults"], json!([]));
+    program.stop().await;
+}

@@ -141,6 +141,38 @@ fn visit_file_back(
     Ok(None)
 }
 
+/// Returns the lines about calls and acts after a place, the oldest first, and the place after them.
+/// Reads about 16 MiB at most. Without a place, returns no lines and the end of the trail.
+///
+/// # Errors
+/// The folder or a file cannot be read.
+pub fn read_after(folder: &Path, after: Option<TrailPlace>) -> io::Result<(Vec<String>, TrailPlace)> {
+    let (mut lines, mut bytes) = (Vec::new(), 0);
+    let skips = after.is_none();
+    let after = after.unwrap_or(TrailPlace { day: String::new(), offset: 0 });
+    let mut end = after.clone();
+    for path in days(folder)? {
+        let day = date(&path).unwrap_or_default();
+        if *day < *after.day || bytes >= TAIL_BYTES {
+            continue;
+        }
+        let file = File::open(&path)?;
+        let begin = if day == after.day { after.offset } else { 0 };
+        let length = file.metadata()?.len();
+        let begin = if skips { length.saturating_sub(TAIL_LINE as u64) } else { begin };
+        let mut read = vec![0; usize::try_from(length.saturating_sub(begin)).unwrap_or(0).min(TAIL_BYTES - bytes)];
+        file.read_exact_at(&mut read, begin)?;
+        // An incomplete line at the end may still be being written.
+        let whole = read.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        bytes += whole;
+        end = TrailPlace { day: day.to_owned(), offset: begin + whole as u64 };
+        let is_ours = |line: &&[u8]| !line.is_empty() && line.len() <= TAIL_LINE && !is_chain_line(line);
+        let read = read[..whole].split(|byte| *byte == b'\n').filter(|line| !skips && is_ours(line));
+        lines.extend(read.map(|line| String::from_utf8_lossy(line).into_owned()));
+    }
+    Ok((lines, end))
+}
+
 /// Returns the files of a trail, the oldest day first. Ignores links and all other files.
 ///
 /// # Errors

@@ -150,6 +150,8 @@ impl CommandLine<'_> {
         }
         let mut command = file::set(command, &values);
         let matches = command.try_get_matches_from_mut(std::env::args_os());
+        // A command line that is wrong may hide the flag from clap.
+        let json = json || std::env::args_os().any(|arg| arg == "--json");
         let matches = matches.unwrap_or_else(|error| end(&error, json));
         if asked.checks {
             let flags = file::describe_flags(&command, &matches, &values);
@@ -252,14 +254,14 @@ impl CommandLine<'_> {
         config: Config,
     ) -> Result<Invocation<F>, clap::Error> {
         let common = CommonFlags::from_arg_matches(matches)?;
-        let CommonFlags { data, config: _, json, operator_sockets, socket, name, reason } = common;
+        let CommonFlags { data, config: _, json, operator_sockets, socket, claimed_name, claimed_reason } = common;
         let is_set = |path: &PathBuf| !path.as_os_str().is_empty();
         let operator_sockets = operator_sockets.filter(is_set);
         let way = WayToServer {
             socket: socket.filter(is_set),
             groups: operator_sockets.clone().unwrap_or_else(|| Path::new("/run").join(self.names.program)),
             data_given: matches.value_source("data") != Some(ValueSource::DefaultValue),
-            claims: claims(name, reason),
+            claims: claims(claimed_name, claimed_reason),
         };
         let serving = |matches: &ArgMatches| {
             let runtime = || std::env::split_paths(&std::env::var_os("RUNTIME_DIRECTORY")?).next();
@@ -304,8 +306,6 @@ impl CommandLine<'_> {
             Some(_) => OperatorCommand::from_arg_matches(matches)?,
         };
         let question = question.or_else(|| command.question());
-        let unread = |error: std::io::Error| clap::Error::raw(clap::error::ErrorKind::Io, format!("{error}\n"));
-        let command = command.read_file().map_err(unread)?;
         Ok(Invocation::Operate { command, question, flags: F::from_arg_matches(matches)?, config, data, way, json })
     }
 }

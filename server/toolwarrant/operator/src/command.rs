@@ -147,7 +147,9 @@ impl OperatorCommand {
             | Self::Acts(_)
             | Self::Tools { .. }
             | Self::Clock(ClockCommand::Accept)
-            | Self::Audit(AuditCommand::Tail { .. } | AuditCommand::List(_)) => Duration::from_secs(30),
+            | Self::Audit(AuditCommand::Tail { .. } | AuditCommand::After { .. } | AuditCommand::List(_)) => {
+                Duration::from_secs(30)
+            }
         }
     }
 
@@ -433,6 +435,16 @@ pub enum AuditCommand {
         #[arg(short = 'n', long, value_name = "N", default_value_t = 20,
               value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(0..=TAIL_MAX as u64))]
         lines: usize,
+        /// Then print each new line, until it is interrupted; needs a running server
+        #[arg(short, long)]
+        #[serde(default)]
+        follow: bool,
+    },
+    /// The lines after a place. The command line asks for them to follow the trail.
+    #[command(skip)]
+    After {
+        /// The `next` of the answer before; `None` for the end of the trail.
+        place: Option<String>,
     },
     /// List lines, newest first, by caller, tool, outcome, operator or time
     ///

@@ -3,7 +3,7 @@
 
 use crate::background::Background;
 use crate::cli::WayToServer;
-use crate::command::{AppCommand, Authority, ClockCommand, OperatorCommand};
+use crate::command::{AppCommand, AuditCommand, Authority, ClockCommand, OperatorCommand};
 use crate::context::{Check, Inventory, OpenError, OpenedData, OperatorContext};
 use crate::data::{AUDIT, DataFolder, FolderError, SOCKET, has_database, refuse_foreign};
 use crate::doctor;
@@ -21,6 +21,7 @@ use crate::user::local_operator;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::task::{JoinHandle, spawn_blocking};
 use toolwarrant_audit::Audit;
 use toolwarrant_base::BoxFuture;
@@ -31,6 +32,37 @@ use toolwarrant_core::act::{Changes, Channel, Operator, Origin};
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::registry::Durability;
 use toolwarrant_store::sqlite::Sqlite;
+
+/// Interval at which a follower asks for new lines.
+const FOLLOW_EVERY: Duration = Duration::from_secs(1);
+
+/// Asks the server that the command line leads to. Returns `None` if no server runs.
+async fn ask_server(
+    names: &Names,
+    folder: &Path,
+    WayToServer { socket, groups, data_given, claims: _ }: &WayToServer,
+    request: &Request,
+) -> Option<Result<Value, OperatorError>> {
+    if let Some(socket) = socket {
+        let nobody = || format!("no server listens on {}, or you may not connect to it", socket.display());
+        let answer = socket::ask(socket, request).await;
+        return Some(answer.unwrap_or_else(|| Err(OperatorError::unavailable(nobody()))));
+    }
+    // Members of a group may have no data folder, and cannot enter that of the server.
+    if !data_given && (refuse_other_user(folder).is_err() || !has_database(folder, names)) {
+        for socket in socket::of_groups(groups) {
+            if let Some(answer) = socket::ask(&socket, request).await {
+                return Some(answer);
+            }
+        }
+    }
+    // This check comes before the server is asked, because the server of another service would
+    // carry out the command.
+    if let Err(error) = refuse_foreign(folder, names) {
+        return Some(Err(OpenError::from(error).into()));
+    }
+    socket::ask(&folder.join(SOCKET), request).await
+}
 
 /// The parts of a service that commands use.
 pub struct ServiceParts {
@@ -64,35 +96,21 @@ impl Offline<'_> {
     /// See [`OperatorError`].
     pub async fn run(self, folder: &Path, way: WayToServer, command: OperatorCommand) -> Result<Value, OperatorError> {
         let Self { names, catalogue, checks, .. } = &self;
-        let WayToServer { socket, groups, data_given, claims } = way;
         if let OperatorCommand::Tools { name } = &command {
             return tools(catalogue, name.as_deref());
         }
-        let operator = local_operator(Channel::Offline, claims.clone());
+        let command = command.read_file().map_err(|error| OperatorError::refusal(error.to_string()))?;
+        let operator = local_operator(Channel::Offline, way.claims.clone());
         if let OperatorCommand::Restore { file, master_key, owner } = command {
             refuse_foreign(folder, names).map_err(OpenError::from)?;
             return restore::run(folder, names, catalogue, &file, (master_key, owner), operator);
         }
+        let claims = way.claims.clone();
         let request = Request { program: names.program.to_owned(), command: command.absolute(), claims };
-        if let Some(socket) = socket {
-            let nobody = || format!("no server listens on {}, or you may not connect to it", socket.display());
-            return socket::ask(&socket, &request).await.unwrap_or_else(|| Err(OperatorError::unavailable(nobody())));
-        }
-        // Members of a group may have no data folder, and cannot enter that of the server.
-        if !data_given && (refuse_other_user(folder).is_err() || !has_database(folder, names)) {
-            for socket in socket::of_groups(&groups) {
-                if let Some(answer) = socket::ask(&socket, &request).await {
-                    return answer;
-                }
-            }
-        }
-        // This check comes before the server is asked, because the server of another service would
-        // carry out the command.
-        refuse_foreign(folder, names).map_err(OpenError::from)?;
-        let socket = folder.join(SOCKET);
-        if let Some(answer) = socket::ask(&socket, &request).await {
+        if let Some(answer) = ask_server(names, folder, &way, &request).await {
             return answer;
         }
+        let socket = folder.join(SOCKET);
         let Request { command, .. } = &request;
         // Opening the folder would create a database, even in a folder that is not a data folder.
         // Two commands may do that: the one that creates the first application, like the first
@@ -120,6 +138,39 @@ impl Offline<'_> {
             opened => opened.map_err(OpenError::from)?,
         };
         self.carry_out(&folder, request.command, &operator).await
+    }
+
+    /// Shows the last `lines` of the audit trail, and then each new line, until the server ends.
+    ///
+    /// # Errors
+    /// No server runs, or see [`OperatorError`].
+    pub async fn follow(
+        self,
+        folder: &Path,
+        way: WayToServer,
+        lines: usize,
+        show: impl Fn(&Value) -> Result<(), OperatorError>,
+    ) -> Result<(), OperatorError> {
+        let ask = async |command: AuditCommand| {
+            let command = OperatorCommand::Audit(command);
+            let request = Request { program: self.names.program.to_owned(), command, claims: way.claims.clone() };
+            let nobody = || Err(OperatorError::unavailable("no server runs, so no line will follow"));
+            ask_server(&self.names, folder, &way, &request).await.unwrap_or_else(nobody)
+        };
+        let mut place = ask(AuditCommand::After { place: None }).await?["next"].take();
+        let tail = ask(AuditCommand::Tail { lines, follow: false }).await?;
+        show(&tail)?;
+        let mut shown = tail.as_array().cloned().unwrap_or_default();
+        loop {
+            tokio::time::sleep(FOLLOW_EVERY).await;
+            let after = place.as_str().map(str::to_owned);
+            let mut page = ask(AuditCommand::After { place: after }).await?;
+            // Lines that came between the first two questions are in both answers.
+            let lines = page["lines"].as_array().into_iter().flatten();
+            show(&lines.filter(|line| !shown.contains(line)).cloned().collect())?;
+            shown.clear();
+            place = page["next"].take();
+        }
     }
 
     /// Carries out `command` on a folder that this process has locked.

@@ -48,16 +48,22 @@ pub fn text(answer: &Value) -> String {
     }
 }
 
-/// Returns a table with one line for each row. The members of the first row are its columns.
+/// Returns a table with one line for each row. Its columns are the members of all rows.
 fn table(rows: &[Value], indent: &str) -> String {
-    let Some(Value::Object(first)) = rows.first() else {
+    let mut names: Vec<&String> = Vec::new();
+    for name in rows.iter().filter_map(Value::as_object).flat_map(Map::keys) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.is_empty() {
         return rows.iter().fold(String::new(), |out, row| out + indent + &cell(row) + "\n");
-    };
-    let head: Vec<String> = first.keys().map(|name| name.replace('_', " ").to_uppercase()).collect();
-    let cells = rows.iter().map(|row| first.keys().map(|name| cell(&row[name])).collect::<Vec<_>>());
+    }
+    let head: Vec<String> = names.iter().map(|name| name.replace('_', " ").to_uppercase()).collect();
+    let cells = rows.iter().map(|row| names.iter().map(|name| cell(&row[*name])).collect::<Vec<_>>());
     let cells: Vec<_> = std::iter::once(head).chain(cells).collect();
     let widths: Vec<usize> =
-        (0..first.len()).map(|n| cells.iter().map(|row| row[n].chars().count()).max().unwrap_or(0)).collect();
+        (0..names.len()).map(|n| cells.iter().map(|row| row[n].chars().count()).max().unwrap_or(0)).collect();
     cells.iter().fold(String::new(), |mut out, row| {
         let row = row.iter().zip(&widths).fold(String::new(), |mut line, (cell, width)| {
             let _ = write!(line, "{cell:width$}  ");

@@ -24,8 +24,8 @@ use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::offline::{Offline, ServiceParts};
 use toolwarrant_operator::owner::become_owner;
 use toolwarrant_operator::{
-    Check, Config, ConfigError, ConfigTable, ContractGroup, NOT_COMPARED, Names, NoCommands, OperatorCommand,
-    OperatorError, OwnCommand, execute_contract, maintain, render,
+    AuditCommand, Check, Config, ConfigError, ConfigTable, ContractGroup, NOT_COMPARED, Names, NoCommands,
+    OperatorCommand, OperatorError, OwnCommand, execute_contract, maintain, render,
 };
 
 /// The program of a service. `F` is the type of the flags that the service adds, `C` that of its
@@ -197,6 +197,16 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             checks: self.identity.checks.into(),
             parts: Box::new(parts),
         };
+        if let OperatorCommand::Audit(AuditCommand::Tail { lines, follow: true }) = command {
+            let show = |lines: &Value| {
+                let lines = lines.as_array().filter(|lines| !lines.is_empty());
+                let text = lines.map(|lines| lines.iter().map(|line| format!("{line}\n")).collect::<String>());
+                text.map_or(Ok(()), |text| print(&render::plain(&text)))
+                    .map_err(|error| OperatorError::refusal(error.to_string()))
+            };
+            runtime.block_on(offline.follow(data, way, lines, show))?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let answer = runtime.block_on(offline.run(data, way, command))?;
         print(&render_answer(&answer, json))?;
         let faulty = answer["healthy"] == false || answer["sound"] == false;

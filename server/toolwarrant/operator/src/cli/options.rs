@@ -151,11 +151,11 @@ pub(super) struct CommonFlags {
 
     /// Name to record with a change, next to the user's
     #[arg(long = flags::AS, global = true, value_name = "NAME")]
-    pub(super) name: Option<String>,
+    pub(super) claimed_name: Option<String>,
 
     /// Reason to record with a change
     #[arg(long = flags::REASON, global = true, value_name = "TEXT")]
-    pub(super) reason: Option<String>,
+    pub(super) claimed_reason: Option<String>,
 }
 
 /// The way to a running server, and the statements that a command carries.

@@ -37,7 +37,9 @@ impl OperatorCommand {
             | Self::Key(KeyCommand::List(_) | KeyCommand::Show { .. })
             | Self::Target { command: TargetCommand::List(_), .. }
             | Self::Task(TaskCommand::List(_) | TaskCommand::Show { .. })
-            | Self::Audit(AuditCommand::Tail { .. } | AuditCommand::List(_) | AuditCommand::Verify)
+            | Self::Audit(
+                AuditCommand::Tail { .. } | AuditCommand::After { .. } | AuditCommand::List(_) | AuditCommand::Verify,
+            )
             | Self::Refunds(_)
             | Self::Find { .. }
             | Self::Export

@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tokio::task::spawn_blocking;
 use toolwarrant_audit::verify::{Fault, Scope, Verified, verify};
-use toolwarrant_audit::{Anchor, tail};
+use toolwarrant_audit::{Anchor, read_after, tail};
 use toolwarrant_base::keyring::{ChainKey, KeyRing};
 use toolwarrant_base::random::Random;
 
@@ -21,7 +21,13 @@ const FAULTS_SHOWN: usize = 100;
 pub(super) async fn execute(context: &OperatorContext, command: AuditCommand) -> Answer {
     flush(context).await;
     match command {
-        AuditCommand::Tail { lines } => {
+        AuditCommand::After { place } => {
+            let place = place.map(|place| trail::parse_place(&place)).transpose()?;
+            let (lines, end) = read(context.folder.join(AUDIT), move |folder| read_after(folder, place)).await?;
+            let lines: Vec<_> = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect();
+            Ok(json!({"lines": lines, "next": format!("{}:{}", end.day, end.offset)}))
+        }
+        AuditCommand::Tail { lines, follow: _ } => {
             let lines = read(context.folder.join(AUDIT), move |folder| tail(folder, lines)).await?;
             Ok(lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect())
         }

@@ -99,7 +99,7 @@ fn steps(
     for permission in permissions.iter().flatten() {
         let known = catalogue.permissions.iter().map(|known| known.name);
         if !known.clone().any(|known| known == permission.get_ref()) {
-            let help = known.collect::<Vec<_>>().join(", ");
+            let help = format!("the permissions are {}", known.collect::<Vec<_>>().join(", "));
             found.add(permission.span(), format!("unknown permission `{}`", permission.get_ref()), Some(help));
         }
     }
@@ -249,7 +249,7 @@ fn change_grant(mut held: Granted, wanted: &Granted, app: &str) -> Vec<TargetCom
 pub(super) fn export(catalogue: &Catalogue, rows: &[ApplicationRow]) -> String {
     let mut file = String::new();
     let quoted = |text: &str| Value::from(text).to_string();
-    let list = |items: &[String]| Value::from(items).to_string();
+    let list = |items: &[String]| format!("[{}]", items.iter().map(|item| quoted(item)).collect::<Vec<_>>().join(", "));
     for row in rows.iter().filter(|row| row.deleted_at.is_none()) {
         let ApplicationRow { id, name, permissions, requests_per_minute, grants, labels, .. } = row;
         let table = format!("{APPLICATION}.{}", quoted(name));

@@ -108,7 +108,7 @@ fn time_of(line: &[u8]) -> Option<&str> {
     str::from_utf8(time).ok()
 }
 
-fn parse_place(text: &str) -> Result<TrailPlace, OperatorError> {
+pub(super) fn parse_place(text: &str) -> Result<TrailPlace, OperatorError> {
     let parsed = text
         .split_once(':')
         .and_then(|(day, offset)| Some(TrailPlace { day: day.to_owned(), offset: offset.parse().ok()? }));
