@@ -388,3 +388,26 @@ fn the_last_lines_are_read_from_the_end_without_seals_and_without_what_is_incomp
         assert_eq!(tail, all[all.len() - wanted.min(all.len())..], "{wanted}");
     }
 }
+
+#[test]
+fn lines_after_a_place_are_read_once_over_the_end_of_a_day() {
+    let scratch = Scratch::new("after");
+    fs::create_dir_all(scratch.dir()).unwrap();
+    let write = |date: &str, text: &str| {
+        let mut file = OpenOptions::new().append(true).create(true).open(scratch.file(date)).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    };
+    let read = |place| read_after(&scratch.dir(), place).unwrap();
+    let (lines, none) = read(None);
+    assert_eq!(lines, Vec::<String>::new());
+    write("2026-11-23", "{\"n\":1}\n{\"n\":2}\n{\"n\"");
+    let (lines, begin) = read(Some(none));
+    assert_eq!(lines, ["{\"n\":1}", "{\"n\":2}"], "an incomplete line waits");
+    let (_, end) = read(None);
+    assert_eq!(end, begin);
+    write("2026-11-23", ":3}\n");
+    write("2026-11-24", "{\"n\":4}\n");
+    let (lines, after) = read(Some(end));
+    assert_eq!(lines, ["{\"n\":3}", "{\"n\":4}"]);
+    assert_eq!(read(Some(after.clone())), (vec![], after));
+}

@@ -1,7 +1,7 @@
 //! Finds an id of any kind, with what belongs to it.
 
 use super::answer::Answer;
-use super::{acts, applications, keys, tasks, trail};
+use super::{acts, applications, audit, keys, tasks, trail};
 use crate::cli::resources;
 use crate::command::{ActQuery, AuditQuery, TaskListQuery};
 use crate::context::OperatorContext;
@@ -14,6 +14,7 @@ const LATEST: u32 = 5;
 
 /// Finds an id. The answer has its `kind`, and members for what belongs to it.
 pub(super) async fn find(context: &OperatorContext, id: &str) -> Answer {
+    audit::flush(context).await;
     if id.starts_with(ACT_PREFIX) {
         let found =
             acts::rows(context, ActFilter { id: Some(id.to_owned()), limit: 1, ..ActFilter::default() }).await?;

@@ -1,4 +1,5 @@
-//! A step in the timeline of a task: the event as data, and its sentence without terminal sequences.
+//! A step in the timeline of a task: the event as data, and its sentence without terminal
+//! sequences.
 
 use super::{Effect, Event, Refusal, Sent};
 use crate::command::UNREADABLE;
