@@ -42,7 +42,7 @@ async fn the_blocks_of_the_readme_work_in_their_order_and_leave_nothing_in_the_r
     }
     let readme = include_str!("../../README.md");
     let blocks: Vec<_> = readme.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap_or("")).collect();
-    let [start, use_it, connect, outcome] = blocks[..] else { panic!("there are {} blocks", blocks.len()) };
+    let [start, use_it, connect, outcome, operate] = blocks[..] else { panic!("there are {} blocks", blocks.len()) };
     // Without a terminal, the keys need the flag, as the README says.
     let served = [("CLOUDPHONE_LISTEN", "127.0.0.1:0"), ("CLOUDPHONE_DEMO", "true"), ("CLOUDPHONE_JSON", "true")];
     let mut shell_of_server = shell(home.path(), start, &served);
@@ -55,7 +55,7 @@ async fn the_blocks_of_the_readme_work_in_their_order_and_leave_nothing_in_the_r
     assert_eq!(installed.trim(), "install --locked --path server/cloudphone");
 
     // The second terminal stays open from block to block.
-    let rest = [use_it, connect, outcome].concat();
+    let rest = [use_it, connect, outcome, operate].concat();
     let output = shell(home.path(), &rest, &[("CLOUDPHONE_URL", url)]).output().await.expect("a shell");
     let [said, complaints] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     assert_eq!((output.status.code(), &*complaints), (Some(0), ""), "{said}");
@@ -63,6 +63,9 @@ async fn the_blocks_of_the_readme_work_in_their_order_and_leave_nothing_in_the_r
         said.lines().filter_map(|line| line.split("\"status\":\"").nth(1)?.split('"').next()).collect();
     assert_eq!(statuses, ["success", "failed_silent"], "{said}");
     assert!(said.contains("phone-0000003") && said.contains("REFUNDED AT"), "{said}");
+    assert!(said.contains("phone-*, !phone-0000007") && said.contains("unpaid"), "{said}");
+    let state = fs::read_to_string(home.path().join("cloudphone/state.toml")).expect("it was exported");
+    assert!(state.contains("[application.\"shop\".sees]"), "{state}");
     let connected = fs::read_to_string(home.path().join("claude.said")).expect("claude was called");
     assert!(connected.starts_with("mcp add --transport http cloudphone http://127.0.0.1:8080/mcp"), "{connected}");
     let key = home.path().join("cloudphone/demo.key").metadata().expect("the key is in the folder of the reader");
