@@ -50,7 +50,8 @@ async fn commands_answer_the_same_with_a_server_and_without_one() {
         for line in COMMANDS.iter().filter(|line| !(running && line.starts_with("audit"))) {
             let (code, text) = operate(&shop.data, line).await;
             let exit = if code == 0 { String::new() } else { format!("exit {code}\n") };
-            writeln!(out, "$ print-shop {line}\n{}\n{exit}", steady(&text, &shop.data)).expect("text");
+            let text = steady(&text, &shop.data).replace("owner's socket", "CHANNEL").replace("no server", "CHANNEL");
+            writeln!(out, "$ print-shop {line}\n{text}\n{exit}").expect("text");
         }
         seen.push(out);
     }
