@@ -140,7 +140,7 @@ async fn a_state_file_becomes_commands_and_then_there_is_nothing_to_do() {
         permissions = ["device", "stream"]
         requests_per_minute = 60
         labels = { owner = "Ada L", customer = "7" }
-        sees.device = ["phone-00000*", "!phone-0000007", "phone-0000100"]
+        sees.device = ["phone-000000*", "!phone-0000007", "phone-0000012"]
         [application.demo]
         permissions = ["device_read"]
         [application."it's"]
@@ -158,7 +158,7 @@ async fn a_state_file_becomes_commands_and_then_there_is_nothing_to_do() {
     assert_eq!(acts.as_array().expect("acts").len(), lines.len());
     assert_eq!(apply(text, "--dry-run").await, (0, json!({"would_do": []})));
     let shop = json_of(&data, "app show shop").await;
-    assert_eq!(shop["devices"], json!(["phone-00000*", "phone-0000100", "!phone-0000007"]));
+    assert_eq!(shop["devices"], json!(["phone-000000*", "phone-0000012", "!phone-0000007"]));
 
     // The exported file leads nowhere, and another name renames.
     let exported = json_of(&data, "export").await["state"].as_str().expect("text").to_owned();
@@ -210,7 +210,7 @@ async fn every_id_is_found_with_what_belongs_to_it() {
     let of_key = found(&key).await;
     assert_eq!((&of_key["kind"], &of_key["lines"][0]["tool"]), (&json!("key"), &json!("set_power")));
     let act = of_key["acts"][0]["act_id"].as_str().expect("text");
-    assert_eq!(found(act).await["act"]["command"], "key create");
+    assert_eq!(found(act).await["act"]["command"], "serve");
     let of_app = found("demo").await;
     assert_eq!((&of_app["kind"], &of_app["tasks"][0]["task_id"]), (&json!("application"), &json!(task)));
     let of_phone = found("phone-0000001").await;

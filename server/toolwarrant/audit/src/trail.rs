@@ -141,8 +141,8 @@ fn visit_file_back(
     Ok(None)
 }
 
-/// Returns the lines about calls and acts after a place, the oldest first, and the place after them.
-/// Reads about 16 MiB at most. Without a place, returns no lines and the end of the trail.
+/// Returns the lines about calls and acts after a place, the oldest first, and the place after
+/// them. Reads about 16 MiB at most. Without a place, returns no lines and the end of the trail.
 ///
 /// # Errors
 /// The folder or a file cannot be read.

@@ -12,6 +12,7 @@ use chacha20poly1305::{Tag, XChaCha20Poly1305, XNonce};
 use hkdf::Hkdf;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
+use std::net::IpAddr;
 use zeroize::Zeroizing;
 
 const NONCE: usize = 24;
@@ -45,6 +46,19 @@ pub struct SecretRow {
     pub created_at: Option<Timestamp>,
     /// The time when it ends; `None` if its key alone decides.
     pub ends_at: Option<Timestamp>,
+}
+
+/// The last use of a secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretUse {
+    /// The id of the key.
+    pub key: String,
+    /// The verifier of the secret.
+    pub verifier: Digest,
+    /// The time, to the minute.
+    pub at: Timestamp,
+    /// The address of the client, if it is recorded.
+    pub from: Option<IpAddr>,
 }
 
 /// The error that a seal does not open: another master key, another purpose, or damaged bytes.

@@ -20,7 +20,6 @@ pub(crate) use directory::{LIVE_SECRETS, purpose};
 pub use grants::{Granted, Grants, Run};
 pub use key_nonces::{KeyNonces, NONCE_KEPT, UsedNonce};
 
-use crate::store::SecretUse;
 use arc_swap::ArcSwap;
 use caller::Proof;
 use directory::{Key, VACANT};
@@ -31,7 +30,7 @@ use std::sync::Arc;
 use subtle::{Choice, ConstantTimeEq};
 use tokio::sync::watch;
 use toolwarrant_base::clock::{Clock, Timestamp};
-use toolwarrant_base::keyring::{Digest, KeyRing, SecretRow};
+use toolwarrant_base::keyring::{Digest, KeyRing, SecretRow, SecretUse};
 use toolwarrant_signing::{Signature, Signer};
 
 /// The keys that requests are checked against. A reader waits for no other thread: a change swaps

@@ -5,7 +5,7 @@
 //! secrets.
 
 use crate::access::Grants;
-use crate::store::{ApplicationRow, KeyRow, Labels};
+use crate::rows::{ApplicationRow, KeyRow, Labels};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};

@@ -23,6 +23,7 @@ pub mod registry;
 pub mod reply;
 pub mod report;
 pub mod revision;
+mod rows;
 pub mod store;
 pub mod tasks;
 

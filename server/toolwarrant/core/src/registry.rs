@@ -8,23 +8,20 @@ mod keys;
 mod names;
 mod pending;
 
-pub use keys::open_secrets;
 pub use names::{APPLICATION_NAME_MAX, may_name_application};
-pub use pending::Durability;
 
-use super::access::{Access, Application, Grants};
+use super::access::{Access, Application, Grants, purpose};
 use super::act::{Act, Changes, Origin, RowFacts};
 use super::catalogue::{Catalogue, PermissionSet};
 use super::limit::Window;
 use crate::store::{ApplicationRow, DirectoryStore, KeyRow, Labels, StoreError};
-use pending::RowId;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 use toolwarrant_base::clock::Clock;
 use toolwarrant_base::hex;
-use toolwarrant_base::keyring::KeyRing;
+use toolwarrant_base::keyring::{BrokenSeal, KeyRing};
 use toolwarrant_base::random::Random;
 use toolwarrant_base::text::{Remark, Secret};
 
@@ -48,6 +45,24 @@ struct Known {
     keys: HashMap<String, KeyRow>,
     /// The acts of rows that are in force but not stored yet, in order.
     pending: BTreeMap<RowId, Vec<Act>>,
+}
+
+/// The state of a change that is in force: on the disk or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Durability {
+    /// It is on the disk.
+    Stored,
+    /// It is not on the disk, for this reason. [`Registry::settle`] stores it. A restart before
+    /// that brings back the authority that it took away.
+    Owed(String),
+}
+
+/// The id of a row.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum RowId {
+    Application(String),
+    Key(String),
 }
 
 /// A change that is in force.
@@ -350,6 +365,16 @@ pub fn unknown_permissions(applications: &[ApplicationRow], catalogue: &Catalogu
     unknown
         .map(|(id, name)| format!("{id} has the permission `{}`, which does not exist", Remark::clean(name).as_str()))
         .collect()
+}
+
+/// Checks that every secret of a key can be opened. It does not return them.
+///
+/// # Errors
+/// A secret was sealed with another master key, or is damaged.
+pub fn open_secrets(keyring: &KeyRing, key: &KeyRow) -> Result<(), BrokenSeal> {
+    key.secrets
+        .iter()
+        .try_for_each(|secret| keyring.open(&purpose(&key.application, &key.id), &secret.sealed).map(drop))
 }
 
 fn registry_error(error: impl fmt::Display) -> RegistryError {

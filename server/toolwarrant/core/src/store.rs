@@ -4,16 +4,13 @@
 //! Every method of a store is one transaction. It is durable when the method returns, or it did not
 //! happen. A store never sees a secret: it holds verifiers and sealed bytes.
 
-use crate::access::Grants;
 use crate::act::{Act, ActFilter, StoredAct};
-use std::collections::BTreeMap;
+pub use crate::rows::{ApplicationRow, KeyRow, Labels};
 use std::fmt::Debug;
-use std::net::IpAddr;
 use toolwarrant_audit::Anchor;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::Timestamp;
-use toolwarrant_base::keyring::Digest;
-pub use toolwarrant_base::keyring::SecretRow;
+pub use toolwarrant_base::keyring::{SecretRow, SecretUse};
 
 /// The future that a store's method returns.
 pub type Stored<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
@@ -80,70 +77,4 @@ pub trait AuditStore: Debug + Send + Sync + 'static {
 
     /// Replaces the record.
     fn put_audit_anchor(&self, anchor: Anchor) -> Stored<'_, ()>;
-}
-
-/// Short texts by name.
-pub type Labels = BTreeMap<String, String>;
-
-/// A stored application.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ApplicationRow {
-    /// Its id in the audit and in storage.
-    pub id: String,
-    /// Its name for people; unique.
-    pub name: String,
-    /// The permissions that it was granted, by name.
-    pub permissions: Vec<String>,
-    /// Its request budget in any 60 seconds.
-    pub requests_per_minute: u32,
-    /// The targets that it sees.
-    pub grants: Grants,
-    /// The time of its creation.
-    pub created_at: Timestamp,
-    /// Short texts by name, for people.
-    pub labels: Labels,
-    /// The time since which it may call nothing; `None` if it is not suspended.
-    pub suspended_at: Option<Timestamp>,
-    /// The time of its deletion. Its keys have then ended for good, and its name is free.
-    pub deleted_at: Option<Timestamp>,
-}
-
-impl ApplicationRow {
-    /// Deletes it: takes its permissions, grants and labels away.
-    pub fn delete(&mut self, now: Timestamp) {
-        (self.deleted_at, self.suspended_at) = (Some(now), None);
-        (self.permissions, self.grants, self.labels) = (Vec::new(), Grants::nothing(), Labels::new());
-    }
-}
-
-/// The last use of a secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SecretUse {
-    /// The id of the key.
-    pub key: String,
-    /// The verifier of the secret.
-    pub verifier: Digest,
-    /// The time, to the minute.
-    pub at: Timestamp,
-    /// The address of the client, if it is recorded.
-    pub from: Option<IpAddr>,
-}
-
-/// A stored key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyRow {
-    /// Its id; not secret.
-    pub id: String,
-    /// The id of its application.
-    pub application: String,
-    /// Its live secrets, the latest first, at most two. A revoked key has none.
-    pub secrets: Vec<SecretRow>,
-    /// The time of its creation.
-    pub created_at: Timestamp,
-    /// The time when it expires; `None` if it does not expire.
-    pub expires_at: Option<Timestamp>,
-    /// Short texts by name, for people.
-    pub labels: Labels,
-    /// The time since which it may not be used; `None` if it is not suspended.
-    pub suspended_at: Option<Timestamp>,
 }

@@ -254,14 +254,14 @@ impl CommandLine<'_> {
         config: Config,
     ) -> Result<Invocation<F>, clap::Error> {
         let common = CommonFlags::from_arg_matches(matches)?;
-        let CommonFlags { data, config: _, json, operator_sockets, socket, claimed_name, claimed_reason } = common;
+        let CommonFlags { data, config: _, json, operator_sockets, socket, claimed_name, reason } = common;
         let is_set = |path: &PathBuf| !path.as_os_str().is_empty();
         let operator_sockets = operator_sockets.filter(is_set);
         let way = WayToServer {
             socket: socket.filter(is_set),
             groups: operator_sockets.clone().unwrap_or_else(|| Path::new("/run").join(self.names.program)),
             data_given: matches.value_source("data") != Some(ValueSource::DefaultValue),
-            claims: claims(claimed_name, claimed_reason),
+            claims: claims(claimed_name, reason),
         };
         let serving = |matches: &ArgMatches| {
             let runtime = || std::env::split_paths(&std::env::var_os("RUNTIME_DIRECTORY")?).next();

@@ -139,6 +139,16 @@ impl From<DatabaseError> for OpenError {
     }
 }
 
+impl From<OpenError> for OperatorError {
+    fn from(error: OpenError) -> Self {
+        match &error {
+            OpenError::Folder(FolderError::InUse(..)) => Self::unavailable(error.to_string()),
+            OpenError::Content(StoreError::Unavailable(why)) => Self::unavailable(why),
+            _ => Self::refusal(error.to_string()),
+        }
+    }
+}
+
 /// An opened data folder. Servers of tests have a store in memory in place of the database.
 pub struct OpenedData<D = Sqlite> {
     /// Applications and keys.

@@ -44,10 +44,6 @@ const DEADLINE_GRACE: Duration = Duration::from_mins(2);
 /// Maximum number of bytes read from the end of the audit trail to find its last line.
 const LAST_LINE_MAX: u64 = 1 << 20;
 
-/// Number of bytes of the audit trail that are verified: the newest file, and earlier files that
-/// fit into the limit with it.
-const VERIFIED: u64 = 64 << 20;
-
 /// The texts of a check: its name, the condition that holds in a healthy folder, and the
 /// instruction if it does not hold.
 struct Description(&'static str, &'static str, &'static str);
@@ -306,7 +302,7 @@ async fn chain(folder: &Path, names: &Names, store: &dyn Store) -> Result<Vec<St
     for _ in 0..2 {
         let (trail, key) = (trail.clone(), key.clone());
         let anchor = store.audit_anchor().await.map_err(|error| error.to_string())?;
-        let verify = move || verify(&trail, &key, anchor.as_ref(), Scope::Newest(VERIFIED));
+        let verify = move || verify(&trail, &key, anchor.as_ref(), Scope::Newest(acts::VERIFIED));
         let found = tokio::task::spawn_blocking(verify).await.map_err(|error| error.to_string())?;
         faults = found.map_err(|error| error.to_string())?.faults;
         if faults.is_empty() {

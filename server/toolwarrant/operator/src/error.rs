@@ -1,7 +1,5 @@
 //! The failure of a command: for people a message, for programs a code and an exit code.
 
-use crate::context::OpenError;
-use crate::data::FolderError;
 use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
 use toolwarrant_core::registry::RegistryError;
@@ -103,16 +101,6 @@ impl From<StoreError> for OperatorError {
         match error {
             StoreError::Unavailable(why) => Self::unavailable(why),
             StoreError::Conflict(why) | StoreError::Corrupt(why) => Self::refusal(why),
-        }
-    }
-}
-
-impl From<OpenError> for OperatorError {
-    fn from(error: OpenError) -> Self {
-        match &error {
-            OpenError::Folder(FolderError::InUse(..)) => Self::unavailable(error.to_string()),
-            OpenError::Content(StoreError::Unavailable(why)) => Self::unavailable(why),
-            _ => Self::refusal(error.to_string()),
         }
     }
 }

@@ -28,6 +28,7 @@ use crate::error::{FailureCode, OperatorError};
 use crate::lines::ActLine;
 use answer::{Answer, answer, refusal};
 use serde_json::Value;
+use toolwarrant_base::BoxFuture;
 use toolwarrant_core::act::{Changes, Operator, Origin, Role};
 
 /// Carries out `command` for `operator`, if the role allows it. The answer is an object or a list
@@ -108,7 +109,9 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
         OperatorCommand::Target { resource, command } => targets::execute(context, origin, &resource, command).await,
         OperatorCommand::Task(command) => tasks::execute(context, command).await,
         OperatorCommand::Refunds(query) => tasks::refunds(context, query).await,
-        OperatorCommand::Apply { file, dry_run, text } => apply::apply(context, origin, &file, &text, dry_run).await,
+        OperatorCommand::Apply { file, dry_run, text } => {
+            apply::apply(context, (&file, &text, dry_run), |command| carry_out_step(context, origin, command)).await
+        }
         OperatorCommand::Export => apply::export(context).await,
         OperatorCommand::Find { id } => find::find(context, &id).await,
         OperatorCommand::Acts(query) => acts::list(context, query).await,
@@ -149,6 +152,16 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
             answer(found.await)
         }
     }
+}
+
+/// Carries out a command of a state file. It has an act of its own.
+fn carry_out_step<'a>(
+    context: &'a OperatorContext,
+    origin: &Origin,
+    command: OperatorCommand,
+) -> BoxFuture<'a, Answer> {
+    let origin = Origin { command: format!("apply {}", command.words()), ..origin.clone() };
+    Box::pin(async move { carry_out(context, &origin, command).await })
 }
 
 /// Carries out a command of the service. The act is stored first, because the service may be killed

@@ -50,7 +50,9 @@ pub enum Event {
     Sent(Sent),
     /// The answer to a look-up: `None` if it failed, `Some(None)` if the upstream knows no such
     /// request.
-    LookedUp(#[serde(with = "happening::looked_up")] Option<Option<Sent>>),
+    LookedUp(
+        #[serde(serialize_with = "sent::write_answer", deserialize_with = "sent::read_answer")] Option<Option<Sent>>,
+    ),
     /// A reading of the target, and the time at which it began. It proves nothing about any later
     /// moment.
     Probed(Reading, Timestamp),

@@ -232,10 +232,10 @@ impl Granted {
 
     /// Returns true if it does not show more than `other`.
     fn is_within(&self, other: &Self) -> bool {
-        let prefix_is_within = |prefix: &Box<str>| {
+        let is_whole = |prefix: &str| {
             other.prefix_of(prefix).is_some() && within(&other.except, prefix).all(|id| self.except.contains(id))
         };
-        self.prefixes.iter().all(prefix_is_within) && self.ids.iter().all(|id| other.covers(id))
+        self.prefixes().all(is_whole) && self.ids.iter().all(|id| other.covers(id))
     }
 }
 

@@ -1,11 +1,11 @@
 //! The last use of each secret, in memory until it is stored.
 
-use crate::store::SecretUse;
 use std::net::IpAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::ignore_poison;
+use toolwarrant_base::keyring::SecretUse;
 
 /// The last use of one secret. Only the first use after each collection is noted, so most requests
 /// read one flag and write nothing.

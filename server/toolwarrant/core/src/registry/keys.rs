@@ -1,14 +1,12 @@
 //! The keys of the registry: their secrets, ends and labels.
 
-use super::pending::RowId;
-use super::{Changed, Durability, Known, NewKey, Registry, RegistryError, registry_error, unknown};
-use crate::access::{LIVE_SECRETS, purpose};
+use super::{Changed, Durability, Known, NewKey, Registry, RegistryError, RowId, registry_error, unknown};
+use crate::access::LIVE_SECRETS;
 use crate::act::{Changes, Origin, RowFacts};
 use crate::store::{KeyRow, Labels, SecretRow, SecretUse};
 use std::collections::HashMap;
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
-use toolwarrant_base::keyring::{BrokenSeal, KeyRing};
 use toolwarrant_base::text::Secret;
 use zeroize::Zeroizing;
 
@@ -186,14 +184,4 @@ fn takes_key_away(before: &KeyRow, after: &KeyRow) -> bool {
         && no_later(*expires_at, before.expires_at)
         && (suspended_at.is_some() || before.suspended_at.is_none())
         && (*labels == before.labels || secrets.is_empty())
-}
-
-/// Checks that every secret of a key can be opened. It does not return them.
-///
-/// # Errors
-/// A secret was sealed with another master key, or is damaged.
-pub fn open_secrets(keyring: &KeyRing, key: &KeyRow) -> Result<(), BrokenSeal> {
-    key.secrets
-        .iter()
-        .try_for_each(|secret| keyring.open(&purpose(&key.application, &key.id), &secret.sealed).map(drop))
 }

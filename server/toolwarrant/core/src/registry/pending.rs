@@ -3,27 +3,9 @@
 //! A change that takes authority away applies at once, also on a full disk. Its row then waits here
 //! with its acts, until the store takes both in one transaction.
 
-use super::{Known, Registry};
+use super::{Durability, Known, Registry, RowId};
 use crate::act::Act;
 use std::time::Duration;
-
-/// The state of a change that is in force: on the disk or not.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Durability {
-    /// It is on the disk.
-    Stored,
-    /// It is not on the disk, for this reason. [`Registry::settle`] stores it. A restart before
-    /// that brings back the authority that it took away.
-    Owed(String),
-}
-
-/// The id of a row.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum RowId {
-    Application(String),
-    Key(String),
-}
 
 /// Time for which storing a change that is in force may take. After that, its operator is informed
 /// that it is not stored.

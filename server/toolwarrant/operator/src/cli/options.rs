@@ -155,7 +155,7 @@ pub(super) struct CommonFlags {
 
     /// Reason to record with a change
     #[arg(long = flags::REASON, global = true, value_name = "TEXT")]
-    pub(super) claimed_reason: Option<String>,
+    pub(super) reason: Option<String>,
 }
 
 /// The way to a running server, and the statements that a command carries.

@@ -1,6 +1,5 @@
 //! The check that acts and their lines in the audit trail agree.
 
-use super::VERIFIED;
 use crate::data::AUDIT;
 use crate::own::Explanation;
 use serde::Deserialize;
@@ -16,6 +15,10 @@ use toolwarrant_store::Store;
 
 /// Number of acts per read.
 const PAGE: u32 = 1_000;
+
+/// Number of bytes of the audit trail that are verified: the newest file, and earlier files that
+/// fit into the limit with it.
+pub(super) const VERIFIED: u64 = 64 << 20;
 
 /// Longest time from the arrival of a call until its line.
 const LINE_DELAY: Duration = Duration::from_mins(15);

@@ -8,15 +8,14 @@ use crate::error::OperatorError;
 use crate::flags;
 use serde_json::json;
 use std::path::Path;
-use toolwarrant_core::act::Origin;
+use toolwarrant_base::BoxFuture;
 
 /// Applies the file at `path`, whose content is `text`. With `dry_run`, only shows the commands.
-pub(super) async fn apply(
+/// `carry_out` carries out one command.
+pub(super) async fn apply<'a>(
     context: &OperatorContext,
-    origin: &Origin,
-    path: &Path,
-    text: &str,
-    dry_run: bool,
+    (path, text, dry_run): (&Path, &str, bool),
+    carry_out: impl Fn(OperatorCommand) -> BoxFuture<'a, Answer>,
 ) -> Answer {
     let rows = context.registry.applications().await;
     let plan = state_file::plan(context.catalogue, path, text, &rows).map_err(|error| refusal(error.to_string()))?;
@@ -26,8 +25,7 @@ pub(super) async fn apply(
     }
     let (mut done, count) = (Vec::new(), plan.len());
     for (command, line) in plan.into_iter().zip(&lines) {
-        let origin = Origin { command: format!("apply {}", command.words()), ..origin.clone() };
-        let answer = Box::pin(super::carry_out(context, &origin, command)).await;
+        let answer = carry_out(command).await;
         let answer = answer.map_err(|error| OperatorError {
             message: format!("{} of {count} commands were carried out; then `{line}` failed: {error}", done.len()),
             ..error

@@ -1,14 +1,12 @@
 //! Commands about the audit trail. Files are read on threads that may block.
 
 use super::answer::{Answer, refusal};
-use super::trail;
+use super::trail::{self, read};
 use crate::command::AuditCommand;
 use crate::context::OperatorContext;
 use crate::data::{AUDIT, read_master_key};
 use crate::error::OperatorError;
 use serde_json::{Value, json};
-use std::io;
-use std::path::{Path, PathBuf};
 use tokio::task::spawn_blocking;
 use toolwarrant_audit::verify::{Fault, Scope, Verified, verify};
 use toolwarrant_audit::{Anchor, read_after, tail};
@@ -96,14 +94,4 @@ fn describe_verification(found: Verified) -> Value {
         "lines_before_the_chain": lines_before_the_chain,
         "faults": faults.into_iter().take(FAULTS_SHOWN).map(fault).chain(more).collect::<Value>(),
     })
-}
-
-/// Reads the trail on a thread that may block.
-pub(super) async fn read<T: Send + 'static>(
-    folder: PathBuf,
-    work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
-) -> Result<T, OperatorError> {
-    let path = folder.display().to_string();
-    let read = spawn_blocking(move || work(&folder)).await.map_err(|error| refusal(error.to_string()))?;
-    read.map_err(|error| refusal(format!("{path}: {error}")))
 }

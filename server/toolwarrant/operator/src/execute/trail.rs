@@ -1,14 +1,16 @@
 //! Finds lines of the audit trail.
 
 use super::answer::{Answer, names, refusal};
-use super::audit::read;
 use crate::command::AuditQuery;
 use crate::context::OperatorContext;
 use crate::data::AUDIT;
 use crate::error::OperatorError;
 use memchr::memmem::Finder;
 use serde_json::{Value, json};
+use std::io;
 use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use tokio::task::spawn_blocking;
 use toolwarrant_audit::{TrailPlace, VisitedPart, visit_back};
 use toolwarrant_base::clock::Timestamp;
 
@@ -113,4 +115,14 @@ pub(super) fn parse_place(text: &str) -> Result<TrailPlace, OperatorError> {
         .split_once(':')
         .and_then(|(day, offset)| Some(TrailPlace { day: day.to_owned(), offset: offset.parse().ok()? }));
     parsed.ok_or_else(|| refusal(format!("{text:?} is not a place; use the `next` of the page before")))
+}
+
+/// Reads the trail on a thread that may block.
+pub(super) async fn read<T: Send + 'static>(
+    folder: PathBuf,
+    work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
+) -> Result<T, OperatorError> {
+    let path = folder.display().to_string();
+    let read = spawn_blocking(move || work(&folder)).await.map_err(|error| refusal(error.to_string()))?;
+    read.map_err(|error| refusal(format!("{path}: {error}")))
 }

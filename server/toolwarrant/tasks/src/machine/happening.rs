@@ -125,17 +125,3 @@ impl fmt::Display for Sent {
         }
     }
 }
-
-/// Writes the answer to a look-up as a list, because JSON has no word for an optional null.
-pub(super) mod looked_up {
-    use super::Sent;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(in super::super) fn serialize<S: Serializer>(answer: &Option<Option<Sent>>, out: S) -> Result<S::Ok, S::Error> {
-        answer.as_slice().serialize(out)
-    }
-
-    pub(in super::super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Option<Option<Sent>>, D::Error> {
-        Ok(Vec::deserialize(from)?.pop())
-    }
-}

@@ -1,6 +1,6 @@
 //! The outcomes of a send, as an executor reports them.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toolwarrant_base::text::Remark;
 
 /// The outcome of a send. The texts are cleaned, and for the operator.
@@ -36,4 +36,14 @@ pub struct Refusal {
     /// True if such a refusal is known to come before the upstream acts. Then the engine tries
     /// again. After any other refusal it reads the target, and does not send again.
     pub precedes_act: bool,
+}
+
+/// Writes the answer to a look-up as a list, because JSON has no word for an optional null.
+pub(super) fn write_answer<S: Serializer>(answer: &Option<Option<Sent>>, out: S) -> Result<S::Ok, S::Error> {
+    answer.as_slice().serialize(out)
+}
+
+/// Reads the list that [`write_answer`] has written.
+pub(super) fn read_answer<'a, D: Deserializer<'a>>(from: D) -> Result<Option<Option<Sent>>, D::Error> {
+    Ok(Vec::deserialize(from)?.pop())
 }

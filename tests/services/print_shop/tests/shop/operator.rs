@@ -87,7 +87,7 @@ fn steady(text: &str, folder: &Path) -> String {
     let word = |word: &str| {
         let (name, rest) = word.split_once('_').unwrap_or(("", word));
         match name {
-            "app" | "key" | "secret" | "task" if rest.len() >= 16 => format!("{name}_0"),
+            "act" | "app" | "key" | "secret" | "task" if rest.len() >= 16 => format!("{name}_0"),
             _ if word.len() >= 20 && word.ends_with('Z') => "TIME".to_owned(),
             _ if word.len() >= 10 && hex(word.split('-').next().unwrap_or_default()) => "REQUEST".to_owned(),
             _ => word.to_owned(),
