@@ -449,7 +449,7 @@ pub enum AuditCommand {
     /// List lines, newest first, by caller, tool, outcome, operator or time
     ///
     /// Examines at most 1 GiB. The answer says how far it looked, and where the next page begins.
-    List(AuditQuery),
+    List(Box<AuditQuery>),
     /// Check that its lines were not changed, removed or added after they were written
     ///
     /// After the lines of each second comes a seal: a hash of these lines and of the previous seal,

@@ -29,7 +29,7 @@ pub(super) async fn execute(context: &OperatorContext, command: AuditCommand) ->
             let lines = read(context.folder.join(AUDIT), move |folder| tail(folder, lines)).await?;
             Ok(lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect())
         }
-        AuditCommand::List(query) => trail::list(context, query).await,
+        AuditCommand::List(query) => trail::list(context, *query).await,
         AuditCommand::Verify => verify_trail(context).await,
     }
 }

@@ -234,8 +234,7 @@ fn change_grant(mut held: Granted, wanted: &Granted, app: &str) -> Vec<TargetCom
         }
         push(false, Vec::new(), less);
     }
-    let absent = |id: &&Box<str>| !held.covers(id);
-    let more = wanted.ids().iter().filter(absent);
+    let more = wanted.ids().iter().filter(|id| !held.covers(id));
     let readmitted = held.exceptions().iter().filter(|id| wanted.covers(id));
     let more = texts(more.chain(readmitted).map(|id| &**id).collect());
     let surplus = held.ids().iter().chain(wanted.exceptions()).filter(|id| held.covers(id) && !wanted.covers(id));
