@@ -174,7 +174,9 @@ async fn on_a_full_disk_authority_is_taken_away_at_once_and_nothing_is_given() {
 
 /// Returns the text without the times and ids that differ from run to run.
 fn without_times(text: &str) -> String {
-    let lines = text.lines().filter(|line| !["created at", "  id  ", "act id", "    KEY  "].iter().any(|word| line.contains(word)));
+    let lines = text
+        .lines()
+        .filter(|line| !["created at", "  id  ", "act id", "    KEY  "].iter().any(|word| line.contains(word)));
     lines.map(|line| format!("{line}\n")).collect()
 }
 
