@@ -7,6 +7,7 @@ use crate::cli::resources;
 use crate::command::AppCommand;
 use crate::context::OperatorContext;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::act::Origin;
 use toolwarrant_core::registry::{Changed, NewApplication};
@@ -30,9 +31,12 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
         }
         AppCommand::Rename { app: _, name } => change(&mut |row| row.name.clone_from(&name)).await,
         AppCommand::List { labels, deleted } => {
-            let keys = registry.keys().await;
+            let mut live_keys: HashMap<String, usize> = HashMap::new();
+            for key in registry.keys().await.into_iter().filter(|key| !key.secrets.is_empty()) {
+                *live_keys.entry(key.application).or_default() += 1;
+            }
             let line = |row: ApplicationRow| {
-                let live = keys.iter().filter(|key| key.application == row.id && !key.secrets.is_empty()).count();
+                let live = live_keys.get(&row.id).copied().unwrap_or_default();
                 let mut line = describe_application(context, &row, count_terms);
                 line["live_keys"] = json!(live);
                 line["requests_per_minute"] = json!(row.requests_per_minute);
