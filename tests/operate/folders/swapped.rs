@@ -29,7 +29,8 @@ async fn observe(program: &Program, phone: u32, task: &Value) -> String {
     writeln!(out, "task read: {}", read.expect("a task")["status"]).expect("text");
     writeln!(out, "readyz: {}", get(&format!("{}/readyz", program.monitor())).await.2.trim_end()).expect("text");
     let (code, said) = operate(&program.data, "app create late --permission device").await;
-    let said = said.lines().filter(|line| !line.starts_with("created at") && !line.starts_with("id "));
+    let differs = |line: &&str| ["created at", "id ", "act id"].iter().any(|begin| line.starts_with(begin));
+    let said = said.lines().filter(|line| !differs(line));
     writeln!(out, "app create: exit {code}\n{}", said.collect::<Vec<_>>().join("\n")).expect("text");
     let (code, said) = operate(&program.data, "doctor").await;
     let faults = if code == 0 { "" } else { said.split("faults\n").nth(1).unwrap_or(&said) };
