@@ -5,8 +5,8 @@ use crate::harness::double::{Double as Platform, KEYS};
 use adapter_suite::{Double, Mishap, OPERATIONS, Operation, PhoneDeed};
 use cloudphone::adapter_kit::guard::GuardLimits;
 use cloudphone::adapter_kit::readings::PhoneReadings;
-use cloudphone::phones::contract::{Command, DeviceId, PowerAction, SetPowerArgs};
-use cloudphone::phones::port::{Control, Upstream};
+use cloudphone::phones::contract::{Command, DeviceCapability, DeviceId, PowerAction, SetPowerArgs};
+use cloudphone::phones::port::{Control, Found, Upstream};
 use cloudphone::phones::port::{Direction, PlatformName};
 use cloudphone::platforms::armcloud::{self, Armcloud, Family, Scheme};
 use serde_json::{Value, json};
@@ -87,7 +87,11 @@ impl Account {
         let request = TaskId::new(now, [0; 10]);
         let sent = self.adapter().send(request, &command, now.plus(Duration::from_mins(10))).await;
         assert_eq!(sent, Sent::Ok);
-        while self.platform.journal("did", &self.code(id)).await.is_empty() {
+        // The platform shows for a while that the pad is stopping.
+        let is_down = |found: Found| matches!(found, Ok(Some(pad)) if pad.offers(DeviceCapability::Power));
+        while self.platform.journal("did", &self.code(id)).await.is_empty()
+            || !is_down(self.adapter().read_anew(id).await)
+        {
             sleep(Duration::from_millis(20)).await;
         }
     }
