@@ -25,6 +25,7 @@ mod watermark;
 mod writer;
 
 pub use error::DatabaseError;
+use open::EarlierLayout;
 pub use open::{LAYOUT, OpenOptions};
 pub use recovery::{RestoredData, restore};
 pub use watermark::path_of as watermark;
@@ -81,8 +82,7 @@ impl Sqlite {
     /// The database has a newer layout, lacks data that it once held, or cannot be opened.
     pub fn open(options: OpenOptions<'_, impl Send + Sync + 'static>) -> Result<Self, DatabaseError> {
         let OpenOptions { path, former_resource, lock } = options;
-        open::copy_former(path)?;
-        let mut connections = open::connect(path, former_resource, 0)?;
+        let mut connections = open::connect(path, former_resource, EarlierLayout::CopyAndMigrate)?;
         let owner = open::take_over(path, &mut connections.writer)?;
         open::load_target_locks(&connections.writer)?;
         Self::connect(path, Box::new(lock), connections, Some(owner))
@@ -94,7 +94,7 @@ impl Sqlite {
     /// The database has a newer or older layout, or cannot be opened.
     pub fn open_as_it_is(options: OpenOptions<'_, impl Send + Sync + 'static>) -> Result<Self, DatabaseError> {
         let OpenOptions { path, former_resource, lock } = options;
-        Self::connect(path, Box::new(lock), open::connect(path, former_resource, open::LAYOUT)?, None)
+        Self::connect(path, Box::new(lock), open::connect(path, former_resource, EarlierLayout::Refuse)?, None)
     }
 
     fn connect(

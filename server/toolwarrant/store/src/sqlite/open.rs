@@ -66,10 +66,35 @@ pub(super) struct Connections {
     pub(super) inspector: Connection,
 }
 
-/// Opens a database and migrates it, unless its layout is older than `oldest`. Grants from before
+/// The treatment of a database of an earlier layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EarlierLayout {
+    /// It is refused.
+    Refuse,
+    /// It is migrated.
+    Migrate,
+    /// It is copied to [`former_path`], then migrated.
+    CopyAndMigrate,
+}
+
+/// Opens a database of this layout or, as `earlier` says, of an earlier one. Grants from before
 /// layout 5 become grants of `former_resource`.
-pub(super) fn connect(path: &Path, former_resource: &str, oldest: u32) -> Result<Connections, DatabaseError> {
-    check_files(path)?;
+pub(super) fn connect(
+    path: &Path,
+    former_resource: &str,
+    earlier: EarlierLayout,
+) -> Result<Connections, DatabaseError> {
+    // SQLite does not say which of its files it may not open.
+    for end in ["", "-wal", "-shm"] {
+        let path = PathBuf::from([path.as_os_str(), OsStr::new(end)].into_iter().collect::<OsString>());
+        match File::options().write(true).open(&path) {
+            Err(source) if source.kind() == ErrorKind::PermissionDenied => {
+                return Err(DatabaseError::File { path, source });
+            }
+            _ => {}
+        }
+    }
+    watermark::check(path)?;
     let path = path.to_owned();
     // SQLite would create the file readable by everybody. It gives its other files the mode of this
     // one.
@@ -82,8 +107,13 @@ pub(super) fn connect(path: &Path, former_resource: &str, oldest: u32) -> Result
     if found > LAYOUT {
         return Err(DatabaseError::Newer { path, found, known: LAYOUT });
     }
-    if found < oldest {
-        return Err(DatabaseError::Older { path, found, known: LAYOUT });
+    match earlier {
+        EarlierLayout::Refuse if found < LAYOUT => {
+            return Err(DatabaseError::Older { path, found, known: LAYOUT });
+        }
+        // A new file has layout 0.
+        EarlierLayout::CopyAndMigrate if (1..LAYOUT).contains(&found) => copy_former(&writer, &path, found)?,
+        EarlierLayout::Refuse | EarlierLayout::Migrate | EarlierLayout::CopyAndMigrate => {}
     }
     migrate(&mut writer, found, former_resource).map_err(failed)?;
     let reader = || connection(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failed);
@@ -92,37 +122,12 @@ pub(super) fn connect(path: &Path, former_resource: &str, oldest: u32) -> Result
     Ok(Connections { writer, keeper, readers, inspector: reader()? })
 }
 
-/// Checks that this process may open the files of a database, and that it has not lost data.
-fn check_files(path: &Path) -> Result<(), DatabaseError> {
-    // SQLite does not say which of its files it may not open.
-    for end in ["", "-wal", "-shm"] {
-        let path = PathBuf::from([path.as_os_str(), OsStr::new(end)].into_iter().collect::<OsString>());
-        match File::options().write(true).open(&path) {
-            Err(source) if source.kind() == ErrorKind::PermissionDenied => {
-                return Err(DatabaseError::File { path, source });
-            }
-            _ => {}
-        }
-    }
-    watermark::check(path)
-}
-
-/// Copies a database of an earlier layout to [`former_path`], before it is migrated. After a kill
-/// the copy is complete or absent. It replaces an earlier copy of the same layout.
-pub(super) fn copy_former(path: &Path) -> Result<(), DatabaseError> {
-    check_files(path)?;
-    if !path.exists() {
-        return Ok(());
-    }
-    let failed = |source| DatabaseError::Database { path: path.to_owned(), source };
-    let database = connection(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
-    let layout = database.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
-    if !(1..LAYOUT).contains(&layout) {
-        return Ok(());
-    }
+/// Copies a database to [`former_path`], before it is migrated. After a kill the copy is complete or
+/// absent. It replaces an earlier copy of the same layout.
+fn copy_former(database: &Connection, path: &Path, layout: u32) -> Result<(), DatabaseError> {
     let copy = former_path(path, layout);
     let part = PathBuf::from([copy.as_os_str(), OsStr::new(".part")].into_iter().collect::<OsString>());
-    let made = copy_into(&database, &part).and_then(|()| {
+    let made = copy_into(database, &part).and_then(|()| {
         fs::rename(&part, &copy)?;
         File::open(copy.parent().unwrap_or(Path::new(".")))?.sync_all()
     });

@@ -37,7 +37,7 @@ pub struct RestoredData {
 /// The copy cannot be used. It may have been migrated already.
 pub fn restore<Lock>(options: OpenOptions<'_, Lock>, at: Timestamp, act: &Act) -> Result<RestoredData, DatabaseError> {
     let OpenOptions { path, former_resource, lock: _lock } = options;
-    let mut writer = open::connect(path, former_resource, 0)?.writer;
+    let mut writer = open::connect(path, former_resource, open::EarlierLayout::Migrate)?.writer;
     open::load_target_locks(&writer)?;
     begin_again(&mut writer, at, act)
         .map_err(|why| DatabaseError::Content { path: path.to_owned(), why: why.to_string() })

@@ -7,6 +7,7 @@ mod loss;
 mod model;
 
 use super::column::{millis, moment};
+use super::open::EarlierLayout;
 use super::writer::{Request, Write, commit};
 use super::*;
 use crate::Store;
@@ -144,7 +145,7 @@ async fn only_the_owner_can_access_its_files_and_its_lock_is_released_last() {
 fn every_connection_has_the_settings_that_durability_rests_on() {
     let folder = folder();
     let super::open::Connections { writer, keeper, readers, inspector } =
-        super::open::connect(&database(folder.path()), "", 0).unwrap();
+        super::open::connect(&database(folder.path()), "", EarlierLayout::Migrate).unwrap();
     for connection in readers.iter().chain([&writer, &keeper, &inspector]) {
         let get =
             |name| connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0)).unwrap();
@@ -186,7 +187,7 @@ type TransactionBody = fn(&Connection) -> Result<i64, Fault>;
 /// Runs these in one transaction. Returns the answers, and the rows of a table `probe` afterwards.
 fn together<const N: usize>(work: [TransactionBody; N]) -> ([Result<i64, Fault>; N], Vec<i64>) {
     let folder = folder();
-    let mut connection = super::open::connect(&database(folder.path()), "", 0).unwrap().writer;
+    let mut connection = super::open::connect(&database(folder.path()), "", EarlierLayout::Migrate).unwrap().writer;
     connection.execute_batch("CREATE TABLE probe (number INTEGER PRIMARY KEY)").unwrap();
     let (requests, mut answers): (Vec<Box<dyn Request>>, Vec<_>) = work
         .map(|work| {
@@ -246,7 +247,7 @@ fn a_transaction_that_is_lost_halfway_fails_only_for_the_request_that_lost_it() 
 #[test]
 fn a_transaction_that_cannot_begin_is_answered() {
     let folder = folder();
-    let mut connection = super::open::connect(&database(folder.path()), "", 0).unwrap().writer;
+    let mut connection = super::open::connect(&database(folder.path()), "", EarlierLayout::Migrate).unwrap().writer;
     connection.busy_timeout(Duration::ZERO).unwrap();
     let other = Connection::open(database(folder.path())).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
