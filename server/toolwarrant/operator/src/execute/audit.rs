@@ -9,7 +9,7 @@ use crate::error::OperatorError;
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 use toolwarrant_audit::verify::{Fault, Scope, Verified, verify};
-use toolwarrant_audit::{Anchor, read_after, tail};
+use toolwarrant_audit::{Anchor, end_of_trail, read_after, tail};
 use toolwarrant_base::keyring::{ChainKey, KeyRing};
 use toolwarrant_base::random::Random;
 
@@ -21,7 +21,11 @@ pub(super) async fn execute(context: &OperatorContext, command: AuditCommand) ->
     match command {
         AuditCommand::After { place } => {
             let place = place.map(|place| trail::parse_place(&place)).transpose()?;
-            let (lines, end) = read(context.folder.join(AUDIT), move |folder| read_after(folder, place)).await?;
+            let found = read(context.folder.join(AUDIT), move |folder| match place {
+                Some(place) => read_after(folder, place),
+                None => Ok((Vec::new(), end_of_trail(folder)?)),
+            });
+            let (lines, end) = found.await?;
             let lines: Vec<_> = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect();
             Ok(json!({"lines": lines, "next": format!("{}:{}", end.day, end.offset)}))
         }
