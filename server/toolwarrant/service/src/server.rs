@@ -231,14 +231,16 @@ impl Server {
         beside.extend([
             Background::start("the engine", ENGINE_PATIENCE, |stopped| engine.run(stopped)),
             Background::of_service(background),
+            Background::start("the registry", PATIENCE, |stopped| settle(Arc::clone(&context), stopped)),
+        ]);
+        let mut last = vec![
             Background::start("the keeper of the audit", PATIENCE, |_| keeper.run()),
             Background::start("the keeper of the time", PATIENCE, |stopped| {
                 timekeeping::keep(context.clock.clone(), context.store.clone(), stopped)
             }),
-            Background::start("the registry", PATIENCE, |stopped| settle(Arc::clone(&context), stopped)),
-        ]);
+        ];
         let status = monitor.as_ref().map(|(_, status)| Arc::clone(status));
-        beside.extend(monitor.map(|(monitor, status)| {
+        last.extend(monitor.map(|(monitor, status)| {
             Background::start("the monitor", PATIENCE, |stopped| async move {
                 stopped.await;
                 monitor.close().await;
@@ -250,8 +252,13 @@ impl Server {
             status.inspect(|status| status.set_stopping());
             serving.close();
         };
-        edge::serve(listener, endpoint, limiter, tls, closing).await;
+        edge::serve(listener, Arc::clone(&endpoint), limiter, tls, closing).await;
         for work in beside {
+            work.stop().await;
+        }
+        // This ends the writer of the audit, which the work before it has needed.
+        drop(endpoint);
+        for work in last {
             work.stop().await;
         }
         if let Err(error) = kept.keep_reads(dump_reads(&context.registry.access())).await {
@@ -303,7 +310,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const ENGINE_PATIENCE: Duration = Duration::from_secs(15);
 
 /// Stores pending changes and last uses, and writes the lines of acts: once a second until
-/// `stopped`, then until all changes are stored.
+/// `stopped`, then until all changes are stored and have their lines.
 async fn settle(context: Arc<OperatorContext>, stopped: BoxFuture<'static, ()>) {
     let mut uses_due = context.clock.now().plus(USES_EVERY);
     until(stopped, async {
@@ -322,6 +329,7 @@ async fn settle(context: Arc<OperatorContext>, stopped: BoxFuture<'static, ()>) 
     while let Durability::Owed(_) = context.registry.settle().await {
         tokio::time::sleep(SETTLE_PAUSE).await;
     }
+    context.write_lines().await;
 }
 
 /// Stores the last uses of secrets. If that fails, the next use of each secret is stored.
