@@ -14,12 +14,13 @@ const WAYS: [&str; 3] = ["", "--socket sockets/operate.sock", "--socket sockets/
 
 /// Commands, each with the exit code of the owner, of a member of the operate group, and of one of
 /// the view group. `KEY` stands for a key.
-const COMMANDS: [(&str, [i32; 3]); 32] = [
+const COMMANDS: [(&str, [i32; 3]); 33] = [
     ("app list", [0, 0, 0]),
     ("app show demo", [0, 0, 0]),
     ("key list", [0, 0, 0]),
     ("key show KEY", [0, 0, 0]),
     ("device list", [0, 0, 0]),
+    ("device states --prefix phone-", [0, 0, 0]),
     ("task list", [0, 0, 0]),
     ("refunds", [0, 0, 0]),
     ("acts", [0, 0, 0]),

@@ -51,9 +51,17 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let [same_write, other_write, lost_task, curable] =
         [same_write, other_write, lost_task, curable].map(|text| advice(contract, text));
     let resources = contract.resources.iter().map(|resource| {
-        let ResourceSpec { name, doc, id, capabilities: _, find } = &**resource;
+        let ResourceSpec { name, doc, id, states, capabilities, find } = &**resource;
         let (id, find) = (ident(&id.name), advice(contract, find));
-        quote!(rt::catalogue::ResourceDef { name: #name, doc: #doc, admits: rt::args::admits::<#id>, find: #find })
+        let [states, capabilities] = [states, capabilities].map(|members| members.iter().map(|member| &member.name));
+        quote!(rt::catalogue::ResourceDef {
+            name: #name,
+            doc: #doc,
+            admits: rt::args::admits::<#id>,
+            states: &[#(#states),*],
+            capabilities: &[#(#capabilities),*],
+            find: #find,
+        })
     });
     quote! {
         use rt::advice::{Advice, Sentence};
@@ -126,6 +134,7 @@ fn tool(contract: &Contract, index: usize, tool: &ToolSpec) -> TokenStream {
     }));
     let errors = errors.iter().map(|error| errors::name(error));
     let http = option(http.as_ref().map(|Http { method, path }| quote!(HttpDef { method: #method, path: #path })));
+    let secrets = tool.args.iter().filter(|argument| argument.secret).map(|argument| &argument.name);
     let [input, output] = [input_schema(tool), output_schema(tool)].map(|schema| schema_text(&schema));
     let task = option(tool.task().map(|TaskSpec { select: _, cases, usually_ends: _ }| {
         let cases = cases.iter().map(|(value, policy)| {
@@ -147,6 +156,7 @@ fn tool(contract: &Contract, index: usize, tool: &ToolSpec) -> TokenStream {
             errors: &[#(&errors::#errors),*],
             http: #http,
             judge: rt::args::judge::<super::#args_type>,
+            secrets: &[#(#secrets),*],
             input_schema: #input,
             output_schema: #output,
             task: #task,

@@ -17,7 +17,9 @@ mod tools;
 mod types;
 mod words;
 
-use crate::model::{Contract, Kind, PermissionSpec, ProbeSpec, ReadersSpec, ReservedSpec, ResourceSpec, ServiceSpec};
+use crate::model::{
+    Contract, Kind, Member, PermissionSpec, ProbeSpec, ReadersSpec, ReservedSpec, ResourceSpec, ServiceSpec,
+};
 use crate::raw::{self, At, Files, Named};
 use crate::report::{Report, Source};
 use crate::rules::{FALLBACK, REVISIONS, Rule};
@@ -214,7 +216,7 @@ fn resources<'a>(
     report: &mut Report,
 ) -> Vec<Arc<ResourceSpec>> {
     let mut owners: HashMap<&str, &str> = HashMap::new();
-    let lower = |(name, raw::Resource { doc, id, capability, find }): (&'a At<String>, &'a raw::Resource)| {
+    let lower = |(name, raw::Resource { doc, id, state, capability, find }): (&'a At<String>, &'a raw::Resource)| {
         require_name(SERVICE, name, report);
         require_text(SERVICE, doc, report);
         let written = id;
@@ -233,11 +235,23 @@ fn resources<'a>(
             name: name.to_string(),
             doc: doc.to_string(),
             id,
+            states: state.as_ref().map(|state| states_of(state, types, report)).unwrap_or_default(),
             capabilities: members(SERVICE, capability.as_ref(), report),
             find: words.say(SERVICE, find.as_ref(), report),
         }))
     };
     raw.iter().filter_map(lower).collect()
+}
+
+/// Returns the values of the enum that holds the state of a resource.
+fn states_of(written: &At<String>, types: &Types, report: &mut Report) -> Vec<Member> {
+    let Some(ty) = types.find_named(SERVICE, written, report) else { return Vec::new() };
+    if let Kind::Enum(values) = &ty.kind {
+        return values.clone();
+    }
+    let help = Some("a state is a type of `kind = \"enum\"`".to_owned());
+    report.add(Rule::Field, at(SERVICE, written.span()), format!("`{}` is no enum", ty.name), help);
+    Vec::new()
 }
 
 /// Checks rules that concern the contract as a whole.

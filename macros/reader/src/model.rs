@@ -119,6 +119,8 @@ pub struct ResourceSpec {
     pub doc: String,
     /// The type of its identifier.
     pub id: Arc<NamedType>,
+    /// The states that one can be in; empty if the contract does not say.
+    pub states: Vec<Member>,
     /// The capabilities that one may offer.
     pub capabilities: Vec<Member>,
     /// Where a client finds an identifier; empty if the contract does not say.

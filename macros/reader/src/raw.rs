@@ -120,6 +120,8 @@ tables!(
         doc: At<String>,
         /// The string type of its identifier.
         id: At<String>,
+        /// The enum type of its state, for operators: `device states` counts by it.
+        state: Option<At<String>>,
         /// The capabilities that one may offer, each with its meaning.
         capability: Option<Named<At<String>>>,
         /// Answers: the source of its identifiers.

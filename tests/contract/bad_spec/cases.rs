@@ -256,6 +256,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
     ),
     ("an_unknown_identifier_type_is_shown_once", &[(SERVICE, Change("id = \"PrinterId\"", "id = \"PrintId\""))]),
     ("an_identifier_is_a_string", &[(SERVICE, Change("id = \"PrinterId\"", "id = \"Copies\""))]),
+    ("a_state_is_an_enum", &[(SERVICE, Change("id = \"PrinterId\"", "id = \"PrinterId\"\nstate = \"Copies\""))]),
     (
         "an_unknown_error_is_shown_with_the_one_that_was_meant",
         &[(PRINTING, Change("[\"out_of_ink\"]", "[\"out_of_inc\"]"))],

@@ -1,12 +1,12 @@
 //! The list of all phones for an operator, regardless of what applications may see.
 
-use super::contract::DeviceId;
+use super::contract::{DeviceCapability, DeviceId};
 use super::port::{Control, DeviceReading};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
 use toolwarrant::BoxFuture;
-use toolwarrant::operator::{Inventory, Item};
+use toolwarrant::operator::{Inventory, Item, VisitState};
 
 /// The phones behind one upstream.
 pub struct Fleet(pub Arc<dyn Control>);
@@ -34,7 +34,25 @@ impl Inventory for Fleet {
             Ok(devices.iter().find(|id| !found.contains(id)).map(DeviceId::to_string))
         })
     }
+
+    fn visit_states(&self, _: &'static str, visit: VisitState<'_>) -> Result<(), String> {
+        let mut last: Option<DeviceId> = None;
+        loop {
+            let page = self.0.list_page(last.as_ref(), VISITED).map_err(|error| error.to_string())?;
+            for phone in &page {
+                let flags: Vec<_> = DeviceCapability::ALL.iter().map(|capability| phone.offers(*capability)).collect();
+                visit(phone.id.as_str(), phone.state().as_str(), &flags);
+            }
+            match page.last() {
+                Some(phone) if page.len() == usize::from(VISITED) => last = Some(phone.id.clone()),
+                _ => return Ok(()),
+            }
+        }
+    }
 }
+
+/// Phones that a visit of all reads at a time.
+const VISITED: u16 = 10_000;
 
 fn device(id: &str) -> Result<DeviceId, String> {
     DeviceId::new(id).map_err(|_| format!("`{id}` is not a device id"))

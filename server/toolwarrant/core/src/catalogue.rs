@@ -178,6 +178,10 @@ pub struct ResourceDef {
     pub doc: &'static str,
     /// Returns true if a text has the form of an id of this resource.
     pub admits: fn(&str) -> bool,
+    /// The states that one can be in, in the order of the contract; empty if it does not say.
+    pub states: &'static [&'static str],
+    /// The capabilities that one may offer, in the order of the contract.
+    pub capabilities: &'static [&'static str],
     /// Advice for finding an id.
     pub find: Advice,
 }
@@ -205,6 +209,8 @@ pub struct ToolDef {
     pub http: Option<HttpDef>,
     /// Checks that arguments, a JSON object, are valid for it.
     pub judge: fn(&str) -> Result<(), ArgumentErrors>,
+    /// The arguments whose values are secret.
+    pub secrets: &'static [&'static str],
     /// The schema of its arguments, as JSON.
     pub input_schema: &'static str,
     /// The schema of its result, as JSON.

@@ -357,6 +357,15 @@ pub enum KeyCommand {
 pub enum TargetCommand {
     /// List {targets}, and which applications see each
     List(TargetQuery),
+    /// Count {targets} by their states and by what they offer at present
+    States {
+        /// Only {targets} that this application sees
+        #[arg(long, value_name = "APP")]
+        app: Option<String>,
+        /// Only {targets} whose ids begin so
+        #[arg(long, value_name = "PREFIX", default_value = "")]
+        prefix: String,
+    },
     /// Let an application see {targets}
     Assign {
         /// The application's name or id

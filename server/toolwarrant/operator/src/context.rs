@@ -80,7 +80,21 @@ pub trait Inventory: Send + Sync + 'static {
         resource: &'static str,
         ids: &'a [String],
     ) -> BoxFuture<'a, Result<Option<String>, Explanation>>;
+
+    /// Calls `visit` for every target of a resource with its id, its state, and the flags of its
+    /// capabilities in the order of the contract. Answers from memory, and may block for the time
+    /// that this takes. Default: the service does not know states.
+    ///
+    /// # Errors
+    /// The reason why the targets are not known.
+    fn visit_states(&self, resource: &'static str, visit: VisitState<'_>) -> Result<(), Explanation> {
+        let _ = visit;
+        Err(format!("this service does not know the states of its {resource}s"))
+    }
 }
+
+/// Receives the id, the state and the capability flags of a target.
+pub type VisitState<'a> = &'a mut dyn FnMut(&str, &'static str, &[bool]);
 
 /// One target.
 #[derive(Clone, Debug)]

@@ -44,7 +44,7 @@ pub use command::{
     OperatorCommand, RefundQuery, TargetCommand, TargetQuery, TaskCommand, TaskListQuery,
 };
 pub use config::{Config, ConfigError, ConfigMistake, ConfigTable, Findings, Spanned};
-pub use context::{Check, Inventory, Item, OpenError, OpenedData, OperatorContext};
+pub use context::{Check, Inventory, Item, OpenError, OpenedData, OperatorContext, VisitState};
 pub use credential::{CredentialError, CredentialSource};
 pub use error::{FailureCode, OperatorError};
 pub use execute::execute;

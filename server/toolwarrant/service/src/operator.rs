@@ -126,5 +126,5 @@ pub use toolwarrant_core::registry::KeyPrefixes;
 pub use toolwarrant_operator::cli::{Flags, NoFlags};
 pub use toolwarrant_operator::data::DataFolder;
 pub use toolwarrant_operator::{
-    Check, Commands, Explanation, Inventory, Item, Names, NoCommands, OwnCommand, UpstreamState, Upstreams,
+    Check, Commands, Explanation, Inventory, Item, Names, NoCommands, OwnCommand, UpstreamState, Upstreams, VisitState,
 };

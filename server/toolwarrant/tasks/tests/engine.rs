@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
+use tokio::sync::broadcast::error::TryRecvError;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::keyring::KeyRing;
@@ -18,11 +19,11 @@ use toolwarrant_core::tasks::{
     UpstreamReport, WriteRequest,
 };
 use toolwarrant_store::testing::memory::Memory;
-use toolwarrant_tasks::engine::{Engine, Parts};
+use toolwarrant_tasks::engine::{Engine, Parts, TaskNotice};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
 use toolwarrant_tasks::machine::{Facts, Provability, Sent};
 use toolwarrant_tasks::store::TaskStore;
-use toolwarrant_tasks::task::{Reading, TaskId, Verdict};
+use toolwarrant_tasks::task::{Reading, Status, TaskId, Verdict};
 
 const START: Timestamp = Timestamp(1_800_000_000_000);
 
@@ -223,6 +224,27 @@ async fn an_executor_that_only_sends_and_probes_is_enough() {
     let id = accept(&engine, compared).await;
     let TaskView { status, evidence, .. } = end(&engine, &id).await;
     assert_eq!((status, evidence.unwrap().reported), (TaskStatus::Failed, UpstreamReport::NotSent));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_is_notified_of_each_change_of_a_task_and_learns_that_it_missed_some() {
+    let engine = engine(Obedient, &Clock::start_at(START)).await;
+    end(&engine, &accept(&engine, write("printer", "p-1")).await).await;
+    let mut watcher = engine.watch();
+    let id = accept(&engine, write("printer", "p-2")).await;
+    end(&engine, &id).await;
+    let mut notices = Vec::new();
+    while let Ok(TaskNotice { id: changed, ended }) = watcher.try_recv() {
+        assert_eq!(changed.to_string(), id);
+        notices.push(ended);
+    }
+    assert!(notices.len() > 2, "{notices:?}");
+    assert_eq!(notices.iter().flatten().count(), 1);
+    assert_eq!(notices.last(), Some(&Some(Status::Success)));
+    for printer in 0..1_100 {
+        accept(&engine, write("printer", &format!("q-{printer}"))).await;
+    }
+    assert!(matches!(watcher.try_recv(), Err(TryRecvError::Lagged(_))));
 }
 
 #[tokio::test(start_paused = true)]

@@ -35,7 +35,7 @@ impl OperatorCommand {
         match self {
             Self::App(AppCommand::List { .. } | AppCommand::Show { .. })
             | Self::Key(KeyCommand::List(_) | KeyCommand::Show { .. })
-            | Self::Target { command: TargetCommand::List(_), .. }
+            | Self::Target { command: TargetCommand::List(_) | TargetCommand::States { .. }, .. }
             | Self::Task(TaskCommand::List(_) | TaskCommand::Show { .. })
             | Self::Audit(
                 AuditCommand::Tail { .. } | AuditCommand::After { .. } | AuditCommand::List(_) | AuditCommand::Verify,

@@ -24,6 +24,7 @@ pub(crate) fn tools(catalogue: &'static Catalogue, name: Option<&str>) -> Answer
         "title": tool.title,
         "permission": tool.permission.name,
         "description": tool.description,
+        "secret_arguments": tool.secrets,
         "input_schema": schema(tool.input_schema),
         "output_schema": schema(tool.output_schema),
     }))

@@ -316,7 +316,7 @@ mod tests {
                             .all(|prefix| granted.remove_prefix(prefix));
                         assert!(prefixes, "{held:?} {wanted:?}");
                     }
-                    TargetCommand::List(_) => unreachable!(),
+                    TargetCommand::List(_) | TargetCommand::States { .. } => unreachable!(),
                 }
             }
             assert_eq!(grants.of("tray"), Some(&wanted), "{held:?}");

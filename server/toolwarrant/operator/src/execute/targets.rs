@@ -7,6 +7,8 @@ use crate::command::{TargetCommand, TargetQuery};
 use crate::context::{Item, OperatorContext};
 use crate::error::OperatorError;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use tokio::task::spawn_blocking;
 use toolwarrant_core::access::Granted;
 use toolwarrant_core::act::Origin;
 use toolwarrant_core::registry::Changed;
@@ -22,6 +24,7 @@ pub(super) async fn execute(
     let resource = declared.ok_or_else(|| refusal(format!("this service has no {resource}")))?;
     match command {
         TargetCommand::List(query) => list(context, resource, query).await,
+        TargetCommand::States { app, prefix } => count_states(context, resource, app, prefix).await,
         TargetCommand::Assign { app, ids, all, prefixes } => {
             must_exist(context, resource, &ids).await?;
             let prefixes = check_prefixes(context, resource, prefixes, all)?;
@@ -99,10 +102,45 @@ async fn change(
     Ok(context.registry.change(id, origin, edit).await?)
 }
 
+/// Counts the targets of a resource by state and by capability.
+async fn count_states(
+    context: &OperatorContext,
+    resource: &'static str,
+    app: Option<String>,
+    prefix: String,
+) -> Answer {
+    let Some(inventory) = context.inventory.clone() else { return Err(no_list(resource)) };
+    let Some(declared) = context.catalogue.resource(resource) else { return Err(no_list(resource)) };
+    let of_app = match app {
+        Some(app) => Some(context.registry.find(&app).await?),
+        None => None,
+    };
+    let counted = spawn_blocking(move || {
+        let mut count = 0_u64;
+        let mut states: BTreeMap<_, u64> = declared.states.iter().map(|state| (*state, 0)).collect();
+        let mut offers: BTreeMap<_, u64> = declared.capabilities.iter().map(|name| (*name, 0)).collect();
+        inventory.visit_states(resource, &mut |id, state, flags| {
+            if id.starts_with(&prefix) && of_app.iter().all(|row| row.grants.covers(resource, id)) {
+                count += 1;
+                *states.entry(state).or_default() += 1;
+                for (name, _) in declared.capabilities.iter().zip(flags).filter(|(_, flag)| **flag) {
+                    *offers.entry(name).or_default() += 1;
+                }
+            }
+        })?;
+        Ok::<_, String>(json!({"count": count, "states": states, "offers": offers}))
+    });
+    counted.await.map_err(|error| refusal(error.to_string()))?.map_err(refusal)
+}
+
+fn no_list(resource: &str) -> OperatorError {
+    refusal(format!("this service cannot list its {resource}s"))
+}
+
 async fn list(context: &OperatorContext, resource: &'static str, query: TargetQuery) -> Answer {
     let TargetQuery { app, prefix, after, limit } = query;
     let inventory = context.inventory.as_ref();
-    let inventory = inventory.ok_or_else(|| refusal(format!("this service cannot list its {resource}s")))?;
+    let inventory = inventory.ok_or_else(|| no_list(resource))?;
     let of_app = match app {
         Some(app) => Some(context.registry.find(&app).await?),
         None => None,
