@@ -169,24 +169,21 @@ impl Access {
     /// stored, the next use of each secret is noted all the same.
     #[must_use]
     pub fn collect_uses(&self) -> Vec<SecretUse> {
-        self.uses(LastUse::collect)
+        self.directory.load().keys.iter().flat_map(|(id, key)| key.uses(id, LastUse::collect)).collect()
     }
 
-    /// Returns the last use of each secret that was noted since the start.
+    /// Returns the last use of each secret of these keys that was noted since the start. `None`
+    /// stands for all keys.
     #[must_use]
-    pub fn uses_since_start(&self) -> Vec<SecretUse> {
-        self.uses(LastUse::read)
-    }
-
-    fn uses(&self, read: impl Fn(&LastUse) -> Option<(Timestamp, Option<IpAddr>)>) -> Vec<SecretUse> {
-        let directory = self.directory.load();
-        let secrets = directory.keys.iter().flat_map(|(id, key)| {
-            key.live
-                .iter()
-                .zip(&key.uses)
-                .filter_map(|(verifier, cell)| Some(last_use::row(id, *verifier, read(cell)?)))
-        });
-        secrets.collect()
+    pub fn uses_since_start(&self, keys: Option<&[String]>) -> Vec<SecretUse> {
+        let all = &self.directory.load().keys;
+        match keys {
+            Some(ids) => {
+                let found = ids.iter().filter_map(|id| all.get_key_value(id.as_str()));
+                found.flat_map(|(id, key)| key.uses(id, LastUse::read)).collect()
+            }
+            None => all.iter().flat_map(|(id, key)| key.uses(id, LastUse::read)).collect(),
+        }
     }
 
     /// Returns the live keys with the nonces that they have used, in no order.

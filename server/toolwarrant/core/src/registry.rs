@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::Mutex;
-use toolwarrant_base::clock::Clock;
+use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::hex;
 use toolwarrant_base::keyring::{BrokenSeal, KeyRing};
 use toolwarrant_base::random::Random;
@@ -204,6 +204,12 @@ impl Registry {
         let mut rows: Vec<_> = known.applications.values().map(|(row, _)| row.clone()).collect();
         rows.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
         rows
+    }
+
+    /// Returns the id of each application, its name, and the time of its deletion.
+    pub async fn names(&self) -> Vec<(String, String, Option<Timestamp>)> {
+        let known = self.known.lock().await;
+        known.applications.values().map(|(row, _)| (row.id.clone(), row.name.clone(), row.deleted_at)).collect()
     }
 
     /// Finds an application by its id or name. If the text is an id, an application of that name is

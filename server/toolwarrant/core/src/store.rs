@@ -53,8 +53,9 @@ pub trait DirectoryStore: Debug + Send + Sync + 'static {
     /// nothing.
     fn put_uses(&self, uses: Vec<SecretUse>) -> Stored<'_, ()>;
 
-    /// Returns the recorded last use of each secret, also of secrets that have ended.
-    fn uses(&self) -> Stored<'_, Vec<SecretUse>>;
+    /// Returns the recorded last use of each secret of these keys, also of secrets that have ended.
+    /// `None` stands for all keys.
+    fn uses(&self, keys: Option<Vec<String>>) -> Stored<'_, Vec<SecretUse>>;
 
     /// Stores acts that change no application and no key.
     fn put_acts(&self, acts: Vec<Act>) -> Stored<'_, ()>;

@@ -206,7 +206,7 @@ async fn the_last_use_of_each_secret_is_known_at_once_and_stays_over_rotations_a
         registry.access().authenticate(shown, Some(from.into()), &clock).unwrap();
     };
     let uses = async |registry: &Registry| {
-        let uses = registry.uses().await.unwrap().remove(&first.key_id).unwrap_or_default();
+        let uses = registry.uses(None).await.unwrap().remove(&first.key_id).unwrap_or_default();
         let mut uses: Vec<_> = uses.iter().map(|one| (one.at.0, one.from.unwrap().to_string())).collect();
         uses.sort();
         uses

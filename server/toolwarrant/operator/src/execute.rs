@@ -98,7 +98,7 @@ fn describe(role: Role) -> &'static str {
 async fn resolve(context: &OperatorContext, named: &str) -> Option<String> {
     match context.registry.find(named).await {
         Ok(row) => Some(row.id),
-        Err(_) => context.registry.keys().await.into_iter().map(|key| key.id).find(|id| id == named),
+        Err(_) => context.registry.key(named).await.ok().map(|key| key.id),
     }
 }
 

@@ -48,7 +48,7 @@ impl Demo {
         let first = registry.is_empty().await;
         for (name, permissions) in &self.applications {
             let application = match registry.find(name).await {
-                Ok(known) if registry.keys().await.iter().all(|key| key.application != known.id) => known.id,
+                Ok(known) if registry.keys(|key| key.application == known.id).await.is_empty() => known.id,
                 Ok(_) => continue,
                 Err(_) if first || !keys.is_empty() => {
                     let new = NewApplication {

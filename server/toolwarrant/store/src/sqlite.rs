@@ -254,8 +254,8 @@ impl DirectoryStore for Sqlite {
         self.writer.write(move |db| directory::put_uses(db, &uses))
     }
 
-    fn uses(&self) -> Stored<'_, Vec<SecretUse>> {
-        self.readers.read(directory::uses)
+    fn uses(&self, keys: Option<Vec<String>>) -> Stored<'_, Vec<SecretUse>> {
+        self.readers.read(move |db| directory::uses(db, keys))
     }
 
     fn put_acts(&self, acts: Vec<Act>) -> Stored<'_, ()> {

@@ -3,11 +3,12 @@
 
 use super::application::Application;
 use super::key_nonces::KeyNonces;
-use super::last_use::LastUse;
+use super::last_use::{self, LastUse};
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use toolwarrant_base::Timestamp;
-use toolwarrant_base::keyring::{Digest, KeyRing, SecretRow};
+use toolwarrant_base::keyring::{Digest, KeyRing, SecretRow, SecretUse};
 use toolwarrant_signing::Signer;
 
 /// Most live secrets of a key: the one in use and its successor.
@@ -42,6 +43,18 @@ pub(super) struct Key {
     pub(super) suspended: bool,
     /// The nonces that it has used.
     pub(super) nonces: Arc<KeyNonces>,
+}
+
+impl Key {
+    /// Returns the last use of each secret that `read` finds in its cell. `id` is the key's own.
+    pub(super) fn uses(
+        &self,
+        id: &str,
+        read: impl Fn(&LastUse) -> Option<(Timestamp, Option<IpAddr>)>,
+    ) -> impl Iterator<Item = SecretUse> {
+        let cells = self.live.iter().zip(&self.uses);
+        cells.filter_map(move |(verifier, cell)| Some(last_use::row(id, *verifier, read(cell)?)))
+    }
 }
 
 /// A sealed secret that is opened once, for the first signature.

@@ -14,9 +14,19 @@ use zeroize::Zeroizing;
 const USES_AT_ONCE: usize = 1_000;
 
 impl Registry {
-    /// Returns all keys, the oldest first. A revoked key has no secret.
-    pub async fn keys(&self) -> Vec<KeyRow> {
-        let mut rows: Vec<_> = self.known.lock().await.keys.values().cloned().collect();
+    /// Returns a key.
+    ///
+    /// # Errors
+    /// There is no such key.
+    pub async fn key(&self, key_id: &str) -> Result<KeyRow, RegistryError> {
+        self.known.lock().await.key(key_id)
+    }
+
+    /// Returns the keys for which `selects` returns true, the oldest first. A revoked key has no
+    /// secret.
+    pub async fn keys(&self, selects: impl Fn(&KeyRow) -> bool) -> Vec<KeyRow> {
+        let known = self.known.lock().await;
+        let mut rows: Vec<_> = known.keys.values().filter(|key| selects(key)).cloned().collect();
         rows.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
         rows
     }
@@ -113,14 +123,16 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns the last use of each secret, also of secrets that have ended, by the id of the key.
+    /// Returns the last use of each secret of these keys, also of secrets that have ended, by the id
+    /// of the key. `None` stands for all keys.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn uses(&self) -> Result<HashMap<String, Vec<SecretUse>>, RegistryError> {
+    pub async fn uses(&self, keys: Option<Vec<String>>) -> Result<HashMap<String, Vec<SecretUse>>, RegistryError> {
         let mut uses: HashMap<String, Vec<SecretUse>> = HashMap::new();
+        let since_start = self.access.uses_since_start(keys.as_deref());
         // The latest row of a secret is the last one.
-        for one in self.store.uses().await?.into_iter().chain(self.access.uses_since_start()) {
+        for one in self.store.uses(keys).await?.into_iter().chain(since_start) {
             let of_key = uses.entry(one.key.clone()).or_default();
             of_key.retain(|known| known.verifier != one.verifier);
             of_key.push(one);

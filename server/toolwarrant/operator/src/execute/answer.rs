@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::text::deceives;
 use toolwarrant_core::registry::{Changed, Durability};
-use toolwarrant_core::store::{ApplicationRow, Labels};
+use toolwarrant_core::store::Labels;
 
 /// The answer to a command.
 pub(crate) type Answer = Result<Value, OperatorError>;
@@ -44,8 +44,8 @@ pub(super) fn refusal(why: impl Into<String>) -> OperatorError {
 
 /// Returns the names of applications by id; a deleted one with the day of its deletion.
 pub(super) async fn names(context: &OperatorContext) -> HashMap<String, String> {
-    let name = |row: ApplicationRow| (row.id, describe_name(row.name, row.deleted_at));
-    context.registry.applications().await.into_iter().map(name).collect()
+    let names = context.registry.names().await.into_iter();
+    names.map(|(id, name, deleted_at)| (id, describe_name(name, deleted_at))).collect()
 }
 
 /// Returns the name of an application; of a deleted one with the day of its deletion.

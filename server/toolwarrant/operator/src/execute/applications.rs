@@ -32,7 +32,7 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
         AppCommand::Rename { app: _, name } => change(&mut |row| row.name.clone_from(&name)).await,
         AppCommand::List { labels, deleted } => {
             let mut live_keys: HashMap<String, usize> = HashMap::new();
-            for key in registry.keys().await.into_iter().filter(|key| !key.secrets.is_empty()) {
+            for key in registry.keys(|key| !key.secrets.is_empty()).await {
                 *live_keys.entry(key.application).or_default() += 1;
             }
             let line = |row: ApplicationRow| {
@@ -91,10 +91,9 @@ pub(super) async fn show_changed(context: &OperatorContext, changed: Changed) ->
 /// Shows an application, found by its name or id.
 pub(super) async fn show(context: &OperatorContext, name: &str) -> Answer {
     let row = context.registry.find(name).await?;
-    let keys = context.registry.keys().await;
-    let keys = keys.iter().filter(|key| key.application == row.id);
-    let facts = KeyFacts::read(context).await?;
-    let keys: Vec<_> = keys.map(|key| facts.describe(key, &row.name)).collect();
+    let keys = context.registry.keys(|key| key.application == row.id).await;
+    let facts = KeyFacts::read(context, Some(&keys)).await?;
+    let keys: Vec<_> = keys.iter().map(|key| facts.describe(key, &row.name)).collect();
     let mut answer = describe_application(context, &row, |terms| json!(terms));
     answer["requests_per_minute"] = json!(row.requests_per_minute);
     answer["created_at"] = json!(row.created_at);

@@ -1,12 +1,12 @@
 //! Commands about keys.
 
 use super::acts;
-use super::answer::{Answer, add_act, change_labels, names, refusal};
+use super::answer::{Answer, add_act, change_labels, describe_name, names, refusal};
 use crate::command::{KeyCommand, KeyQuery, KeyState};
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use toolwarrant_base::clock::Timestamp;
@@ -57,9 +57,11 @@ pub(super) struct KeyFacts {
 }
 
 impl KeyFacts {
-    pub(super) async fn read(context: &OperatorContext) -> Result<Self, OperatorError> {
+    /// Reads the facts about these keys; about all if there are none.
+    pub(super) async fn read(context: &OperatorContext, keys: Option<&[KeyRow]>) -> Result<Self, OperatorError> {
         let off = context.store.keys_to_confirm().await?.into_iter().collect();
-        Ok(Self { off, uses: context.registry.uses().await?, now: context.clock.latest() })
+        let ids = keys.map(|keys| keys.iter().map(|key| key.id.clone()).collect());
+        Ok(Self { off, uses: context.registry.uses(ids).await?, now: context.clock.latest() })
     }
 
     /// Describes a key. `application` is the name of its application.
@@ -163,7 +165,7 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
         }
         KeyCommand::Resume { key } => change(context, origin, &key, |row| row.suspended_at = None).await,
         KeyCommand::Label { key, labels } => {
-            let mut of_key = labels_of(context, &key).await?;
+            let mut of_key = registry.key(&key).await?.labels;
             change_labels(&mut of_key, labels)?;
             change(context, origin, &key, |row| row.labels = of_key).await
         }
@@ -218,25 +220,18 @@ async fn must_be_confirmed(context: &OperatorContext, key: &str) -> Result<(), O
     }
 }
 
-async fn labels_of(context: &OperatorContext, key: &str) -> Result<Labels, OperatorError> {
-    let rows = context.registry.keys().await;
-    rows.into_iter().find(|row| row.id == key).map(|row| row.labels).ok_or_else(|| unknown_key(key))
-}
-
-fn unknown_key(key: &str) -> OperatorError {
-    OperatorError::not_found(format!("there is no key `{key}`; `key list` shows all"))
-}
-
 pub(super) async fn show(context: &OperatorContext, key: &str) -> Answer {
-    let mut shown = list(context, &KeyQuery::default(), |row| row.id == key).await?;
-    shown.get_mut(0).map(Value::take).ok_or_else(|| unknown_key(key))
+    let rows = [context.registry.key(key).await?];
+    let facts = KeyFacts::read(context, Some(&rows)).await?;
+    let owner = context.registry.find(&rows[0].application).await?;
+    super::answer::answer(facts.describe(&rows[0], &describe_name(owner.name, owner.deleted_at)))
 }
 
 /// Lists the keys that the query selects and for which `shows` returns true.
 async fn list(context: &OperatorContext, query: &KeyQuery, shows: impl Fn(&KeyRow) -> bool) -> Answer {
-    let (names, facts) = (names(context).await, KeyFacts::read(context).await?);
+    let (names, facts) = (names(context).await, KeyFacts::read(context, None).await?);
     let name = |key: &KeyRow| names.get(&key.application).map_or("", String::as_str);
-    let keys = context.registry.keys().await;
-    let keys = keys.iter().filter(|key| shows(key)).map(|key| facts.describe(key, name(key)));
+    let keys = context.registry.keys(shows).await;
+    let keys = keys.iter().map(|key| facts.describe(key, name(key)));
     super::answer::answer(keys.filter(|key| facts.selects(query, key)).collect::<Vec<_>>())
 }

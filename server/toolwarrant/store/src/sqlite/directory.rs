@@ -134,14 +134,16 @@ pub(super) fn put_uses(db: &Connection, uses: &[SecretUse]) -> Result<(), Fault>
     Ok(())
 }
 
-/// Reads the last use of each secret.
-pub(super) fn uses(db: &Connection) -> Result<Vec<SecretUse>, Fault> {
-    let mut select = db.prepare_cached("SELECT key, verifier, at, address FROM secret_use")?;
+/// Reads the last use of each secret of these keys, or of all.
+pub(super) fn uses(db: &Connection, keys: Option<Vec<String>>) -> Result<Vec<SecretUse>, Fault> {
+    let of_keys = if keys.is_some() { "WHERE key IN (SELECT value FROM json_each(?1))" } else { "WHERE ?1 IS NULL" };
+    let mut select = db.prepare_cached(&format!("SELECT key, verifier, at, address FROM secret_use {of_keys}"))?;
+    let keys = keys.map(|keys| serde_json::Value::from(keys).to_string());
     let columns = |row: &Row<'_>| {
         let from = row.get::<_, Option<String>>(3)?.and_then(|address| address.parse().ok());
         Ok(SecretUse { key: row.get(0)?, verifier: row.get(1)?, at: moment(row.get(2)?), from })
     };
-    select.query_and_then([], |row| read("secret_use", row, columns))?.collect()
+    select.query_and_then([keys], |row| read("secret_use", row, columns))?.collect()
 }
 
 /// Deletes the secrets that a key had before a restore, because the key now has other secrets or

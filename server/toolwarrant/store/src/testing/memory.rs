@@ -280,8 +280,9 @@ impl DirectoryStore for Memory {
         now(())
     }
 
-    fn uses(&self) -> Stored<'_, Vec<SecretUse>> {
-        now(self.lock().uses.values().cloned().collect())
+    fn uses(&self, keys: Option<Vec<String>>) -> Stored<'_, Vec<SecretUse>> {
+        let is_of = |one: &&SecretUse| keys.as_ref().is_none_or(|keys| keys.contains(&one.key));
+        now(self.lock().uses.values().filter(is_of).cloned().collect())
     }
 
     fn put_acts(&self, acts: Vec<Act>) -> Stored<'_, ()> {

@@ -151,7 +151,10 @@ pub(super) async fn the_last_use_of_a_secret_is_the_latest_one(store: Arc<dyn St
     };
     store.put_uses(vec![one("k1", 1, 5, "10.0.0.1"), one("k2", 1, 5, "")]).await.unwrap();
     store.put_uses(vec![one("k1", 1, 4, ""), one("k1", 2, 3, "::1"), one("k2", 1, 6, "10.0.0.2")]).await.unwrap();
-    let mut uses = store.uses().await.unwrap();
-    uses.sort_by_key(|one| (one.key.clone(), one.verifier));
-    assert_eq!(uses, [one("k1", 1, 5, "10.0.0.1"), one("k1", 2, 3, "::1"), one("k2", 1, 6, "10.0.0.2")]);
+    let all = [one("k1", 1, 5, "10.0.0.1"), one("k1", 2, 3, "::1"), one("k2", 1, 6, "10.0.0.2")];
+    for (keys, expected) in [(None, &all[..]), (Some("k1"), &all[..2]), (Some("k2"), &all[2..]), (Some("k"), &[])] {
+        let mut uses = store.uses(keys.map(|key| vec![key.to_owned()])).await.unwrap();
+        uses.sort_by_key(|one| (one.key.clone(), one.verifier));
+        assert_eq!(uses, expected, "{keys:?}");
+    }
 }
