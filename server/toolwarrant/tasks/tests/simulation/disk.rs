@@ -18,7 +18,7 @@ use toolwarrant_tasks::task::{Phase, TaskId};
 /// The state that survives a process.
 #[derive(Debug, Default)]
 pub(super) struct Platters {
-    pub(super) memory: Memory,
+    pub(super) memory: Arc<Memory>,
     /// Refunds that a mutant wrote in a separate transaction.
     pub(super) late_refunds: Mutex<Vec<TaskId>>,
     /// The identity of every task in flight.

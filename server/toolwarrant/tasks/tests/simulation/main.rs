@@ -4,19 +4,24 @@
 //! A world has a few [`wheels`] behind an upstream that fails in every possible way. [`sight`]
 //! decides what readings of a wheel can prove, and when. The world also has a [`disk`] that is
 //! slow, fails and freezes, and clients that repeat calls, race and disconnect. Processes die at
-//! any moment, or continue next to their successor. tokio's clock is paused: time passes only when
-//! all tasks wait, so a seed gives the same run each time.
+//! any moment, or continue next to their successor. In some worlds an [`operator`] changes the
+//! applications meanwhile. tokio's clock is paused: time passes only when all tasks wait, so a seed
+//! gives the same run each time.
 //!
 //! At the end, [`promises`] compares the tasks with the events that really happened. A [`Mutant`]
 //! is a disk or an upstream without one of the engine's safeguards, or an executor that claims more
 //! than is true. Each mutant must be caught, which shows that these worlds can break the promises.
 
 mod disk;
+mod events;
+mod operator;
 mod promises;
 mod sight;
 mod wheels;
 
 use disk::{Disk, Platters};
+use events::{Call, Happens};
+use operator::Registered;
 use serde::Deserialize;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -30,7 +35,7 @@ use toolwarrant_core::tasks::{AcceptedTask, Repeat, Tasks, WriteRefusal, WriteRe
 use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::store::TaskStore;
 use toolwarrant_tasks::task::TaskId;
-use wheels::{Act, Wheels};
+use wheels::Wheels;
 
 const START: Timestamp = Timestamp(1_800_000_000_000);
 
@@ -156,28 +161,6 @@ impl Nature {
     }
 }
 
-/// A call of a client.
-#[derive(Clone, Copy, Debug)]
-struct Call {
-    application: &'static str,
-    wheel: usize,
-    act: Act,
-    key: Option<&'static str>,
-    /// The time after which the client disconnects.
-    patience: Option<Duration>,
-}
-
-/// An event from outside.
-#[derive(Clone, Copy, Debug)]
-enum Happens {
-    Call(Call),
-    /// The process dies.
-    Crash,
-    /// The process stands still for this time, and another starts next to it.
-    Freeze(Duration),
-    Start,
-}
-
 /// A call and its answer.
 type Said = (Call, Result<AcceptedTask, WriteRefusal>);
 
@@ -199,6 +182,8 @@ struct World {
     nature: Arc<Nature>,
     wheels: Wheels,
     platters: Arc<Platters>,
+    /// `None` if the world has no operator.
+    registered: Option<Registered>,
     keyring: KeyRing,
     random: Random,
     said: Arc<Mutex<Vec<Said>>>,
@@ -211,6 +196,12 @@ struct World {
 struct Outcome {
     violations: Vec<String>,
     history: Vec<String>,
+    /// Everything that is stored about tasks.
+    stored: Vec<String>,
+    /// The events that happened, without the operator's changes and the calls that these refused.
+    happened: Vec<(Duration, Happens)>,
+    /// The number of tasks in flight of the changed application, summed over all changes.
+    met: u64,
 }
 
 /// Returns true if readings of the wheels in that world prove everything. This holds for a quarter
@@ -221,19 +212,32 @@ fn is_clear(seed: u64) -> bool {
 
 /// Runs the world of that seed.
 fn live(seed: u64, mutant: Option<Mutant>, telling: bool) -> Outcome {
+    live_through(seed, mutant, telling, |events| events)
+}
+
+/// Runs the world of that seed with the events that `edit` returns for its own.
+fn live_through(
+    seed: u64,
+    mutant: Option<Mutant>,
+    telling: bool,
+    edit: impl FnOnce(Vec<(Duration, Happens)>) -> Vec<(Duration, Happens)>,
+) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(async {
         let mut random = SplitMix(seed);
         let weather = Weather::new(&mut random);
-        let events = events(&mut random);
+        let events = edit(events::draw(&mut random));
         let clock = Clock::start_at(START);
         let (dice, history) = (Mutex::new(random), telling.then(Mutex::default));
         let nature = Arc::new(Nature { clock, dice, weather, mutant, history });
         nature.note(|| format!("seed {seed}: {:?}", nature.weather));
         let random = Random::from_seed(seed);
+        let platters = Arc::<Platters>::default();
+        let has_operator = events.iter().any(|(_, happens)| matches!(happens, Happens::Change(..)));
         let world = World {
             wheels: Wheels::new(&nature, (!is_clear(seed)).then_some(SplitMix(!seed))),
-            platters: Arc::default(),
+            registered: if has_operator { Some(Registered::new(seed, &nature, &platters).await) } else { None },
+            platters,
             keyring: KeyRing::new("test", &[7; 32], random.clone()),
             random,
             said: Arc::default(),
@@ -245,53 +249,19 @@ fn live(seed: u64, mutant: Option<Mutant>, telling: bool) -> Outcome {
     })
 }
 
-/// Returns the events of a world, each with its time after the start.
-fn events(random: &mut SplitMix) -> Vec<(Duration, Happens)> {
-    let mut events = Vec::new();
-    let (span, wheels) = ([5_000, 60_000][random.below(2) as usize], 1 + random.below(2));
-    for number in 0..2 + random.below(4) {
-        let act = match random.below(5) {
-            0 | 1 => Act::Paint(1 + number),
-            2 => Act::Paint(1 + random.below(2)),
-            3 => Act::Turn,
-            _ => Act::Rinse,
-        };
-        let key = [None, None, Some("a"), Some("b")][random.below(4) as usize];
-        let application = ["one", "two"][random.below(2) as usize];
-        let call = Call { application, wheel: random.below(wheels) as usize, act, key, patience: None };
-        let at = random.below(span);
-        for _ in 0..[1, 1, 2, 3][random.below(4) as usize] {
-            let again = [0, 0, 10, 2_000, 20_000][random.below(5) as usize];
-            let patience = [None, None, Some(0), Some(200)][random.below(4) as usize].map(Duration::from_millis);
-            let wheel = if random.below(8) == 0 { random.below(wheels) as usize } else { call.wheel };
-            events.push((Duration::from_millis(at + again), Happens::Call(Call { wheel, patience, ..call })));
-        }
-    }
-    for _ in 0..[0, 0, 1, 1, 2, 3][random.below(6) as usize] {
-        // At a random moment, or shortly after a call.
-        let called: Vec<Duration> = events.iter().map(|(at, _)| *at).collect();
-        let at = match random.below(2) {
-            0 => Duration::from_millis(random.below(span + 30_000)),
-            _ => called[random.below(called.len() as u64) as usize] + Duration::from_millis(random.below(1_000)),
-        };
-        let [down, still] = [[0, 1, 20, 90], [1, 20, 30, 90]].map(|lengths| lengths[random.below(4) as usize]);
-        if random.below(2) == 0 {
-            events.extend([(at, Happens::Crash), (at + Duration::from_secs(down), Happens::Start)]);
-        } else {
-            events.extend([(at, Happens::Freeze(Duration::from_secs(still))), (at, Happens::Start)]);
-        }
-    }
-    events.sort_by_key(|(at, _)| *at);
-    events
-}
-
 impl World {
     async fn run(mut self, events: Vec<(Duration, Happens)>) -> Outcome {
         let nature = Arc::clone(&self.nature);
-        let mut process = Some(self.start().await);
+        let (mut process, mut happened) = (Some(self.start().await), Vec::new());
         for (at, happens) in events {
             nature.clock.sleep_until(START.plus(at)).await;
             nature.note(|| format!("{happens:?}"));
+            let happens = match &mut self.registered {
+                Some(registered) => registered.filter(happens).await,
+                None => Some(happens),
+            };
+            let Some(happens) = happens else { continue };
+            happened.push((at, happens.clone()));
             match happens {
                 Happens::Call(call) => self.call(process.as_mut(), call),
                 Happens::Crash => {
@@ -310,7 +280,7 @@ impl World {
                     }
                 }
                 Happens::Start if process.is_none() => process = Some(self.start().await),
-                Happens::Start => {}
+                Happens::Start | Happens::Change(..) => {}
             }
         }
         if process.is_none() {
@@ -324,14 +294,22 @@ impl World {
         }
         // All late requests have acted by then.
         nature.clock.sleep_until(nature.clock.now().plus(wheels::LATEST)).await;
+        let wrong_readers = match (&self.registered, &process) {
+            (Some(registered), Some(process)) => registered.find_wrong_readers(&process.engine).await,
+            _ => Vec::new(),
+        };
         drop(process);
-        let violations = self.violations().await;
+        let violations = [self.violations().await, wrong_readers].concat();
         let history = nature.history.as_ref().map(|history| history.lock().expect("no panic").clone());
-        Outcome { violations, history: history.unwrap_or_default() }
+        let (stored, met) = (self.describe_tasks().await, self.registered.map_or(0, |registered| registered.met));
+        Outcome { violations, history: history.unwrap_or_default(), stored, happened, met }
     }
 
     async fn start(&mut self) -> Process {
         self.started = self.nature.clock.now();
+        if let Some(registered) = &mut self.registered {
+            registered.reopen().await;
+        }
         let disk = Arc::new(Disk::new(&self.nature, &self.platters));
         let engine = Engine::start(Parts {
             store: disk.clone(),
@@ -352,11 +330,11 @@ impl World {
         let (engine, said, nature) = (Arc::clone(engine), Arc::clone(&self.said), Arc::clone(&self.nature));
         let policy = self.wheels.policy(call.wheel, call.act);
         calls.spawn(async move {
-            let Call { application, wheel, act, key, patience } = call;
+            let Call { application, wheel, act, key, patience } = call.clone();
             let now = nature.clock.now();
             let arguments = Secret::new(act.to_text(wheel));
             let request = WriteRequest {
-                application,
+                application: &application,
                 tool: act.tool(),
                 resource: "wheel",
                 target: wheel.to_string(),
@@ -398,8 +376,8 @@ fn short(id: TaskId) -> String {
     id[id.len() - 6..].to_owned()
 }
 
-/// Runs the worlds of `seeds` on all processors. Returns the first that breaks a promise.
-fn first_violation(seeds: std::ops::Range<u64>, mutant: Option<Mutant>) -> Option<u64> {
+/// Runs the worlds of `seeds` on all processors. Returns the first that `breaks` a promise.
+fn first_violation(seeds: std::ops::Range<u64>, breaks: impl Fn(u64) -> bool + Sync) -> Option<u64> {
     let (next, found) = (AtomicU64::new(seeds.start), AtomicU64::new(u64::MAX));
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
@@ -409,7 +387,7 @@ fn first_violation(seeds: std::ops::Range<u64>, mutant: Option<Mutant>) -> Optio
                     if seed >= seeds.end || seed > found.load(Relaxed) {
                         return;
                     }
-                    if !live(seed, mutant, false).violations.is_empty() {
+                    if breaks(seed) {
                         found.fetch_min(seed, Relaxed);
                     }
                 }
@@ -421,7 +399,7 @@ fn first_violation(seeds: std::ops::Range<u64>, mutant: Option<Mutant>) -> Optio
 
 /// Returns the history and the violations of a world, for a maintainer.
 fn describe_world(seed: u64, mutant: Option<Mutant>) -> String {
-    let Outcome { violations, history } = live(seed, mutant, true);
+    let Outcome { violations, history, .. } = live(seed, mutant, true);
     format!("{}\n\nseed {seed}:\n{}", history.join("\n"), violations.join("\n"))
 }
 
@@ -437,9 +415,9 @@ struct Worlds {
 
 impl Worlds {
     /// Reads the options of `cargo xtask drill soak`, which passes them as one JSON value. Without
-    /// them, returns a few worlds.
-    fn from_options() -> Self {
-        let few = Self { worlds: 2_000, first: 0, seed: None };
+    /// them, returns the first `few` worlds.
+    fn from_options(few: u64) -> Self {
+        let few = Self { worlds: few, first: 0, seed: None };
         std::env::var("DRILL").map_or(few, |json| serde_json::from_str(&json).expect("the options of this drill"))
     }
 }
@@ -449,14 +427,14 @@ const BROKEN_ONCE: [u64; 3] = [674_487, 10_649_353, 12_925_087];
 
 #[test]
 fn no_world_breaks_a_promise() {
-    let Worlds { worlds, first, seed } = Worlds::from_options();
+    let Worlds { worlds, first, seed } = Worlds::from_options(2_000);
     if let Some(seed) = seed {
         return println!("{}", describe_world(seed, None));
     }
     for seed in BROKEN_ONCE {
         assert_eq!(live(seed, None, false).violations, [""; 0], "world {seed}");
     }
-    if let Some(seed) = first_violation(first..first + worlds, None) {
+    if let Some(seed) = first_violation(first..first + worlds, |seed| !live(seed, None, false).violations.is_empty()) {
         panic!("{}", describe_world(seed, None));
     }
     println!("{worlds} worlds from {first} on, no promise broken");
@@ -465,7 +443,7 @@ fn no_world_breaks_a_promise() {
 #[test]
 fn every_mutant_is_caught() {
     for mutant in MUTANTS {
-        let seed = first_violation(0..10_000, Some(mutant));
+        let seed = first_violation(0..10_000, |seed| !live(seed, Some(mutant), false).violations.is_empty());
         let seed = seed.unwrap_or_else(|| panic!("{mutant:?} breaks no promise in 10,000 worlds"));
         let violations = live(seed, Some(mutant), false).violations;
         println!("{mutant:?} is caught by world {seed}: {}", violations[0]);

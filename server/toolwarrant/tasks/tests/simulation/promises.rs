@@ -60,6 +60,20 @@ impl World {
         broken
     }
 
+    /// Returns everything that is stored about tasks: records, timelines and the ledger, one line
+    /// each.
+    pub(super) async fn describe_tasks(&self) -> Vec<String> {
+        let memory = &self.platters.memory;
+        let all = TaskFilter { limit: 1_000, examine: 1_000, ..TaskFilter::default() };
+        let mut lines = Vec::new();
+        for record in memory.tasks(all).await.expect("memory").records {
+            let timeline = memory.timeline(record.id).await.expect("memory");
+            lines.push(format!("{record:?}, {timeline:?}"));
+        }
+        lines.extend(memory.ledger(0, 1_000).await.expect("memory").iter().map(|row| format!("{row:?}")));
+        lines
+    }
+
     /// Checks that an accepted write ends once and in time.
     fn ends(&self, record: &Record, ends: usize, violated: &mut impl FnMut(&str)) {
         let Some(finished_at) = record.task.finished_at else { return violated("it never ends") };
@@ -236,7 +250,7 @@ fn find_wrong_answer((call, answer): &Said, records: &[Record]) -> Option<String
         return Some(format!("{task_id} was accepted and is not there"));
     };
     let asked = (call.act.tool(), call.wheel.to_string());
-    let told_of = (&*record.tool, &*record.target) == (tool, target) && record.application == call.application;
+    let told_of = (&*record.tool, &*record.target) == (tool, target) && *record.application == *call.application;
     let ours = asked == (&**tool, target.clone());
     let sound = told_of && if *hit { ours || !matches } else { ours && *matches };
     (!sound).then(|| format!("{call:?} was answered with {answer:?}"))

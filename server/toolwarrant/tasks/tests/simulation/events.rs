@@ -1,0 +1,89 @@
+//! The events of a world: calls of clients, the ends and starts of processes, and changes of
+//! applications. Its seed decides them.
+
+use super::wheels::Act;
+use std::sync::Arc;
+use std::time::Duration;
+use toolwarrant_base::random::SplitMix;
+
+/// The names of the applications.
+pub(super) const NAMES: [&str; 2] = ["one", "two"];
+
+/// A call of a client.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub(super) application: Arc<str>,
+    pub(super) wheel: usize,
+    pub(super) act: Act,
+    pub(super) key: Option<&'static str>,
+    /// The time after which the client disconnects.
+    pub(super) patience: Option<Duration>,
+}
+
+/// A change of an application or its key.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Change {
+    Suspend,
+    Resume,
+    /// Sets its request budget in any 60 seconds.
+    Rate(u32),
+    Delete,
+    /// Deletes it and creates another of its name.
+    Replace,
+    Revoke,
+    /// Rotates the key, or issues another if it is revoked.
+    Rotate,
+}
+
+/// An event from outside.
+#[derive(Clone, Debug)]
+pub(super) enum Happens {
+    Call(Call),
+    /// The process dies.
+    Crash,
+    /// The process stands still for this time, and another starts next to it.
+    Freeze(Duration),
+    Start,
+    /// The operator changes the application of that name.
+    Change(Arc<str>, Change),
+}
+
+/// Returns the events of a world, each with its time after the start.
+pub(super) fn draw(random: &mut SplitMix) -> Vec<(Duration, Happens)> {
+    let mut events = Vec::new();
+    let (span, wheels) = ([5_000, 60_000][random.below(2) as usize], 1 + random.below(2));
+    for number in 0..2 + random.below(4) {
+        let act = match random.below(5) {
+            0 | 1 => Act::Paint(1 + number),
+            2 => Act::Paint(1 + random.below(2)),
+            3 => Act::Turn,
+            _ => Act::Rinse,
+        };
+        let key = [None, None, Some("a"), Some("b")][random.below(4) as usize];
+        let application = NAMES[random.below(2) as usize].into();
+        let call = Call { application, wheel: random.below(wheels) as usize, act, key, patience: None };
+        let at = random.below(span);
+        for _ in 0..[1, 1, 2, 3][random.below(4) as usize] {
+            let again = [0, 0, 10, 2_000, 20_000][random.below(5) as usize];
+            let patience = [None, None, Some(0), Some(200)][random.below(4) as usize].map(Duration::from_millis);
+            let wheel = if random.below(8) == 0 { random.below(wheels) as usize } else { call.wheel };
+            events.push((Duration::from_millis(at + again), Happens::Call(Call { wheel, patience, ..call.clone() })));
+        }
+    }
+    for _ in 0..[0, 0, 1, 1, 2, 3][random.below(6) as usize] {
+        // At a random moment, or shortly after a call.
+        let called: Vec<Duration> = events.iter().map(|(at, _)| *at).collect();
+        let at = match random.below(2) {
+            0 => Duration::from_millis(random.below(span + 30_000)),
+            _ => called[random.below(called.len() as u64) as usize] + Duration::from_millis(random.below(1_000)),
+        };
+        let [down, still] = [[0, 1, 20, 90], [1, 20, 30, 90]].map(|lengths| lengths[random.below(4) as usize]);
+        if random.below(2) == 0 {
+            events.extend([(at, Happens::Crash), (at + Duration::from_secs(down), Happens::Start)]);
+        } else {
+            events.extend([(at, Happens::Freeze(Duration::from_secs(still))), (at, Happens::Start)]);
+        }
+    }
+    events.sort_by_key(|(at, _)| *at);
+    events
+}
