@@ -122,8 +122,8 @@ pub(super) fn connect(
     Ok(Connections { writer, keeper, readers, inspector: reader()? })
 }
 
-/// Copies a database to [`former_path`], before it is migrated. After a kill the copy is complete or
-/// absent. It replaces an earlier copy of the same layout.
+/// Copies a database to [`former_path`], before it is migrated. After a kill the copy is complete
+/// or absent. It replaces an earlier copy of the same layout.
 fn copy_former(database: &Connection, path: &Path, layout: u32) -> Result<(), DatabaseError> {
     let copy = former_path(path, layout);
     let part = PathBuf::from([copy.as_os_str(), OsStr::new(".part")].into_iter().collect::<OsString>());

@@ -215,7 +215,9 @@ fn live_twice(seed: u64, telling: bool) -> (Outcome, Vec<String>) {
 
 #[test]
 fn an_operator_changes_no_charge_and_no_end_of_tasks_in_flight() {
-    let Worlds { worlds, first, .. } = Worlds::from_options(200);
+    // Each takes about as long as four others.
+    let Worlds { worlds, first, .. } = Worlds::from_options(800);
+    let worlds = worlds.div_ceil(4);
     let met = AtomicU64::new(0);
     let breaks = |seed| {
         let (with, broken) = live_twice(seed, false);
