@@ -14,7 +14,7 @@ const WAYS: [&str; 3] = ["", "--socket sockets/operate.sock", "--socket sockets/
 
 /// Commands, each with the exit code of the owner, of a member of the operate group, and of one of
 /// the view group. `KEY` stands for a key.
-const COMMANDS: [(&str, [i32; 3]); 33] = [
+const COMMANDS: [(&str, [i32; 3]); 34] = [
     ("app list", [0, 0, 0]),
     ("app show demo", [0, 0, 0]),
     ("key list", [0, 0, 0]),
@@ -32,6 +32,7 @@ const COMMANDS: [(&str, [i32; 3]); 33] = [
     ("app grant demo stream", [0, 0, 6]),
     ("device assign demo phone-0000001", [0, 0, 6]),
     ("device assign demo --prefix phone-", [0, 0, 6]),
+    ("device set demo phone-* !phone-0000007", [0, 0, 6]),
     ("app label demo owner=Ada", [0, 0, 6]),
     ("app rate demo 299", [0, 0, 6]),
     ("app suspend demo", [0, 0, 6]),

@@ -36,7 +36,6 @@ const FROM_NOTHING_TO_A_KEY: &[&str] = &[
     "app list",
     "key list shop",
     "device list --limit 3",
-    "device states",
     "task list",
     "refunds",
     "doctor",

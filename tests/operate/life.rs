@@ -153,7 +153,9 @@ async fn a_state_file_becomes_commands_and_then_there_is_nothing_to_do() {
     let (code, done) = apply(text, "").await;
     assert_eq!(code, 0, "{done}");
     let lines: Vec<_> = done["done"].as_array().expect("commands").iter().map(|row| row["command"].clone()).collect();
-    assert_eq!(json!(lines), planned["would_do"]);
+    let would_do: Vec<_> =
+        planned["would_do"].as_array().expect("commands").iter().map(|row| &row["command"]).collect();
+    assert_eq!(lines.iter().collect::<Vec<_>>(), would_do);
     let acts = json_of(&data, "acts --command apply").await;
     assert_eq!(acts.as_array().expect("acts").len(), lines.len());
     assert_eq!(apply(text, "--dry-run").await, (0, json!({"would_do": []})));
@@ -164,33 +166,84 @@ async fn a_state_file_becomes_commands_and_then_there_is_nothing_to_do() {
     let exported = json_of(&data, "export").await["state"].as_str().expect("text").to_owned();
     assert_eq!(apply(&exported, "--dry-run").await, (0, json!({"would_do": []})), "{exported}");
     let renamed = exported.replace("[application.\"shop\"", "[application.\"store\"");
-    assert_eq!(apply(&renamed, "--dry-run").await, (3, json!({"would_do": ["app rename shop store"]})));
+    assert_eq!(apply(&renamed, "--dry-run").await, (3, json!({"would_do": [{"command": "app rename shop store"}]})));
 
-    for (wrong, expected) in [
-        ("x = 1", "unknown key `x`"),
-        ("[application.a]", "a new application needs a permission"),
-        ("[application.a]\npermissions = [\"fly\"]", "unknown permission `fly`"),
-        ("[application.a]\npermissions = [\"device\"]\nrequests_per_minute = 0", "expected at least 1 request"),
-        ("[application.\" \"]\npermissions = [\"device\"]", "cannot have this name"),
-        ("[application.a]\nid = \"app_0\"", "there is no application `app_0`"),
-        ("[application.demo]\nlabels = { A = \"b\" }", "cannot be the name of a label"),
-        ("[application.demo]\nsees.phone = []", "unknown resource `phone`"),
-        ("[application.demo]\nsees.device = [\"PHONE\"]", "`PHONE` grants no device"),
-        ("[application.demo]\nsees.device = [\"!phone-1\"]", "not granted by a prefix"),
-        ("[application.demo]\nsees = 1", "invalid type"),
-        ("[application.demo]\ncolour = 1", "unknown key `colour`"),
-        ("[application", "TOML"),
-    ] {
+    for (wrong, expected) in WRONG_FILES {
+        let before = json_of(&data, "export").await;
         let (code, answer) = apply(wrong, "").await;
         let said = answer["error"]["message"].as_str().unwrap_or_default();
-        assert!(
-            code == 1 && (said.contains(expected) || expected == "TOML") && said.contains("state.toml:"),
-            "{wrong}: {answer}"
-        );
+        let found = expected.iter().all(|part| said.contains(part));
+        let missing_phone = expected[0].starts_with("there is no device");
+        let has_place = said.contains("state.toml:") || missing_phone;
+        assert!(code == if missing_phone { 4 } else { 1 } && found && has_place, "{wrong}: {answer}");
+        assert_eq!(json_of(&data, "export").await, before, "{wrong}");
     }
-    let (_, both) = apply("x = 1\n[application.a]\npermissions = [\"fly\"]\nsees.device = [\"A\"]", "").await;
-    let said = both["error"]["message"].as_str().expect("text");
-    assert!(["unknown key", "unknown permission", "grants no device"].iter().all(|part| said.contains(part)), "{said}");
+}
+
+/// State files for a server with `demo`, `demo-read`, `shop` and `it's`, and parts of the message
+/// about each.
+const WRONG_FILES: [(&str, &[&str]); 40] = [
+    ("x = 1", &["unknown key `x`", "declared are `application`"]),
+    ("x = 1\n[y]\nz = 2", &["2 mistakes", "`x`", "`y`"]),
+    ("application = 1", &["`application` is not a table"]),
+    ("[application]\nshop = 1", &["invalid type"]),
+    ("[application.a]", &["a new application needs a permission", "add `permissions"]),
+    ("[application.a]\npermissions = []", &["a new application needs a permission"]),
+    ("[application.a]\npermissions = \"device\"", &["expected a sequence"]),
+    ("[application.a]\npermissions = [1]", &["expected a string"]),
+    ("[application.a]\npermissions = [\"fly\"]", &["unknown permission `fly`", "device_read"]),
+    ("[application.a]\npermissions = [\"fly\", \"swim\"]", &["2 mistakes", "`fly`", "`swim`"]),
+    ("[application.demo]\npermissions = [\"Device\"]", &["unknown permission `Device`"]),
+    ("[application.demo]\nrequests_per_minute = 0", &["expected at least 1 request"]),
+    ("[application.demo]\nrequests_per_minute = -1", &["invalid"]),
+    ("[application.demo]\nrequests_per_minute = 4294967296", &["invalid"]),
+    ("[application.demo]\nrequests_per_minute = 1.5", &["invalid type"]),
+    ("[application.demo]\nrequests_per_minute = \"many\"", &["invalid type"]),
+    ("[application.\" \"]\npermissions = [\"device\"]", &["cannot have this name"]),
+    ("[application.\"a\\nb\"]\npermissions = [\"device\"]", &["cannot have this name"]),
+    ("[application.\"a (deleted 2026-11-24)\"]\npermissions = [\"device\"]", &["cannot have this name"]),
+    ("[application.app_1]\npermissions = [\"device\"]", &["cannot have this name"]),
+    ("[application.a]\nid = \"app_0\"", &["there is no application `app_0`", "leave `id` out"]),
+    ("[application.a]\nid = 7", &["expected a string"]),
+    ("[application.demo]\nlabels = { A = \"b\" }", &["cannot be the name of a label", "a-z"]),
+    ("[application.demo]\nlabels = { a = 1 }", &["expected a string"]),
+    ("[application.demo]\nlabels = \"a=b\"", &["expected a map"]),
+    ("[application.demo]\nlabels = { a = \"\\u0007\" }", &["not printable"]),
+    (
+        "[application.demo.labels]\na=\"1\"\nb=\"1\"\nc=\"1\"\nd=\"1\"\ne=\"1\"\nf=\"1\"\ng=\"1\"\nh=\"1\"\ni=\"1\"\nj=\"1\"\nk=\"1\"\nl=\"1\"\nm=\"1\"\nn=\"1\"\no=\"1\"\np=\"1\"\nq=\"1\"",
+        &["17 labels"],
+    ),
+    ("[application.demo]\nsees.phone = []", &["unknown resource `phone`", "device"]),
+    ("[application.demo]\nsees = 1", &["invalid type"]),
+    ("[application.demo]\nsees.device = \"*\"", &["expected a sequence"]),
+    ("[application.demo]\nsees.device = [\"PHONE\"]", &["is no device id", "`*` for all devices"]),
+    ("[application.demo]\nsees.device = [\"!phone-0000001\"]", &["no prefix grants this device"]),
+    ("[application.demo]\nsees.device = [\"*\", \"!phone-*\"]", &["it must be `!` and one id"]),
+    ("[application.demo]\nsees.device = [\"A*\"]", &["no device id can begin with"]),
+    ("[application.demo]\nsees.device = [\"phone-9999999\"]", &["there is no device `phone-9999999`"]),
+    ("[application.demo]\ncolour = 1", &["unknown key `colour`"]),
+    ("[application.demo]\npermission = [\"device\"]", &["unknown key `permission`", "permissions"]),
+    ("[application.demo]\n[application.demo]", &["state.toml:2"]),
+    ("[application", &["state.toml:1"]),
+    ("x = 1\n[application.a]\npermissions = [\"fly\"]\nsees.device = [\"A\"]", &["3 mistakes", "`fly`", "\"A\""]),
+];
+
+#[tokio::test]
+async fn names_of_a_state_file_are_taken_in_an_order_in_which_each_is_free() {
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let program = Program::start_at(Arc::clone(&home), &[]).await;
+    let file = home.path().join("state.toml");
+    let ids: Vec<_> = json_of(&program.data, "app list").await.as_array().expect("rows").clone();
+    let id = |name: &str| ids.iter().find(|row| row["name"] == name).expect("an application")["id"].clone();
+    let (demo, read) = (id("demo"), id("demo-read"));
+    let apply = async |text: String| {
+        fs::write(&file, text).expect("written");
+        operate(&program.data, &format!("apply {} --json", file.display())).await
+    };
+    let (code, said) = apply(format!("[application.demo]\nid = {read}\n[application.demo-read]\nid = {demo}\n")).await;
+    assert!(code == 1 && said.contains("has this name") && said.contains("swap"), "{said}");
+    let (code, said) = apply(format!("[application.demo]\nid = {read}\n[application.zoo]\nid = {demo}\n")).await;
+    assert!(code == 0 && said.find("demo zoo") < said.find("demo-read demo"), "{said}");
 }
 
 #[tokio::test]
@@ -216,6 +269,20 @@ async fn every_id_is_found_with_what_belongs_to_it() {
     let of_phone = found("phone-0000001").await;
     assert_eq!(of_phone["seen_by"], json!([{"resource": "device", "applications": ["demo", "demo-read"]}]));
     assert_eq!(operate(&data, "find nothing").await.0, 4);
+    json_of(&data, "app create phone-0000002 --permission device").await;
+    json_of(&data, "device set phone-0000002 phone-000000* !phone-0000003").await;
+    assert_eq!(found("phone-0000002").await["kind"], "target", "an application of that name does not hide it");
+    for (flags, count) in [("", 24), (" --prefix phone-000000", 9), (" --app phone-0000002", 8)] {
+        let states = json_of(&data, &format!("device states{flags}")).await;
+        let sum: u64 = states["states"].as_object().expect("states").values().filter_map(Value::as_u64).sum();
+        assert_eq!((&states["count"], sum), (&json!(count), count), "{flags}");
+        assert!(states["offers"]["power"].as_u64().is_some_and(|offers| offers <= count), "{states}");
+    }
+    // A prefix that is granted again brings no exception back; the id does.
+    for (command, count) in [("--prefix phone-0", 23), ("--all", 23), ("phone-0000003", 24)] {
+        json_of(&data, &format!("device assign phone-0000002 {command}")).await;
+        assert_eq!(json_of(&data, "device states --app phone-0000002").await["count"], count, "{command}");
+    }
     // Filters of lists.
     let listed = async |flags: &str| json_of(&data, &format!("task list {flags}")).await;
     for (flags, count) in [

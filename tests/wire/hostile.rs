@@ -129,6 +129,7 @@ impl Rig {
             audit: None,
             serves: false,
             lines: ActLines::default(),
+            applying: tokio::sync::Mutex::default(),
         };
         let operator = local_operator(Channel::Offline, Claims::default());
         match execute(&context, &operator, command).await {

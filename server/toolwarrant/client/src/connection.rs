@@ -126,7 +126,7 @@ impl Connection {
         ClientError::final_one(
             UNAUTHENTICATED,
             format!(
-                "The server at {url} refuses the key {key_id}: it is wrong, revoked or expired. Before any repeat, \
+                "The server at {url} refuses the key {key_id}: it is wrong, revoked, suspended or expired. Before any repeat, \
                  {remedy}."
             ),
         )

@@ -292,7 +292,7 @@ pub struct ActFilter {
     pub operator: Option<String>,
     /// Only those on the application or key with this id.
     pub object: Option<String>,
-    /// Only those of commands that begin with these words.
+    /// Only those of commands that begin with these words, also as steps of `apply`.
     pub command: Option<String>,
     /// Only those at this time or later.
     pub since: Option<Timestamp>,

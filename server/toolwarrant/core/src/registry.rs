@@ -260,9 +260,12 @@ impl Registry {
         former.window.set_limit(row.requests_per_minute);
         let application = application(&row, self.catalogue, Arc::clone(&former.window));
         self.access.change(|directory| directory.put_application(&application));
+        let mut uses = Vec::new();
         if row.deleted_at.is_some() {
             let of_it = known.keys.values().filter(|key| key.application == row.id).cloned();
-            let ended = of_it.map(|key| KeyRow { secrets: Vec::new(), labels: Labels::new(), ..key }).collect();
+            let ended: Vec<_> = of_it.map(|key| KeyRow { secrets: Vec::new(), labels: Labels::new(), ..key }).collect();
+            let ids: Vec<_> = ended.iter().map(|key| key.id.clone()).collect();
+            uses = self.access.uses_since_start(Some(&ids));
             known.put_in_force(&self.access, ended);
         }
         known.applications.insert(row.id.clone(), (row, application));
@@ -270,6 +273,7 @@ impl Registry {
             true => self.store_act(&mut known, row_id, act).await,
             false => Durability::Stored,
         };
+        self.keep_uses(uses, &durability).await;
         Ok(Changed { object, act_id, durability })
     }
 
@@ -323,7 +327,11 @@ impl Known {
 }
 
 fn unknown(what: &str, named: &str) -> RegistryError {
-    RegistryError::Unknown(format!("there is no {what} `{named}`; the `list` command shows all"))
+    let list = match what {
+        "application" => "`app list` shows all, and `app list --deleted` the deleted ones",
+        _ => "`key list` shows all",
+    };
+    RegistryError::Unknown(format!("there is no {what} `{named}`; {list}"))
 }
 
 fn check_name(name: &str) -> Result<(), RegistryError> {

@@ -395,6 +395,15 @@ pub enum TargetCommand {
         #[arg(long = "prefix", value_name = "PREFIX", conflicts_with = "all")]
         prefixes: Vec<String>,
     },
+    /// Let an application see exactly these {targets}, in one step
+    Set {
+        /// The application's name or id
+        app: String,
+        /// `*` for all, `abc*` for all whose ids begin so, an id, or `!` and an id for an exception;
+        /// without one, it sees none
+        #[arg(value_name = "TERM")]
+        terms: Vec<String>,
+    },
 }
 
 /// Commands about tasks.

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::sync::Mutex;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::Clock;
@@ -47,6 +48,8 @@ pub struct OperatorContext {
     pub serves: bool,
     /// Writes the lines of acts.
     pub lines: ActLines,
+    /// Held while a state file is applied.
+    pub applying: Mutex<()>,
 }
 
 impl OperatorContext {

@@ -75,9 +75,10 @@ fn not_allowed(origin: &Origin, authority: Authority) -> OperatorError {
     let Origin { operator, command } = origin;
     let (who, how) = match authority {
         Authority::Owner => ("the owner of the data folder", "run it as that user or as root"),
-        Authority::Changes | Authority::Reads => {
-            ("an operator who may change something", "use the socket operate.sock, or the one in the data folder")
-        }
+        Authority::Changes | Authority::Reads => (
+            "operators who may change something",
+            "ask a member of the group of operate.sock, or the owner of the data folder",
+        ),
     };
     let name = &operator.name;
     OperatorError::new(

@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Mutex;
 use tokio::task::{JoinHandle, spawn_blocking};
 use toolwarrant_audit::Audit;
 use toolwarrant_base::BoxFuture;
@@ -203,6 +204,7 @@ impl Offline<'_> {
             audit,
             serves: false,
             lines,
+            applying: Mutex::default(),
         };
         let background = Background::of_service(background);
         let answer = match command {

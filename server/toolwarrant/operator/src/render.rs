@@ -115,6 +115,7 @@ fn cell(value: &Value) -> String {
         Value::Object(members) if !members.is_empty() && members.values().all(is_difference) => {
             members.iter().map(|(name, value)| difference(name, value)).collect::<Vec<_>>().join("; ")
         }
+        Value::Object(_) => facts(value),
         other => clean(&other.to_string()).into_owned(),
     }
 }

@@ -11,7 +11,7 @@ use toolwarrant_operator::render::plain;
 pub(crate) fn ask(question: &str) -> Result<()> {
     let question = plain(question);
     if !(stdin().is_terminal() && stderr().is_terminal()) {
-        bail!("this asks, and there is no terminal to answer on: {question} With --yes it does not ask");
+        bail!("this command needs a confirmation, and there is no terminal: {question} Add --yes");
     }
     let mut answer = String::new();
     let asked = write!(stderr(), "{question} [y/N] ").and_then(|()| stdin().read_line(&mut answer));

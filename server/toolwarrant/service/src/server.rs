@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::Mutex;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::random::Random;
@@ -131,6 +132,7 @@ impl Server {
             audit: Some(audit.clone()),
             serves: true,
             lines: ActLines::default(),
+            applying: Mutex::default(),
         });
         Ok(Self {
             renewals: renewals(tls.clone(), audit),

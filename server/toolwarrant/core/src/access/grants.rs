@@ -193,10 +193,9 @@ impl Granted {
         }
     }
 
-    /// Grants all targets whose ids begin so, also those that were excepted.
+    /// Grants all targets whose ids begin so. Exceptions stay until their ids are granted.
     pub fn add_prefix(&mut self, prefix: &str) {
         self.ids.retain(|id| !id.starts_with(prefix));
-        self.except.retain(|id| !id.starts_with(prefix));
         if self.prefix_of(prefix).is_none() {
             self.prefixes.retain(|known| !known.starts_with(prefix));
             self.prefixes.insert(prefix.into());
@@ -296,7 +295,7 @@ mod tests {
                     }
                     1 => {
                         granted.add_prefix(word);
-                        model.extend(of_word());
+                        model.extend(of_word().filter(|other| !granted.exceptions().contains(*other)));
                     }
                     2 => {
                         granted.remove(word);

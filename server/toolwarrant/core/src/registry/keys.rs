@@ -62,11 +62,13 @@ impl Registry {
             self.store.put_key(row.clone(), known.acts(&row_id, act.clone())).await?;
             known.pending.remove(&row_id);
         }
+        let uses = self.access.uses_since_start(Some(std::slice::from_ref(&object)));
         known.put_in_force(&self.access, vec![row]);
         let durability = match takes {
             true => self.store_act(&mut known, row_id, act).await,
             false => Durability::Stored,
         };
+        self.keep_uses(uses, &durability).await;
         Ok(Changed { object, act_id, durability })
     }
 
@@ -123,6 +125,17 @@ impl Registry {
         Ok(())
     }
 
+    /// Stores the last uses of keys whose secrets have changed, because the cells of former secrets
+    /// are gone. Does not wait for a disk that has just refused the change.
+    pub(super) async fn keep_uses(&self, uses: Vec<SecretUse>, durability: &Durability) {
+        if *durability == Durability::Stored
+            && !uses.is_empty()
+            && let Err(error) = self.store.put_uses(uses).await
+        {
+            tracing::warn!(%error, "the last use of a changed key is not on the disk");
+        }
+    }
+
     /// Returns the last use of each secret of these keys, also of secrets that have ended, by the id
     /// of the key. `None` stands for all keys.
     ///
@@ -175,7 +188,9 @@ impl Registry {
         let (row_id, act_id) = (RowId::Key(key_id.clone()), act.id.clone());
         self.store.put_key(key.clone(), known.acts(&row_id, act)).await?;
         known.pending.remove(&row_id);
+        let uses = self.access.uses_since_start(Some(std::slice::from_ref(&key_id)));
         known.put_in_force(&self.access, vec![key]);
+        self.keep_uses(uses, &Durability::Stored).await;
         Ok(NewKey { key_id, secret: Secret::new(secret), act_id })
     }
 }

@@ -12,7 +12,8 @@ pub const APPLICATION_NAME_MAX: usize = 64;
 pub(super) const ID_PREFIX: &str = "app_";
 
 /// Returns true if an application may have this name: 1 to [`APPLICATION_NAME_MAX`] printable
-/// characters, without a space at either end, not beginning like an id.
+/// characters, without a space at either end, not beginning like an id, and not ending as the shown
+/// name of a deleted application does.
 #[must_use]
 pub fn may_name_application(name: &str) -> bool {
     let printable = |c: char| c == ' ' || !(c.is_whitespace() || deceives(c));
@@ -20,6 +21,7 @@ pub fn may_name_application(name: &str) -> bool {
         && name.chars().all(printable)
         && name.trim_matches(' ') == name
         && !name.starts_with(ID_PREFIX)
+        && !(name.contains(" (deleted ") && name.ends_with(')'))
 }
 
 #[cfg(test)]
@@ -50,6 +52,7 @@ mod tests {
             "\u{feff}a",
             "app_",
             "app_0123456789abcdef",
+            "shop (deleted 2026-11-24)",
             &too_long,
         ] {
             assert!(!may_name_application(name), "{name:?}");

@@ -69,7 +69,10 @@ impl OperatorCommand {
                 | KeyCommand::Revoke { .. }
                 | KeyCommand::Confirm { .. },
             )
-            | Self::Target { command: TargetCommand::Assign { .. } | TargetCommand::Unassign { .. }, .. }
+            | Self::Target {
+                command: TargetCommand::Assign { .. } | TargetCommand::Unassign { .. } | TargetCommand::Set { .. },
+                ..
+            }
             | Self::Apply { dry_run: false, .. }
             | Self::Own { .. } => Authority::Changes,
             Self::Backup { .. } | Self::Restore { .. } | Self::Clock(ClockCommand::Accept) => Authority::Owner,
@@ -114,7 +117,9 @@ impl OperatorCommand {
             Self::App(command) => command.app(),
             Self::Key(KeyCommand::Create { app, .. })
             | Self::Target {
-                command: TargetCommand::Assign { app, .. } | TargetCommand::Unassign { app, .. }, ..
+                command:
+                    TargetCommand::Assign { app, .. } | TargetCommand::Unassign { app, .. } | TargetCommand::Set { app, .. },
+                ..
             } => Some(app),
             Self::Key(
                 KeyCommand::Rotate { key, .. }

@@ -1,6 +1,7 @@
 //! Commands about acts: who changed what.
 
 use super::answer::{Answer, names};
+use super::resolve;
 use crate::command::ActQuery;
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
@@ -16,17 +17,32 @@ pub(super) async fn list(context: &OperatorContext, query: ActQuery) -> Answer {
     let now = context.clock.latest();
     let [since, until] = [since, until].map(|when| when.map(|when| when.ago(now)));
     let object = match on {
-        // An id of an object that is gone has acts too.
-        Some(named) => Some(context.registry.find(&named).await.map_or(named, |row| row.id)),
+        Some(named) => Some(resolve(context, &named).await.ok_or_else(|| unknown_object(&named))?),
         None => None,
     };
     let filter = ActFilter { id: None, operator, object, command, since, until, before, limit };
     rows(context, filter).await
 }
 
+fn unknown_object(named: &str) -> OperatorError {
+    OperatorError::not_found(format!(
+        "there is no application and no key `{named}`; `app list` and `key list` show them"
+    ))
+}
+
 /// Returns the latest acts on an application or a key.
 pub(super) async fn latest_on(context: &OperatorContext, object: &str) -> Answer {
-    rows(context, ActFilter { object: Some(object.to_owned()), limit: LATEST, ..ActFilter::default() }).await
+    let of = |object: &str| ActFilter { object: Some(object.to_owned()), limit: LATEST, ..ActFilter::default() };
+    let mut acts = rows(context, of(object)).await?;
+    // The deletion of an application has ended its keys.
+    if let Ok(key) = context.registry.key(object).await {
+        let deleted = ActFilter { command: Some("app delete".to_owned()), limit: 1, ..of(&key.application) };
+        let deleted = rows(context, deleted).await?;
+        if let (Value::Array(acts), Value::Array(deleted)) = (&mut acts, deleted) {
+            acts.splice(0..0, deleted);
+        }
+    }
+    Ok(acts)
 }
 
 pub(super) async fn rows(context: &OperatorContext, filter: ActFilter) -> Answer {

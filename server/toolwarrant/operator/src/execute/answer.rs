@@ -48,6 +48,17 @@ pub(super) async fn names(context: &OperatorContext) -> HashMap<String, String> 
     names.map(|(id, name, deleted_at)| (id, describe_name(name, deleted_at))).collect()
 }
 
+/// Returns the id of the application that an operator named, if one was named.
+pub(super) async fn find_application(
+    context: &OperatorContext,
+    app: Option<String>,
+) -> Result<Option<String>, OperatorError> {
+    Ok(match app {
+        Some(app) => Some(context.registry.find(&app).await?.id),
+        None => None,
+    })
+}
+
 /// Returns the name of an application; of a deleted one with the day of its deletion.
 pub(super) fn describe_name(name: String, deleted_at: Option<Timestamp>) -> String {
     match deleted_at.map(|at| at.to_string()) {

@@ -62,10 +62,9 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
         AppCommand::Revoke { app, permissions } => {
             let row = registry.find(&app).await?;
             if let Some(absent) = permissions.iter().find(|permission| !row.permissions.contains(permission)) {
-                return Err(refusal(format!(
-                    "`{app}` was not granted `{absent}`; it has {}",
-                    row.permissions.join(", ")
-                )));
+                let held =
+                    if row.permissions.is_empty() { "no permissions".to_owned() } else { row.permissions.join(", ") };
+                return Err(refusal(format!("`{app}` was not granted `{absent}`; it has {held}")));
             }
             change(&mut |row| row.permissions.retain(|held| !permissions.contains(held))).await
         }

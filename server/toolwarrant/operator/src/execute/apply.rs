@@ -1,7 +1,7 @@
 //! Applies a state file: shows or carries out the commands that lead to it.
 
 use super::answer::{Answer, refusal};
-use super::state_file;
+use super::{state_file, targets};
 use crate::command::{AppCommand, OperatorCommand, TargetCommand};
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
@@ -17,11 +17,23 @@ pub(super) async fn apply<'a>(
     (path, text, dry_run): (&Path, &str, bool),
     carry_out: impl Fn(OperatorCommand) -> BoxFuture<'a, Answer>,
 ) -> Answer {
+    // Two files at once would mix.
+    let _alone = context.applying.lock().await;
     let rows = context.registry.applications().await;
     let plan = state_file::plan(context.catalogue, path, text, &rows).map_err(|error| refusal(error.to_string()))?;
+    for command in &plan {
+        if let OperatorCommand::Target { resource, command: TargetCommand::Set { terms, .. } } = command
+            && let Some(def) = context.catalogue.resource(resource)
+        {
+            let is_id = |term: &&String| !term.ends_with('*');
+            let ids =
+                terms.iter().filter(is_id).map(|term| term.trim_start_matches('!').to_owned()).collect::<Vec<_>>();
+            targets::must_exist(context, def.name, &ids).await?;
+        }
+    }
     let lines: Vec<_> = plan.iter().map(line).collect();
     if dry_run {
-        return Ok(json!({"would_do": lines}));
+        return Ok(json!({"would_do": lines.iter().map(|line| json!({"command": line})).collect::<Vec<_>>()}));
     }
     let (mut done, count) = (Vec::new(), plan.len());
     for (command, line) in plan.into_iter().zip(&lines) {
@@ -62,14 +74,8 @@ fn line(command: &OperatorCommand) -> String {
         OperatorCommand::App(AppCommand::Label { app, labels }) => {
             [quote(app)].into_iter().chain(labels.iter().map(pair)).collect()
         }
-        OperatorCommand::Target {
-            command:
-                TargetCommand::Assign { app, ids, all, prefixes } | TargetCommand::Unassign { app, ids, all, prefixes },
-            ..
-        } => {
-            let all = all.then(|| format!("--{}", flags::ALL));
-            let prefixes = prefixes.iter().flat_map(|prefix| ["--prefix".to_owned(), prefix.clone()]);
-            [quote(app)].into_iter().chain(ids.iter().cloned()).chain(all).chain(prefixes).collect()
+        OperatorCommand::Target { command: TargetCommand::Set { app, terms }, .. } => {
+            [app].into_iter().chain(terms).map(|word| quote(word)).collect()
         }
         _ => Vec::new(),
     };

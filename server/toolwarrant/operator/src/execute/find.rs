@@ -3,7 +3,7 @@
 use super::answer::Answer;
 use super::{acts, applications, audit, keys, tasks, trail};
 use crate::cli::resources;
-use crate::command::{ActQuery, AuditQuery, TaskListQuery};
+use crate::command::{AuditQuery, TaskListQuery};
 use crate::context::OperatorContext;
 use crate::error::{FailureCode, OperatorError};
 use serde_json::{Value, json};
@@ -25,15 +25,18 @@ pub(super) async fn find(context: &OperatorContext, id: &str) -> Answer {
         let lines = lines(context, AuditQuery { task: Some(id.to_owned()), ..AuditQuery::default() }).await?;
         return Ok(json!({"kind": "task", "task": tasks::show(context, id).await?, "lines": lines}));
     }
-    let of_object = ActQuery { on: Some(id.to_owned()), limit: LATEST, ..ActQuery::default() };
     if let Some(key) = existing(keys::show(context, id).await)? {
         let lines = lines(context, AuditQuery { key: Some(id.to_owned()), ..AuditQuery::default() }).await?;
-        return Ok(json!({"kind": "key", "key": key, "acts": acts::list(context, of_object).await?, "lines": lines}));
+        return Ok(json!({"kind": "key", "key": key, "acts": acts::latest_on(context, id).await?, "lines": lines}));
+    }
+    let seen_by = describe_viewers(context, id).await;
+    if !seen_by.is_empty() {
+        return show_target(context, id, seen_by).await;
     }
     if let Some(application) = existing(applications::show(context, id).await)? {
         let query = TaskListQuery { app: Some(id.to_owned()), limit: LATEST, ..TaskListQuery::default() };
         let tasks = tasks::list(context, query).await?["tasks"].take();
-        let acts = acts::list(context, of_object).await?;
+        let acts = acts::latest_on(context, application["id"].as_str().unwrap_or_default()).await?;
         return Ok(json!({"kind": "application", "application": application, "tasks": tasks, "acts": acts}));
     }
     let of_request = lines(context, AuditQuery { request: Some(id.to_owned()), ..AuditQuery::default() }).await?;
@@ -44,32 +47,30 @@ pub(super) async fn find(context: &OperatorContext, id: &str) -> Answer {
         };
         return Ok(json!({"kind": "request", "lines": of_request, "task": task}));
     }
-    find_target(context, id).await
+    let shown = show_target(context, id, seen_by).await?;
+    if shown["tasks"].as_array().is_none_or(Vec::is_empty) { Err(unknown(id)) } else { Ok(shown) }
 }
 
-/// Finds a target: its applications, its latest tasks and its latest lines.
-async fn find_target(context: &OperatorContext, id: &str) -> Answer {
-    let query = TaskListQuery { target: Some(id.to_owned()), limit: LATEST, ..TaskListQuery::default() };
-    let tasks = tasks::list(context, query).await?["tasks"].take();
-    let mut kinds = Vec::new();
+/// Returns each resource that has this id, with the applications that see it.
+async fn describe_viewers(context: &OperatorContext, id: &str) -> Vec<Value> {
+    let Some(inventory) = &context.inventory else { return Vec::new() };
+    let (ids, mut kinds) = ([id.to_owned()], Vec::new());
     for resource in resources(context.catalogue) {
-        let ids = [id.to_owned()];
-        let exists = match &context.inventory {
-            Some(inventory) => matches!(inventory.missing(resource, &ids).await, Ok(None)),
-            None => false,
-        };
-        let rows = context.registry.applications().await;
-        let sees: Vec<_> = rows.iter().filter(|row| row.grants.covers(resource, id)).map(|row| &row.name).collect();
-        if exists {
-            kinds.push(json!({"resource": resource, "applications": sees}));
+        if matches!(inventory.missing(resource, &ids).await, Ok(None)) {
+            let rows = context.registry.applications().await;
+            let sees = rows.iter().filter(|row| row.grants.covers(resource, id)).map(|row| &row.name);
+            kinds.push(json!({"resource": resource, "applications": sees.collect::<Vec<_>>()}));
         }
     }
-    let is_unknown = kinds.is_empty() && tasks.as_array().is_none_or(Vec::is_empty);
-    if is_unknown {
-        return Err(unknown(id));
-    }
+    kinds
+}
+
+/// Shows a target: its applications, its latest tasks and its latest lines.
+async fn show_target(context: &OperatorContext, id: &str, seen_by: Vec<Value>) -> Answer {
+    let query = TaskListQuery { target: Some(id.to_owned()), limit: LATEST, ..TaskListQuery::default() };
+    let tasks = tasks::list(context, query).await?["tasks"].take();
     let lines = lines(context, AuditQuery { target: Some(id.to_owned()), ..AuditQuery::default() }).await?;
-    Ok(json!({"kind": "target", "seen_by": kinds, "tasks": tasks, "lines": lines}))
+    Ok(json!({"kind": "target", "seen_by": seen_by, "tasks": tasks, "lines": lines}))
 }
 
 async fn lines(context: &OperatorContext, query: AuditQuery) -> Answer {
@@ -87,7 +88,7 @@ fn existing(found: Answer) -> Result<Option<Value>, OperatorError> {
 
 fn unknown(id: &str) -> OperatorError {
     OperatorError::not_found(format!(
-        "nothing has the id `{id}`: no task, request, application, key, act or target; the audit trail was searched as far as \
-         `audit list` looks"
+        "nothing has the id `{id}`: no task, request, application, key, act or target, and the newest 1 GiB of the audit trail \
+         does not name it"
     ))
 }

@@ -1,7 +1,7 @@
 //! Commands about keys.
 
 use super::acts;
-use super::answer::{Answer, add_act, change_labels, describe_name, names, refusal};
+use super::answer::{Answer, add_act, change_labels, describe_name, find_application, names, refusal};
 use crate::command::{KeyCommand, KeyQuery, KeyState};
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
@@ -129,10 +129,7 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
             new(&registry.issue_key(&id, expires_at, origin).await?, "the secret is shown only once")
         }
         KeyCommand::List(query) => {
-            let only = match &query.app {
-                Some(app) => Some(registry.find(app).await?.id),
-                None => None,
-            };
+            let only = find_application(context, query.app.clone()).await?;
             list(context, &query, |key| only.as_ref().is_none_or(|id| key.application == *id)).await
         }
         KeyCommand::Show { key } => {
@@ -190,6 +187,9 @@ async fn change(context: &OperatorContext, origin: &Origin, key: &str, edit: imp
 async fn confirm(context: &OperatorContext, origin: &Origin, keys: Vec<String>, all: bool) -> Answer {
     let registry = &context.registry;
     let keys = if all { context.store.keys_to_confirm().await? } else { keys };
+    for key in &keys {
+        registry.key(key).await?;
+    }
     let confirmed = || Changes::of("state", "unconfirmed", "live");
     let acts = keys.iter().map(|key| registry.act(origin, Some(key), confirmed()));
     let acts = acts.collect::<Result<Vec<_>, _>>()?;
@@ -206,9 +206,7 @@ async fn confirm(context: &OperatorContext, origin: &Origin, keys: Vec<String>, 
 
 fn must_come(end: Option<Timestamp>, now: Timestamp) -> Result<(), OperatorError> {
     match end {
-        Some(end) if end <= now => {
-            Err(refusal(format!("{end} has passed; to end a key now, use `key revoke`, or `key suspend` for a while")))
-        }
+        Some(end) if end <= now => Err(refusal(format!("the end of a key must be in the future, and {end} is not"))),
         _ => Ok(()),
     }
 }

@@ -4,6 +4,7 @@
 //! [`export`] writes the file for the applications that exist.
 
 use super::answer::change_labels;
+use super::targets::read_terms;
 use crate::cli::resources;
 use crate::command::{AppCommand, OperatorCommand, TargetCommand};
 use crate::config::{Config, ConfigError, Findings, Spanned};
@@ -50,15 +51,45 @@ pub(super) fn plan(
         }
     }
     let wanted = config.entries::<WantedApplication>(APPLICATION, &mut found);
-    let (mut commands, mut taken) = (Vec::new(), BTreeSet::new());
+    let mut taken = BTreeSet::new();
+    let mut tables = Vec::new();
     for (name, wanted) in &wanted {
         let row = find(name, wanted, rows, &mut found);
         if row.is_some_and(|row| !taken.insert(&row.id)) {
             found.add(name.span(), "two tables are about the same application", None);
         }
-        commands.extend(steps(catalogue, name, wanted, row, &mut found));
+        tables.push((name, row, steps(catalogue, name, wanted, row, &mut found)));
     }
+    let commands = in_order(tables, rows, &mut found);
     found.finish().map(|()| commands)
+}
+
+/// A table with its name, its application and its commands.
+type Table<'a> = (&'a Spanned<String>, Option<&'a ApplicationRow>, Vec<OperatorCommand>);
+
+/// Puts the commands into an order in which each name is free when an application takes it.
+fn in_order(mut tables: Vec<Table<'_>>, rows: &[ApplicationRow], found: &mut Findings<'_>) -> Vec<OperatorCommand> {
+    let live = rows.iter().filter(|row| row.deleted_at.is_none());
+    let mut names: BTreeMap<String, &str> = live.map(|row| (row.name.clone(), &*row.id)).collect();
+    let mut commands = Vec::new();
+    loop {
+        let holds = |name: &str, row: Option<&ApplicationRow>| {
+            names.get(name).is_none_or(|id| row.is_some_and(|row| row.id == *id))
+        };
+        let Some(next) = tables.iter().position(|(name, row, _)| holds(name.get_ref(), *row)) else { break };
+        let (name, row, steps) = tables.remove(next);
+        if let Some(row) = row {
+            names.remove(&row.name);
+        }
+        names.insert(name.get_ref().clone(), row.map_or("", |row| &row.id));
+        commands.extend(steps);
+    }
+    for (name, ..) in tables {
+        let other = names.get(name.get_ref()).copied().unwrap_or_default();
+        let help = "rename that one first; to swap two names, rename one of them to a third".to_owned();
+        found.add(name.span(), format!("the application {other} has this name"), Some(help));
+    }
+    commands
 }
 
 /// Finds the application that a table is about; `None` if it must be created.
@@ -140,7 +171,7 @@ fn steps(
     steps.extend(label_step(&app, labels.as_ref(), row, found));
     let mut steps: Vec<_> = steps.into_iter().map(OperatorCommand::App).collect();
     for (resource, terms) in sees.iter().flatten() {
-        steps.extend(grant_steps(catalogue, &app, resource, terms, row, (name, found)));
+        steps.extend(grant_step(catalogue, &app, resource, terms, row, (name, found)));
     }
     steps
 }
@@ -164,84 +195,35 @@ fn label_step(
         }
         changes.push(change);
     }
+    if let Err(error) = change_labels(&mut known.clone(), changes.clone())
+        && let Some(text) = labels.values().next()
+    {
+        found.add(text.span(), error.message, None);
+    }
     (!changes.is_empty()).then(|| AppCommand::Label { app: app.to_owned(), labels: changes })
 }
 
-/// Returns the commands that grant exactly these terms of one resource.
-fn grant_steps(
+/// Returns the command that grants exactly these terms of one resource, if they differ.
+fn grant_step(
     catalogue: &Catalogue,
     app: &str,
     resource: &str,
     terms: &[Spanned<String>],
     row: Option<&ApplicationRow>,
     (name, found): (&Spanned<String>, &mut Findings<'_>),
-) -> Vec<OperatorCommand> {
+) -> Option<OperatorCommand> {
     let all = resources(catalogue);
     let Some(def) = catalogue.resource(resource).filter(|_| all.contains(&resource)) else {
         let at = terms.first().map_or(name.span(), Spanned::span);
-        found.add(at, format!("unknown resource `{resource}`"), Some(all.join(", ")));
-        return Vec::new();
+        found.add(at, format!("unknown resource `{resource}`"), Some(format!("the resources are {}", all.join(", "))));
+        return None;
     };
-    let mut wanted = Granted::default();
-    let (exceptions, rest): (Vec<_>, Vec<_>) = terms.iter().partition(|term| term.get_ref().starts_with('!'));
-    for term in rest.into_iter().chain(exceptions) {
-        let text = term.get_ref().as_str();
-        let (id, is_prefix) = match text.strip_suffix('*') {
-            Some(prefix) => (prefix, true),
-            None => (text.strip_prefix('!').unwrap_or(text), false),
-        };
-        if !((def.admits)(id) || is_prefix && id.is_empty()) {
-            let help = format!("`*` for all {resource}s, a prefix as in `abc*`, an id, or `!` and an id");
-            found.add(term.span(), format!("`{text}` grants no {resource}"), Some(help));
-        } else if is_prefix {
-            wanted.add_prefix(id);
-        } else if !text.starts_with('!') {
-            wanted.add(id);
-        } else if wanted.covers(id) && !wanted.ids().contains(id) {
-            wanted.remove(id);
-        } else {
-            found.add(term.span(), format!("`{text}` excepts a {resource} that is not granted by a prefix"), None);
-        }
-    }
+    let texts: Vec<_> = terms.iter().map(|term| term.get_ref().as_str()).collect();
+    let help = || format!("`*` for all {resource}s, a prefix as in `abc*`, an id, or `!` and an id for an exception");
+    let wanted = read_terms(def, &texts, |n, why| found.add(terms[n].span(), why, Some(help())));
     let held = row.and_then(|row| row.grants.of(resource)).cloned().unwrap_or_default();
-    let command = |command| OperatorCommand::Target { resource: resource.to_owned(), command };
-    change_grant(held, &wanted, app).into_iter().map(command).collect()
-}
-
-/// Returns the commands that turn a grant into another one.
-fn change_grant(mut held: Granted, wanted: &Granted, app: &str) -> Vec<TargetCommand> {
-    let mut commands = Vec::new();
-    let mut push = |assigns: bool, ids: Vec<String>, prefixes: Vec<String>| {
-        let (app, all) = (app.to_owned(), prefixes.iter().any(String::is_empty));
-        let prefixes = if all { Vec::new() } else { prefixes };
-        if all || !ids.is_empty() || !prefixes.is_empty() {
-            commands.push(match assigns {
-                true => TargetCommand::Assign { app, ids, all, prefixes },
-                false => TargetCommand::Unassign { app, ids, all, prefixes },
-            });
-        }
-    };
-    let texts = |ids: Vec<&str>| ids.into_iter().map(str::to_owned).collect::<Vec<_>>();
-    // A prefix that is too short is taken away with all that it covers. After that, the prefixes
-    // that were below it are granted.
-    for _ in 0..2 {
-        let more = texts(wanted.prefixes().filter(|prefix| !held.prefixes().any(|known| known == *prefix)).collect());
-        more.iter().for_each(|prefix| held.add_prefix(prefix));
-        push(true, Vec::new(), more);
-        let less = texts(held.prefixes().filter(|prefix| !wanted.prefixes().any(|known| known == *prefix)).collect());
-        for prefix in &less {
-            held.remove_prefix(prefix);
-        }
-        push(false, Vec::new(), less);
-    }
-    let more = wanted.ids().iter().filter(|id| !held.covers(id));
-    let readmitted = held.exceptions().iter().filter(|id| wanted.covers(id));
-    let more = texts(more.chain(readmitted).map(|id| &**id).collect());
-    let surplus = held.ids().iter().chain(wanted.exceptions()).filter(|id| held.covers(id) && !wanted.covers(id));
-    let less = texts(surplus.map(|id| &**id).collect());
-    push(true, more, Vec::new());
-    push(false, less, Vec::new());
-    commands
+    let command = TargetCommand::Set { app: app.to_owned(), terms: wanted.terms() };
+    (wanted != held).then(|| OperatorCommand::Target { resource: resource.to_owned(), command })
 }
 
 /// Writes the file for the applications that exist.
@@ -265,62 +247,4 @@ pub(super) fn export(catalogue: &Catalogue, rows: &[ApplicationRow]) -> String {
         file.push('\n');
     }
     file
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use toolwarrant_core::access::Grants;
-
-    /// Plans from random grants to random grants, and carries the commands out.
-    #[test]
-    fn the_commands_of_a_plan_lead_from_any_grant_to_any_other() {
-        let words = ["a", "ab", "abc", "b", "bc", "c", "ca"];
-        let mut state = 3_usize;
-        let mut random = |bound: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 33) % bound
-        };
-        let mut draw = || {
-            let mut granted = Granted::default();
-            for _ in 0..random(6) {
-                let word = words[random(words.len())];
-                match random(4) {
-                    0 => granted.add_prefix(word),
-                    1 => granted.remove(word),
-                    2 if random(4) == 0 => granted.add_prefix(""),
-                    _ => granted.add(word),
-                }
-            }
-            granted
-        };
-        for _ in 0..2_000 {
-            let (held, wanted) = (draw(), draw());
-            let mut grants = Grants::nothing().with("tray", held.clone());
-            for command in change_grant(held.clone(), &wanted, "app") {
-                let granted = grants.spell_out(["tray"]).get_mut("tray").unwrap();
-                match command {
-                    TargetCommand::Assign { ids, all, prefixes, .. } => {
-                        prefixes
-                            .iter()
-                            .chain(all.then_some(&String::new()))
-                            .for_each(|prefix| granted.add_prefix(prefix));
-                        ids.iter().for_each(|id| granted.add(id));
-                    }
-                    TargetCommand::Unassign { ids, all, prefixes, .. } => {
-                        assert!(ids.iter().all(|id| granted.covers(id)), "{held:?} {wanted:?}");
-                        ids.iter().for_each(|id| granted.remove(id));
-                        let prefixes = prefixes
-                            .iter()
-                            .chain(all.then_some(&String::new()))
-                            .all(|prefix| granted.remove_prefix(prefix));
-                        assert!(prefixes, "{held:?} {wanted:?}");
-                    }
-                    TargetCommand::List(_) | TargetCommand::States { .. } => unreachable!(),
-                }
-            }
-            assert_eq!(grants.of("tray"), Some(&wanted), "{held:?}");
-            assert_eq!(change_grant(wanted.clone(), &wanted, "app").len(), 0);
-        }
-    }
 }

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use tokio::task::spawn_blocking;
 use toolwarrant_core::access::Granted;
 use toolwarrant_core::act::Origin;
+use toolwarrant_core::catalogue::ResourceDef;
 use toolwarrant_core::registry::Changed;
 use toolwarrant_core::store::ApplicationRow;
 
@@ -42,6 +43,18 @@ pub(super) async fn execute(
             }
             Ok(shown)
         }
+        TargetCommand::Set { app, terms } => {
+            let (terms, mut wrong): (Vec<_>, Vec<_>) = (terms.iter().map(String::as_str).collect(), Vec::new());
+            let Some(def) = context.catalogue.resource(resource) else { return Err(no_list(resource)) };
+            let wanted = read_terms(def, &terms, |_, why| wrong.push(why));
+            if !wrong.is_empty() {
+                return Err(refusal(wrong.join("; ")));
+            }
+            must_exist(context, resource, &named_ids(&wanted)).await?;
+            let id = context.registry.find(&app).await?.id;
+            let changed = change(context, origin, &id, resource, |held| *held = wanted).await?;
+            applications::show_changed(context, changed).await
+        }
         TargetCommand::Unassign { app, ids, all, prefixes } => {
             let prefixes = check_prefixes(context, resource, prefixes, all)?;
             let row = context.registry.find(&app).await?;
@@ -58,7 +71,7 @@ pub(super) async fn execute(
                     let terms = granted.terms().join(", ");
                     return Err(refusal(format!(
                         "`{app}` sees {terms}, which is more than `{prefix}`, and only single {resource}s can be excepted from it; \
-                         unassign that first, then assign what it may see"
+                         `{resource} set` grants exactly what you name"
                     )));
                 }
             }
@@ -69,6 +82,34 @@ pub(super) async fn execute(
             .await
         }
     }
+}
+
+/// Returns the targets that these terms grant. Reports each wrong term to `wrong` by its position.
+pub(super) fn read_terms(resource: &ResourceDef, terms: &[&str], mut wrong: impl FnMut(usize, String)) -> Granted {
+    let mut granted = Granted::default();
+    // Exceptions come last, because they are of prefixes.
+    for excepts in [false, true] {
+        for (n, term) in terms.iter().enumerate().filter(|(_, term)| term.starts_with('!') == excepts) {
+            let id = term.strip_prefix('!').unwrap_or(term);
+            match id.strip_suffix('*') {
+                Some(prefix) if !excepts && (prefix.is_empty() || (resource.admits)(prefix)) => {
+                    granted.add_prefix(prefix);
+                }
+                None if !(resource.admits)(id) => wrong(n, format!("{term:?} is no {} id", resource.name)),
+                None if !excepts => granted.add(id),
+                None if granted.covers(id) && !granted.ids().contains(id) => granted.remove(id),
+                None => wrong(n, format!("`{term}` is no exception: no prefix grants this {}", resource.name)),
+                Some(_) if excepts => wrong(n, format!("`{term}` is no exception: it must be `!` and one id")),
+                Some(_) => wrong(n, format!("no {} id can begin with {:?}", resource.name, id.trim_end_matches('*'))),
+            }
+        }
+    }
+    granted
+}
+
+/// Returns the ids that a grant names, as exceptions or not.
+pub(super) fn named_ids(granted: &Granted) -> Vec<String> {
+    granted.ids().iter().chain(granted.exceptions()).map(|id| id.to_string()).collect()
 }
 
 /// Returns the prefixes; the empty one for all targets.
@@ -178,7 +219,11 @@ async fn list(context: &OperatorContext, resource: &'static str, query: TargetQu
 const LIST_CHUNK: u16 = 1_000;
 
 /// Refuses ids that are not valid or, if the service can list its resources, do not exist.
-async fn must_exist(context: &OperatorContext, resource: &'static str, ids: &[String]) -> Result<(), OperatorError> {
+pub(super) async fn must_exist(
+    context: &OperatorContext,
+    resource: &'static str,
+    ids: &[String],
+) -> Result<(), OperatorError> {
     let can_be = |id: &&String| context.catalogue.resource(resource).is_some_and(|def| (def.admits)(id));
     if let Some(id) = ids.iter().find(|id| !can_be(id)) {
         return Err(refusal(format!("{id:?} is not a valid {resource} id")));

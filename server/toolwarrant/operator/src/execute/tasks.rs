@@ -1,6 +1,6 @@
 //! Commands about tasks and refunds.
 
-use super::answer::{Answer, names, refusal};
+use super::answer::{Answer, find_application, names, refusal};
 use crate::command::{RefundQuery, TaskCommand, TaskListQuery};
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
@@ -29,7 +29,7 @@ pub(super) async fn list(context: &OperatorContext, query: TaskListQuery) -> Ans
     let TaskListQuery { app, tool, statuses, in_flight, resource, target, since, until, before, limit } = query;
     let known = |name: &String| TaskStatus::ALL.iter().copied().find(|status| status.as_str() == name);
     let statuses = if in_flight { vec![TaskStatus::Dispatched] } else { statuses.iter().filter_map(known).collect() };
-    let application = find_application(context, app).await;
+    let application = find_application(context, app).await?;
     let before = match before {
         Some(task) => Some(parse(&task)?),
         None => None,
@@ -44,7 +44,7 @@ pub(super) async fn list(context: &OperatorContext, query: TaskListQuery) -> Ans
 
 /// Shows a task with its call, its timeline and the reason of its end.
 pub(super) async fn show(context: &OperatorContext, task: &str) -> Answer {
-    let id = parse(task)?;
+    let id = TaskId::parse(task).ok_or_else(|| no_task(task))?;
     let record = context.store.task(id).await?.ok_or_else(|| no_task(task))?;
     let mut shown = line(context, &record, &names(context).await);
     let Record { task, refunded_at, call, .. } = record;
@@ -84,12 +84,6 @@ fn parse(task: &str) -> Result<TaskId, OperatorError> {
     TaskId::parse(task).ok_or_else(|| refusal(format!("`{task}` is not a task id")))
 }
 
-/// Returns the id of an application that an operator named. One that is gone has tasks too.
-async fn find_application(context: &OperatorContext, app: Option<String>) -> Option<String> {
-    let app = app?;
-    Some(context.registry.find(&app).await.map_or(app, |row| row.id))
-}
-
 fn no_task(task: &str) -> OperatorError {
     OperatorError::not_found(format!("there is no task `{task}`; `task list` shows the latest"))
 }
@@ -98,7 +92,7 @@ fn no_task(task: &str) -> OperatorError {
 pub(super) async fn refunds(context: &OperatorContext, query: RefundQuery) -> Answer {
     let (names, now) = (names(context).await, context.clock.latest());
     let RefundQuery { app, since, until, before, limit } = query;
-    let application = find_application(context, app).await;
+    let application = find_application(context, app).await?;
     let [since, until] = [since, until].map(|when| when.map(|when| when.ago(now)));
     let filter = RefundFilter { application, since, until, before, limit };
     let line = |LedgerRow { id, application, at, number, .. }: LedgerRow| {

@@ -1,6 +1,7 @@
 //! Finds lines of the audit trail.
 
-use super::answer::{Answer, names, refusal};
+use super::answer::{Answer, find_application, names, refusal};
+use super::resolve;
 use crate::command::AuditQuery;
 use crate::context::OperatorContext;
 use crate::data::AUDIT;
@@ -21,9 +22,9 @@ const EXAMINED_MAX: u64 = 1 << 30;
 pub(super) async fn list(context: &OperatorContext, query: AuditQuery) -> Answer {
     let now = context.clock.latest();
     let AuditQuery { app, key, tool, target, outcome, request, task, operator, since, until, before, limit } = query;
-    let app = match app {
-        // The id of an application that is gone has lines too.
-        Some(named) => Some(context.registry.find(&named).await.map_or(named, |row| row.id)),
+    let app = find_application(context, app).await?;
+    let target = match target {
+        Some(named) => Some(resolve(context, &named).await.unwrap_or(named)),
         None => None,
     };
     let before = before.map(|place| parse_place(&place)).transpose()?;
