@@ -158,7 +158,7 @@ fn address(address: IpAddr, text: &mut Vec<u8>) {
         }
         let digits = [byte / 100, byte / 10 % 10, byte % 10].map(|digit| b'0' + digit);
         let begin = if byte >= 100 { 0 } else { 2 - usize::from(byte >= 10) };
-        text.extend(digits.iter().skip(begin));
+        text.extend_from_slice(&digits[begin..]);
     }
 }
 

@@ -156,7 +156,7 @@ mod tests {
             {"part_id": "longer", "capabilities": {"x": false}, "arguments": null, "seen_by": ["one", "two"]},
         ]);
         let table = "PART ID  CAPABILITIES  ARGUMENTS  SEEN BY\n\
-                     a        x             {\"n\":1}    none\n\
+                     a        x             n 1        none\n\
                      longer   none          -          one, two\n";
         assert_eq!(text(&rows), table);
         let changes =
