@@ -123,6 +123,54 @@ async fn a_backup_brings_back_what_was_there_and_neither_a_key_nor_a_command_by_
 }
 
 #[tokio::test]
+async fn a_restored_folder_has_the_acts_the_last_uses_and_the_suspended_and_deleted_applications() {
+    let program = Program::start(&[]).await;
+    let data = program.data.clone();
+    for app in ["shop", "off", "paused"] {
+        json_of(&data, &format!("app create {app} --permission device")).await;
+    }
+    let (used, gone, held) = (key_of(&data, "shop").await, key_of(&data, "off").await, key_of(&data, "paused").await);
+    assert_eq!(program.status(&used.id, &used.secret).await, 200);
+    for line in ["app suspend paused --reason debts", "app delete off --yes", &format!("key suspend {}", used.id)] {
+        json_of(&data, line).await;
+    }
+    // A restored list has all of them: the acts, the last use, and `suspended_at`.
+    let asked = ["acts", "app list", "app list --deleted", "key list shop"];
+    let place = TempDir::new().expect("a temporary folder");
+    json_of(&data, &format!("backup {}/one.tar", place.path().display())).await;
+    let mut before = Vec::new();
+    for line in asked {
+        before.push(json_of(&data, line).await);
+    }
+    json_of(&data, "app resume paused").await;
+
+    let (home, restored) = empty_beside(&data);
+    json_of(&restored, &format!("restore {}/one.tar", place.path().display())).await;
+    let mut program = Program::start_at(home, &[]).await;
+    let statuses = async || {
+        let mut found = Vec::new();
+        for Key { id, secret } in [&used, &gone, &held] {
+            found.push(program.status(id, secret).await);
+        }
+        found
+    };
+    let off = json_of(&restored, "key list --state unconfirmed").await.as_array().map(Vec::len);
+    assert_eq!((statuses().await, off), (vec![401; 3], Some(4)), "with those of the demo");
+    json_of(&restored, "key confirm --all").await;
+    for (line, before) in asked.into_iter().zip(before) {
+        let mut found = json_of(&restored, line).await;
+        let since = ["restore", "key confirm"].map(Value::from);
+        found.as_array_mut().expect("rows").retain(|row| !since.contains(&row["command"]));
+        assert_eq!(found, before, "{line}");
+    }
+    let deleted = json_of(&restored, "app list --deleted").await;
+    assert!(deleted[0]["name"].as_str().expect("text").starts_with("off (deleted 20"), "{deleted}");
+    json_of(&restored, "app create off --permission stream").await;
+    assert_eq!(statuses().await, [401, 401, 200], "the key of the suspended application is what it was");
+    program.stop().await;
+}
+
+#[tokio::test]
 async fn a_backup_is_whole_or_not_there_and_overwrites_nothing() {
     let home = Arc::new(TempDir::new().expect("a temporary folder"));
     // With the signal ignored, a write beyond the limit fails like one to a full disk.

@@ -123,6 +123,8 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
             // saved.
             let act_id = put_act(context, origin).await;
             context.write_lines().await;
+            // It has the last uses of keys as well, as far as the store can be written.
+            let _ = context.registry.store_uses().await;
             let mut done = backup::take(context, file).await?;
             match act_id {
                 Ok(act_id) => done["act_id"] = act_id.into(),
