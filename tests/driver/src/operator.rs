@@ -18,13 +18,20 @@ pub struct ProgramOperator {
 
 impl ProgramOperator {
     /// Runs a command. Returns the exit code, and its whole output: standard output, then standard
-    /// error.
+    /// error. With `--json`, standard output must be what programs rely on.
     pub async fn run(&self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<(i32, String)> {
         let mut command = Command::new(&self.program);
         let output = command.args(words).arg("--data").arg(&self.data).kill_on_drop(true).output().await;
         let output = output.with_context(|| format!("cannot run {}", self.program.display()))?;
+        let code = output.status.code().context("it was ended by a signal")?;
+        let is_for_programs = command.as_std().get_args().any(|word| word == "--json");
+        let said = is_for_programs.then(|| serde_json::from_slice(&output.stdout));
         let text = String::from_utf8([output.stdout, output.stderr].concat())?;
-        Ok((output.status.code().context("it was ended by a signal")?, text))
+        if let Some(said) = said {
+            let said = said.with_context(|| format!("{command:?} printed other than one JSON document: {text}"))?;
+            ensure!(code == 0 || explains(&said), "{command:?}: exit code {code} without its reason: {text}");
+        }
+        Ok((code, text))
     }
 
     /// Runs a command with `--json`. Returns its output.
@@ -40,4 +47,12 @@ impl ProgramOperator {
     pub async fn key(&self, application: &str) -> Result<KeyPair> {
         KeyPair::read(&self.json(["key", "create", application]).await?)
     }
+}
+
+/// Returns true if a program can read from this answer why the exit code is not 0: from a failure,
+/// or from the findings of a check.
+fn explains(said: &Value) -> bool {
+    let error = &said["error"];
+    let is_failure = error["code"].is_string() && error["message"].is_string() && error["retryable"].is_boolean();
+    is_failure || said["healthy"] == false || said["sound"] == false || said["would_do"].is_array()
 }

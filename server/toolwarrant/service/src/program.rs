@@ -124,7 +124,11 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         let (owner, streams) = match begun {
             Ok(begun) => begun,
             Err(error) => {
-                let _ = writeln!(std::io::stderr(), "{name}: {error:#}");
+                let failure = OperatorError::refusal(format!("{error:#}"));
+                match json {
+                    true => drop(print(&render_answer(&json!({"error": failure}), true))),
+                    false => drop(writeln!(std::io::stderr(), "{name}: {failure}")),
+                }
                 return ExitCode::FAILURE;
             }
         };
