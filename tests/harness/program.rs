@@ -3,7 +3,9 @@
 use crate::harness::Key;
 use driver::{ProgramOperator, Start, exchange};
 use serde_json::{Value, json};
+use std::io::{self, Read, Write};
 use std::ops::{Deref, DerefMut};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -160,6 +162,15 @@ pub(crate) async fn refusal(flags: &[&str]) -> String {
 /// Runs a command. Returns its JSON output.
 pub(crate) async fn json_of(data: &Path, line: &str) -> Value {
     operator(data).json(line.split(' ')).await.expect("JSON")
+}
+
+/// Sends a request straight to an operator socket, past the command line. Returns the answer.
+pub(crate) fn send(socket: &Path, request: &Value) -> io::Result<Value> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.write_all(format!("{request}\n").as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(serde_json::from_str(&answer)?)
 }
 
 /// Creates a key for an application.

@@ -1,10 +1,15 @@
 //! A data folder of one user, and commands of root and of other users on it.
 
-use crate::harness::program::{Program, binary, start};
+use crate::harness::program::{Program, binary, json_of, send, start};
+use rustix::process::{Gid, Uid};
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+use serde_json::{Value, json};
 use std::fs::{self, Permissions};
+use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 use tempfile::TempDir;
 use tokio::process::Command;
 
@@ -13,6 +18,10 @@ const SERVICE: u32 = 61_234;
 const OTHER: u32 = 61_235;
 
 const ROOT: u32 = 0;
+
+/// The groups of those who may change something, and of those who may read.
+const OPERATE: u32 = 61_236;
+const VIEW: u32 = 61_237;
 
 /// Runs one command as a user. Returns the exit code, and the whole output.
 async fn run_as(user: u32, data: &Path, line: &str) -> (i32, String) {
@@ -185,4 +194,171 @@ async fn root_restores_into_a_folder_that_it_makes_for_the_user_of_the_service()
     assert!(code == 0 && said.contains(&format!("the user {SERVICE}")), "{said}");
     assert_eq!(list_of_others(SERVICE, &data), [""; 0].map(PathBuf::from));
     serve_as_service(&home).await;
+}
+
+/// Starts a server of the user of the service, with a socket for each group in `sockets`.
+async fn serve_groups(home: &Arc<TempDir>) -> (Program, PathBuf) {
+    let sockets = home.path().join("sockets");
+    fs::create_dir(&sockets).expect("a folder");
+    chown(&sockets, Some(SERVICE), Some(SERVICE)).expect("another owner");
+    let [id, operate, view] = [SERVICE, OPERATE, VIEW].map(|id| id.to_string());
+    let groups = format!("{operate},{view}");
+    let as_service = ["setpriv", "--reuid", &id, "--regid", &id, "--groups", &groups];
+    let folder = sockets.to_str().expect("text");
+    let flags = ["--operator-sockets", folder, "--operate-group", &operate, "--view-group", &view];
+    (Program::start_as(home.clone(), start(home).through(&as_service).flags(&flags)).await, sockets)
+}
+
+/// Runs a command with `--json` as a user of a group, in a folder without data. `sudo_user` is what
+/// `sudo` would set.
+async fn run_as_member(user: u32, group: u32, folder: &Path, sudo_user: &str, line: &str) -> (i32, Value) {
+    let mut command = Command::new(binary());
+    command.args(line.split(' ')).arg("--json").env("SUDO_USER", sudo_user).env("CLOUDPHONE_OPERATOR_SOCKETS", folder);
+    let output = command.current_dir(folder).uid(user).gid(group).kill_on_drop(true).output().await;
+    let output = output.expect("the program runs");
+    (output.status.code().expect("an exit code"), serde_json::from_slice(&output.stdout).expect("one JSON document"))
+}
+
+/// Sends a request straight to a socket as a user of a group.
+fn send_as(user: u32, group: u32, socket: PathBuf, request: Value) -> io::Result<Value> {
+    // The user of a thread is its own, and the system reads it when the thread connects.
+    let send = move || {
+        let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
+        set_thread_groups(&[group])?;
+        set_thread_res_gid(group, group, group)?;
+        set_thread_res_uid(user, user, user)?;
+        send(&socket, &request)
+    };
+    thread::spawn(send).join().expect("no panic")
+}
+
+/// Returns the latest act, the newest line of an operator, and the number of acts.
+async fn latest(data: &Path) -> (Value, Value, usize) {
+    let mut acts = json_of(data, "acts --limit 10000").await;
+    let lines = json_of(data, "audit list --limit 10000").await;
+    let line = lines["lines"].as_array().expect("lines").iter().find(|line| !line["operator"].is_null());
+    let count = acts.as_array().expect("acts").len();
+    (acts[0].take(), line.cloned().unwrap_or_default(), count)
+}
+
+#[tokio::test]
+async fn the_operator_of_an_act_is_the_user_that_the_system_names_and_a_claim_is_no_more() {
+    let home = make_used_home().await;
+    let (mut program, sockets) = serve_groups(&home).await;
+    let data = program.data.display().to_string();
+    let (other, service) = (OTHER.to_string(), SERVICE.to_string());
+    let direct = format!(" --socket {}/operate.sock", sockets.display());
+    let owners = format!(" --data {data}");
+    // A machine has no name for most of these users, and always one for root.
+    for (user, group, sudo_user, way, uid, name, channel) in [
+        (OTHER, OPERATE, "", "", OTHER, &*other, "operate_socket"),
+        (OTHER, OPERATE, "ada", &*direct, OTHER, &other, "operate_socket"),
+        (ROOT, ROOT, "ada", &direct, ROOT, "root", "operate_socket"),
+        (ROOT, ROOT, "ada", &owners, SERVICE, &service, "owner_socket"),
+    ] {
+        let line = format!("app suspend demo --as eve --reason debts{way}");
+        let (code, answer) = run_as_member(user, group, &sockets, sudo_user, &line).await;
+        assert_eq!(code, 0, "{answer}");
+        let (act, line, _) = latest(&program.data).await;
+        assert_eq!((&act["act_id"], &line["act_id"]), (&answer["act_id"], &answer["act_id"]));
+        let mut operator = line["operator"].clone();
+        let mut claims = operator["claims"].take();
+        // This machine may record who logged in.
+        claims.as_object_mut().expect("claims").remove("login_uid");
+        let role = if channel == "owner_socket" { "owner" } else { "operate" };
+        let verified = json!({"role": role, "name": name, "uid": uid, "channel": channel, "claims": null});
+        assert_eq!((&operator, &act["by"], &act["uid"]), (&verified, &json!(name), &json!(uid)));
+        let mut expected = json!({"as": "eve", "reason": "debts"});
+        if !sudo_user.is_empty() {
+            expected["sudo_user"] = sudo_user.into();
+        }
+        assert_eq!(claims, expected);
+    }
+
+    // The server cuts what a client sends, and believes nothing of it.
+    let long = "x".repeat(600);
+    let claims =
+        json!({"sudo_user": "a\n\u{1b}[2Jb", "as": long, "reason": "é\u{7}".repeat(600), "uid": 0, "role": "owner"});
+    let command = json!({"app": {"resume": {"app": "demo"}}});
+    let request = json!({"program": "cloudphone", "command": command, "claims": claims});
+    let answer = send_as(OTHER, OPERATE, sockets.join("operate.sock"), request).expect("an answer");
+    assert!(answer["Ok"]["act_id"].is_string(), "{answer}");
+    let (_, line, _) = latest(&program.data).await;
+    let operator = &line["operator"];
+    assert_eq!((&operator["uid"], &operator["role"]), (&json!(OTHER), &json!("operate")));
+    for claim in ["sudo_user", "as", "reason"] {
+        let text = operator["claims"][claim].as_str().expect("text");
+        assert!(text.chars().count() <= 500 && !text.chars().any(char::is_control), "{claim}: {text}");
+    }
+    program.stop().await;
+}
+
+#[tokio::test]
+async fn a_reader_changes_nothing_past_the_command_line_either_and_a_stranger_is_told_which_group_to_join() {
+    let home = make_used_home().await;
+    let (mut program, sockets) = serve_groups(&home).await;
+    let data = program.data.clone();
+    let [operate, view] = ["operate.sock", "view.sock"].map(|name| sockets.join(name));
+    let suspend = json!({"app": {"suspend": {"app": "demo"}}});
+    let request = json!({"program": "cloudphone", "command": suspend, "claims": {}});
+    assert_eq!(run_as_member(OTHER, VIEW, &sockets, "", "app list").await.0, 0);
+    let (_, _, before) = latest(&data).await;
+    for (request, place) in [(&request, "/Err/code"), (&suspend, "/Err")] {
+        let answer = send_as(OTHER, VIEW, view.clone(), request.clone()).expect("an answer");
+        let said = answer.pointer(place).expect("a refusal").to_string();
+        assert!(said.contains("not_allowed") || said.contains("`app suspend` is for an operator"), "{answer}");
+        let (_, line, count) = latest(&data).await;
+        let seen = [&line["operator"]["uid"], &line["operator"]["channel"], &line["command"], &line["outcome"]];
+        assert_eq!(json!(seen), json!([OTHER, "view_socket", "app suspend", "not_allowed"]));
+        assert_eq!(count, before, "no act");
+    }
+    assert_eq!(json_of(&data, "app show demo").await["suspended_at"], Value::Null);
+
+    let lines = async || json_of(&data, "audit list --limit 10000").await["lines"].as_array().map(Vec::len);
+    let before = (latest(&data).await, lines().await);
+    for (group, socket) in [(OTHER, &operate), (OTHER, &view), (VIEW, &operate)] {
+        let refused = send_as(OTHER, group, socket.clone(), request.clone()).expect_err("the system refuses");
+        assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+    }
+    for way in [String::new(), format!(" --socket {}", view.display())] {
+        for command in ["app list", "app create mine --permission device"] {
+            let (code, answer) = run_as_member(OTHER, OTHER, &sockets, "", &format!("{command}{way}")).await;
+            let said = answer["error"]["message"].as_str().expect("text");
+            let expected = format!("{} (group {VIEW}); join a group and log in again", view.display());
+            assert!(code == 6 && said.contains(&expected), "{command}{way}: {answer}");
+        }
+    }
+    assert_eq!((latest(&data).await, lines().await), before);
+    program.stop().await;
+}
+
+#[tokio::test]
+async fn a_group_that_does_not_exist_or_that_the_server_is_no_member_of_ends_the_start_by_name() {
+    let home = make_used_home().await;
+    let data = home.path().join("data");
+    chown(home.path(), Some(SERVICE), Some(SERVICE)).expect("another owner");
+    for (flag, group, expected) in [
+        ("--operate-group", "nobody-here", "this machine has no group `nobody-here`, which --operate-group names"),
+        ("--view-group", "4294967295", "this machine has no group `4294967295`, which --view-group names"),
+        ("--operate-group", "61236", "operate.sock to the group `61236`: Operation not permitted"),
+        ("--view-group", "root", "view.sock to the group `root`: Operation not permitted"),
+    ] {
+        let line = format!("--listen 127.0.0.1:0 --operator-sockets {} {flag} {group}", home.path().display());
+        let (code, said) = run_as(SERVICE, &data, &line).await;
+        assert!(code == 1 && said.contains(expected), "{flag} {group}: {said}");
+        let left = fs::read_dir(home.path()).expect("a folder").flatten();
+        assert!(left.map(|entry| entry.file_name()).all(|name| !name.to_string_lossy().ends_with(".sock")), "{flag}");
+    }
+}
+
+#[tokio::test]
+async fn root_that_cannot_become_the_owner_says_so_to_programs_as_well() {
+    let home = make_used_home().await;
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set", "-setuid", "--inh-caps", "-setuid"]).arg(binary());
+    let output = command.args(["app", "list", "--json", "--data"]).arg(home.path().join("data")).output().await;
+    let output = output.expect("the program runs");
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    let said = answer["error"]["message"].as_str().expect("text");
+    assert!(output.status.code() == Some(1) && said.contains(&format!("belongs to the user {SERVICE}")), "{answer}");
 }

@@ -18,29 +18,35 @@ pub struct ProgramOperator {
 
 impl ProgramOperator {
     /// Runs a command. Returns the exit code, and its whole output: standard output, then standard
-    /// error. With `--json`, standard output must be what programs rely on.
+    /// error.
     pub async fn run(&self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<(i32, String)> {
-        let mut command = Command::new(&self.program);
-        let output = command.args(words).arg("--data").arg(&self.data).kill_on_drop(true).output().await;
-        let output = output.with_context(|| format!("cannot run {}", self.program.display()))?;
-        let code = output.status.code().context("it was ended by a signal")?;
-        let is_for_programs = command.as_std().get_args().any(|word| word == "--json");
-        let said = is_for_programs.then(|| serde_json::from_slice(&output.stdout));
-        let text = String::from_utf8([output.stdout, output.stderr].concat())?;
-        if let Some(said) = said {
-            let said = said.with_context(|| format!("{command:?} printed other than one JSON document: {text}"))?;
-            ensure!(code == 0 || explains(&said), "{command:?}: exit code {code} without its reason: {text}");
-        }
-        Ok((code, text))
+        let (code, out, err) = self.output(words).await?;
+        Ok((code, out + &err))
     }
 
     /// Runs a command with `--json`. Returns its output.
     pub async fn json(&self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Value> {
         let words: Vec<_> = words.into_iter().collect();
-        let (code, text) = self.run(words.iter().map(AsRef::as_ref).chain([OsStr::new("--json")])).await?;
+        let (code, out, err) = self.output(words.iter().map(AsRef::as_ref).chain([OsStr::new("--json")])).await?;
         let line = || words.iter().map(|word| word.as_ref().to_string_lossy()).collect::<Vec<_>>().join(" ");
-        ensure!(code == 0, "{}: exit code {code}: {text}", line());
-        serde_json::from_str(&text).with_context(|| format!("{}: {text}", line()))
+        ensure!(code == 0, "{}: exit code {code}: {out}{err}", line());
+        serde_json::from_str(&out).with_context(|| format!("{}: {out}", line()))
+    }
+
+    /// Runs a command. Returns the exit code, standard output and standard error. With `--json`,
+    /// standard output must be what programs rely on.
+    async fn output(&self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<(i32, String, String)> {
+        let mut command = Command::new(&self.program);
+        let output = command.args(words).arg("--data").arg(&self.data).kill_on_drop(true).output().await;
+        let output = output.with_context(|| format!("cannot run {}", self.program.display()))?;
+        let code = output.status.code().context("it was ended by a signal")?;
+        let (out, err) = (String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?);
+        if command.as_std().get_args().any(|word| word == "--json") {
+            let said = serde_json::from_str(&out);
+            let said = said.with_context(|| format!("{command:?} printed no JSON document alone: {out}{err}"))?;
+            ensure!(code == 0 || explains(&said), "{command:?}: exit code {code} without its reason: {out}");
+        }
+        Ok((code, out, err))
     }
 
     /// Makes a key of an application.

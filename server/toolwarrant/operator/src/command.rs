@@ -26,7 +26,7 @@ const STATE_MAX: u64 = 1 << 20;
 
 /// A command of an operator.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum OperatorCommand {
     /// Create applications, and manage their permissions
     #[command(subcommand)]
@@ -181,7 +181,7 @@ impl OperatorCommand {
 /// Commands about applications. All keys of an application share its permissions, {targets} and
 /// budget.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum AppCommand {
     /// Create an application; it sees no {target} until some are assigned to it
     Create {
@@ -278,7 +278,7 @@ fn pair(text: &str) -> Result<(String, String), &'static str> {
 
 /// Commands about keys.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum KeyCommand {
     /// Create a key, and show its secret once
     Create {
@@ -353,7 +353,7 @@ pub enum KeyCommand {
 
 /// Commands about the targets of one resource of the contract.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum TargetCommand {
     /// List {targets}, and which applications see each
     List(TargetQuery),
@@ -378,6 +378,7 @@ pub enum TargetCommand {
         all: bool,
         /// Every {target} whose id begins so, including future ones; may be repeated
         #[arg(long = "prefix", value_name = "PREFIX", conflicts_with = "all")]
+        #[serde(default)]
         prefixes: Vec<String>,
     },
     /// Hide {targets} from an application, also single ones of those that it sees by --all or
@@ -393,6 +394,7 @@ pub enum TargetCommand {
         all: bool,
         /// Every {target} whose id begins so; may be repeated
         #[arg(long = "prefix", value_name = "PREFIX", conflicts_with = "all")]
+        #[serde(default)]
         prefixes: Vec<String>,
     },
     /// Let an application see exactly these {targets}, in one step
@@ -408,7 +410,7 @@ pub enum TargetCommand {
 
 /// Commands about tasks.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum TaskCommand {
     /// List tasks, newest first
     ///
@@ -433,7 +435,7 @@ pub enum TaskCommand {
 
 /// Commands about time.
 #[derive(Clone, Copy, Debug, Subcommand, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ClockCommand {
     /// Continue from the machine's time, even if the last run was ahead of it; no server may run
     ///
@@ -445,7 +447,7 @@ pub enum ClockCommand {
 
 /// Commands about the audit trail.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum AuditCommand {
     /// Show its last lines
     Tail {

@@ -104,3 +104,11 @@ impl From<StoreError> for OperatorError {
         }
     }
 }
+
+/// Describes a command that the server cannot read.
+pub(crate) fn describe_mismatch(error: &serde_json::Error) -> String {
+    format!(
+        "the server does not know this command, so it and this program are of different versions; run the program that the server \
+         was started with, or restart the server ({error})"
+    )
+}

@@ -45,16 +45,20 @@ async fn ask_server(
     request: &Request,
 ) -> Option<Result<Value, OperatorError>> {
     if let Some(socket) = socket {
-        let nobody = || format!("no server listens on {}, or you may not connect to it", socket.display());
-        let answer = socket::ask(socket, request).await;
-        return Some(answer.unwrap_or_else(|| Err(OperatorError::unavailable(nobody()))));
+        let nobody = || OperatorError::unavailable(format!("no server listens on {}", socket.display()));
+        let denial = || socket::describe_denial(std::slice::from_ref(socket)).unwrap_or_else(nobody);
+        return Some(socket::ask(socket, request).await.unwrap_or_else(|| Err(denial())));
     }
     // Members of a group may have no data folder, and cannot enter that of the server.
     if !data_given && (refuse_other_user(folder).is_err() || !has_database(folder, names)) {
-        for socket in socket::of_groups(groups) {
-            if let Some(answer) = socket::ask(&socket, request).await {
+        let sockets = socket::of_groups(groups);
+        for socket in &sockets {
+            if let Some(answer) = socket::ask(socket, request).await {
                 return Some(answer);
             }
+        }
+        if let Some(denial) = socket::describe_denial(&sockets) {
+            return Some(Err(denial));
         }
     }
     // This check comes before the server is asked, because the server of another service would

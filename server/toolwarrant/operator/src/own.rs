@@ -4,6 +4,7 @@
 //! They take the same path as every command: to the running server, or to this process if no server
 //! runs. This module does not know any of them. The socket carries each as the JSON of its type.
 
+use crate::error::describe_mismatch;
 use clap::Subcommand;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -78,6 +79,5 @@ pub fn runner<C: OwnCommand>(commands: Arc<dyn Commands<C>>) -> CommandRunner {
 }
 
 fn parse<C: OwnCommand>(command: Value) -> Result<C, Explanation> {
-    let unknown = |error| format!("the server does not know this command; is it as recent as this program? ({error})");
-    serde_json::from_value(command).map_err(unknown)
+    serde_json::from_value(command).map_err(|error| describe_mismatch(&error))
 }

@@ -6,8 +6,11 @@
 
 use super::{OperatorCommand, OperatorContext, OperatorError, execute};
 use crate::data::SOCKET;
+use crate::error::{FailureCode, describe_mismatch};
 use crate::flags::{DATA, OPERATE_GROUP, OPERATOR_SOCKETS, VIEW_GROUP};
-use crate::user::{find_group, operator};
+use crate::user::{find_group, group_name, operator};
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs::{self, Permissions};
@@ -42,6 +45,7 @@ pub struct SocketError(String);
 /// A command with the statements of the client. Programs from before this type send the command
 /// alone; they get the message of a failure alone.
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Request {
     /// The name of the program, which the server compares with its own.
     pub(crate) program: String,
@@ -211,10 +215,7 @@ async fn answer(mut stream: UnixStream, channel: Channel, context: Arc<OperatorC
 
 /// Reads a request of `program`. Also returns true if the client knows codes of failures.
 fn read_request(line: &[u8], program: &str) -> (Result<(OperatorCommand, Claims), OperatorError>, bool) {
-    let unknown = |error: serde_json::Error| {
-        let why = format!("the server does not know this command; is it as recent as this program? ({error})");
-        OperatorError::refusal(why)
-    };
+    let unknown = |error: serde_json::Error| OperatorError::refusal(describe_mismatch(&error));
     let request: Value = match serde_json::from_slice(line) {
         Ok(request) => request,
         Err(error) => return (Err(unknown(error)), false),
@@ -232,6 +233,21 @@ fn read_request(line: &[u8], program: &str) -> (Result<(OperatorCommand, Claims)
         }
     });
     (request, true)
+}
+
+/// Returns the failure of a user who may connect to none of these sockets; `None` if they may, or if
+/// there are none.
+pub(crate) fn describe_denial(sockets: &[PathBuf]) -> Option<OperatorError> {
+    let denied = |socket: &&PathBuf| access(*socket, Access::WRITE_OK) == Err(Errno::ACCESS);
+    let describe = |socket: &PathBuf| match socket.symlink_metadata() {
+        Ok(about) => format!("{} (group {})", socket.display(), group_name(about.gid())),
+        Err(_) => socket.display().to_string(),
+    };
+    let denied: Vec<_> = sockets.iter().filter(denied).map(describe).collect();
+    let shown = denied.join(" and ");
+    let why = "you may not connect to the server on";
+    let how = format!("join a group and log in again, or choose a data folder of yours with --{DATA}");
+    (!denied.is_empty()).then(|| OperatorError::new(FailureCode::NotAllowed, format!("{why} {shown}; {how}")))
 }
 
 /// Sends a request to the server that listens on `socket`, and returns its answer. Returns `None`

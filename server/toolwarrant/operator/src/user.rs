@@ -29,11 +29,21 @@ pub(crate) fn claims(name: Option<String>, reason: Option<String>) -> Claims {
 
 /// Finds a group of this machine by its name or number.
 pub(crate) fn find_group(text: &str) -> Option<u32> {
-    let groups = fs::read_to_string("/etc/group").unwrap_or_default();
-    let known = groups.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let (name, id) = (fields.next()?, fields.nth(1)?);
-        (name == text).then(|| id.parse().ok())?
-    });
+    let known = groups().into_iter().find(|(name, _)| name == text).map(|(_, id)| id);
     known.or_else(|| text.parse().ok().filter(|id| *id != NOBODY))
+}
+
+/// Returns the name of a group, or its number if the machine itself does not know it.
+pub(crate) fn group_name(id: u32) -> String {
+    groups().into_iter().find(|(_, known)| *known == id).map_or_else(|| id.to_string(), |(name, _)| name)
+}
+
+/// Returns the groups that the machine itself knows.
+fn groups() -> Vec<(String, u32)> {
+    let text = fs::read_to_string("/etc/group").unwrap_or_default();
+    let group = |line: &str| {
+        let mut fields = line.split(':');
+        Some((fields.next()?.to_owned(), fields.nth(1)?.parse().ok()?))
+    };
+    text.lines().filter_map(group).collect()
 }

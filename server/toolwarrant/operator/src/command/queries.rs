@@ -8,7 +8,7 @@ use toolwarrant_core::tasks::TaskStatus;
 
 /// Selects keys.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct KeyQuery {
     /// Only keys of this application
     pub app: Option<String>,
@@ -48,6 +48,7 @@ pub(super) fn parse_span(text: &str) -> Result<Duration, &'static str> {
 
 /// Selects targets.
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TargetQuery {
     /// Only {targets} that this application sees
     #[arg(long, value_name = "APP")]
@@ -65,7 +66,7 @@ pub struct TargetQuery {
 
 /// Selects lines of the audit trail.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct AuditQuery {
     /// Only calls of this application: a name or an id
     #[arg(long, value_name = "APP")]
@@ -107,6 +108,7 @@ pub struct AuditQuery {
 
 /// Selects acts.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ActQuery {
     /// Only those of this user, as the server's machine names it
     #[arg(long, value_name = "USER")]
@@ -133,7 +135,7 @@ pub struct ActQuery {
 
 /// Selects tasks.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct TaskListQuery {
     /// Only tasks of this application: a name or an id
     #[arg(long, value_name = "APP")]
@@ -177,6 +179,7 @@ fn parse_status(text: &str) -> Result<String, String> {
 
 /// Selects refunds.
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RefundQuery {
     /// Only refunds of this application: a name or an id
     #[arg(long, value_name = "APP")]
