@@ -224,8 +224,12 @@ impl Granted {
     /// Returns the granted prefix of an id.
     fn prefix_of(&self, id: &str) -> Option<&str> {
         // Every text between a prefix and an id with it has the prefix too, and no granted prefix
-        // begins with another one. So the last prefix before the id decides.
-        let last = self.prefixes.range::<str, _>((Unbounded, Included(id))).next_back()?;
+        // begins with another one. So the last prefix before the id decides. Most grants have one
+        // prefix, and each id of a page is checked.
+        let last = match self.prefixes.len() {
+            1 => self.prefixes.first()?,
+            _ => self.prefixes.range::<str, _>((Unbounded, Included(id))).next_back()?,
+        };
         id.starts_with(&**last).then_some(last)
     }
 
