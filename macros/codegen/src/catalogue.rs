@@ -50,19 +50,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let Phrases { same_write, other_write, lost_task, curable, .. } = &contract.phrases;
     let [same_write, other_write, lost_task, curable] =
         [same_write, other_write, lost_task, curable].map(|text| advice(contract, text));
-    let resources = contract.resources.iter().map(|resource| {
-        let ResourceSpec { name, doc, id, states, capabilities, find } = &**resource;
-        let (id, find) = (ident(&id.name), advice(contract, find));
-        let [states, capabilities] = [states, capabilities].map(|members| members.iter().map(|member| &member.name));
-        quote!(rt::catalogue::ResourceDef {
-            name: #name,
-            doc: #doc,
-            admits: rt::args::admits::<#id>,
-            states: &[#(#states),*],
-            capabilities: &[#(#capabilities),*],
-            find: #find,
-        })
-    });
+    let resources = contract.resources.iter().map(|spec| resource(contract, spec));
     quote! {
         use rt::advice::{Advice, Sentence};
 
@@ -95,6 +83,20 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
             contract: CONTRACT,
         };
     }
+}
+
+fn resource(contract: &Contract, spec: &ResourceSpec) -> TokenStream {
+    let ResourceSpec { name, doc, id, states, capabilities, find } = spec;
+    let (id, find) = (ident(&id.name), advice(contract, find));
+    let [states, capabilities] = [states, capabilities].map(|members| members.iter().map(|member| &member.name));
+    quote!(rt::catalogue::ResourceDef {
+        name: #name,
+        doc: #doc,
+        admits: rt::args::admits::<#id>,
+        states: &[#(#states),*],
+        capabilities: &[#(#capabilities),*],
+        find: #find,
+    })
 }
 
 fn roles(contract: &Contract) -> TokenStream {

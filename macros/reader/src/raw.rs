@@ -120,7 +120,7 @@ tables!(
         doc: At<String>,
         /// The string type of its identifier.
         id: At<String>,
-        /// The enum type of its state, for operators: `device states` counts by it.
+        /// The enum type of its state, for the operator's command `states`.
         state: Option<At<String>>,
         /// The capabilities that one may offer, each with its meaning.
         capability: Option<Named<At<String>>>,

@@ -401,8 +401,8 @@ pub enum TargetCommand {
     Set {
         /// The application's name or id
         app: String,
-        /// `*` for all, `abc*` for all whose ids begin so, an id, or `!` and an id for an exception;
-        /// without one, it sees none
+        /// `*` for all, `abc*` for all whose ids begin so, an id, or `!` and an id for an
+        /// exception; without one, it sees none
         #[arg(value_name = "TERM")]
         terms: Vec<String>,
     },

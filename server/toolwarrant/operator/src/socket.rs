@@ -235,8 +235,8 @@ fn read_request(line: &[u8], program: &str) -> (Result<(OperatorCommand, Claims)
     (request, true)
 }
 
-/// Returns the failure of a user who may connect to none of these sockets; `None` if they may, or if
-/// there are none.
+/// Returns the failure of a user who may connect to none of these sockets; `None` if they may, or
+/// if there are none.
 pub(crate) fn describe_denial(sockets: &[PathBuf]) -> Option<OperatorError> {
     let denied = |socket: &&PathBuf| access(*socket, Access::WRITE_OK) == Err(Errno::ACCESS);
     let describe = |socket: &PathBuf| match socket.symlink_metadata() {

@@ -136,8 +136,8 @@ impl Registry {
         }
     }
 
-    /// Returns the last use of each secret of these keys, also of secrets that have ended, by the id
-    /// of the key. `None` stands for all keys.
+    /// Returns the last use of each secret of these keys, also of secrets that have ended, by the
+    /// id of the key. `None` stands for all keys.
     ///
     /// # Errors
     /// The store cannot be read.

@@ -50,7 +50,7 @@ pub(super) async fn execute(
             if !wrong.is_empty() {
                 return Err(refusal(wrong.join("; ")));
             }
-            must_exist(context, resource, &named_ids(&wanted)).await?;
+            must_exist(context, resource, &ids_of(&wanted)).await?;
             let id = context.registry.find(&app).await?.id;
             let changed = change(context, origin, &id, resource, |held| *held = wanted).await?;
             applications::show_changed(context, changed).await
@@ -108,7 +108,7 @@ pub(super) fn read_terms(resource: &ResourceDef, terms: &[&str], mut wrong: impl
 }
 
 /// Returns the ids that a grant names, as exceptions or not.
-pub(super) fn named_ids(granted: &Granted) -> Vec<String> {
+pub(super) fn ids_of(granted: &Granted) -> Vec<String> {
     granted.ids().iter().chain(granted.exceptions()).map(|id| id.to_string()).collect()
 }
 
