@@ -74,8 +74,9 @@ const LABELS_MAX: usize = 16;
 const LABEL_NAME_MAX: usize = 32;
 const LABEL_TEXT_MAX: usize = 128;
 
-/// Sets labels, and removes those with an empty text.
-pub(super) fn change_labels(labels: &mut Labels, changes: Vec<(String, String)>) -> Result<(), OperatorError> {
+/// Sets labels, and removes those with an empty text. Changes nothing if that is refused.
+pub(super) fn change_labels(labels: &mut Labels, changes: &[(String, String)]) -> Result<(), OperatorError> {
+    let mut changed = labels.clone();
     for (name, text) in changes {
         let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
         if name.is_empty() || name.len() > LABEL_NAME_MAX || !name.chars().all(is_name) {
@@ -89,12 +90,15 @@ pub(super) fn change_labels(labels: &mut Labels, changes: Vec<(String, String)>)
             )));
         }
         match text.is_empty() {
-            true => drop(labels.remove(&name)),
-            false => drop(labels.insert(name, text)),
+            true => drop(changed.remove(name)),
+            false => drop(changed.insert(name.clone(), text.clone())),
         }
     }
-    match labels.len() {
-        0..=LABELS_MAX => Ok(()),
+    match changed.len() {
+        0..=LABELS_MAX => {
+            *labels = changed;
+            Ok(())
+        }
         n => Err(refusal(format!("that would be {n} labels; at most {LABELS_MAX} are allowed"))),
     }
 }

@@ -75,9 +75,9 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
             change(&mut |row| row.requests_per_minute = requests_per_minute).await
         }
         AppCommand::Label { app, labels } => {
-            let mut of_app = registry.find(&app).await?.labels;
-            change_labels(&mut of_app, labels)?;
-            change(&mut |row| row.labels.clone_from(&of_app)).await
+            change_labels(&mut registry.find(&app).await?.labels, &labels)?;
+            // The labels may differ by the time of the change, so it does not replace them.
+            change(&mut |row| drop(change_labels(&mut row.labels, &labels))).await
         }
     }
 }

@@ -162,9 +162,8 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
         }
         KeyCommand::Resume { key } => change(context, origin, &key, |row| row.suspended_at = None).await,
         KeyCommand::Label { key, labels } => {
-            let mut of_key = registry.key(&key).await?.labels;
-            change_labels(&mut of_key, labels)?;
-            change(context, origin, &key, |row| row.labels = of_key).await
+            change_labels(&mut registry.key(&key).await?.labels, &labels)?;
+            change(context, origin, &key, |row| drop(change_labels(&mut row.labels, &labels))).await
         }
         KeyCommand::Confirm { keys, all } => confirm(context, origin, keys, all).await,
         KeyCommand::Revoke { key } => {

@@ -190,7 +190,7 @@ fn label_step(
     let mut changes: Vec<_> = gone.collect();
     for (name, text) in labels.iter().filter(differs) {
         let change = (name.clone(), text.get_ref().clone());
-        if let Err(error) = change_labels(&mut Labels::new(), vec![change.clone()]) {
+        if let Err(error) = change_labels(&mut Labels::new(), std::slice::from_ref(&change)) {
             found.add(text.span(), error.message, None);
         }
         changes.push(change);

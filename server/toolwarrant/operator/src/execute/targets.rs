@@ -63,11 +63,11 @@ pub(super) async fn execute(
                 return Err(refusal(format!("`{absent}` is not assigned to `{app}`")));
             }
             ids.iter().for_each(|id| granted.remove(id));
-            for prefix in prefixes {
-                if !granted.meets(&prefix) && !prefix.is_empty() {
+            for prefix in &prefixes {
+                if !granted.meets(prefix) && !prefix.is_empty() {
                     return Err(refusal(format!("no {resource} that begins with `{prefix}` is assigned to `{app}`")));
                 }
-                if !granted.remove_prefix(&prefix) {
+                if !granted.remove_prefix(prefix) {
                     let terms = granted.terms().join(", ");
                     return Err(refusal(format!(
                         "`{app}` sees {terms}, which is more than `{prefix}`, and only single {resource}s can be excepted from it; \
@@ -75,11 +75,14 @@ pub(super) async fn execute(
                     )));
                 }
             }
-            applications::show_changed(
-                context,
-                change(context, origin, &row.id, resource, |held| *held = granted).await?,
-            )
-            .await
+            // Another command may change the grant after the checks, so this one does not replace it.
+            let unassign = |held: &mut Granted| {
+                ids.iter().for_each(|id| held.remove(id));
+                for prefix in &prefixes {
+                    held.remove_prefix(prefix);
+                }
+            };
+            applications::show_changed(context, change(context, origin, &row.id, resource, unassign).await?).await
         }
     }
 }
