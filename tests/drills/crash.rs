@@ -1,6 +1,7 @@
 //! Kills the program while writes are in every phase, and starts it again on the same data; under
 //! load, many times.
 
+mod acts;
 mod audit;
 mod backups;
 mod load;
@@ -103,6 +104,7 @@ struct Options {
     tasks: u64,
     writes: u64,
     kills: u64,
+    acts: u64,
     seed: u64,
 }
 
