@@ -187,15 +187,17 @@ fn label_step(
     let known = row.map_or(&none, |row| &row.labels);
     let gone = known.keys().filter(|name| !labels.contains_key(*name)).map(|name| (name.clone(), String::new()));
     let differs = |(name, text): &(&String, &Spanned<String>)| known.get(*name) != Some(text.get_ref());
-    let mut changes: Vec<_> = gone.collect();
+    let (mut changes, mut sound): (Vec<_>, _) = (gone.collect(), true);
     for (name, text) in labels.iter().filter(differs) {
         let change = (name.clone(), text.get_ref().clone());
         if let Err(error) = change_labels(&mut Labels::new(), std::slice::from_ref(&change)) {
             found.add(text.span(), error.message, None);
+            sound = false;
         }
         changes.push(change);
     }
-    if let Err(error) = change_labels(&mut known.clone(), changes.clone())
+    if sound
+        && let Err(error) = change_labels(&mut known.clone(), &changes)
         && let Some(text) = labels.values().next()
     {
         found.add(text.span(), error.message, None);
