@@ -171,7 +171,8 @@ async fn kill_among_acts(acts: u64, kills: u64, seed: u64) -> Books {
 }
 
 impl Books {
-    /// Compares the accounts, in which the doctor and the verification find no fault. Returns the acts that wait for their lines.
+    /// Compares the accounts, in which the doctor and the verification find no fault. Returns the
+    /// acts that wait for their lines.
     async fn compare(&mut self, data: &Path, told: &[Answer]) -> HashSet<String> {
         for check in ["doctor", "audit verify"] {
             json_of(data, check).await;

@@ -75,7 +75,7 @@ pub(super) async fn execute(
                     )));
                 }
             }
-            // Another command may change the grant after the checks, so this one does not replace it.
+            // Another command may change the grant after the checks, so it is not replaced.
             let unassign = |held: &mut Granted| {
                 ids.iter().for_each(|id| held.remove(id));
                 for prefix in &prefixes {
