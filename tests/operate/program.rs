@@ -86,6 +86,16 @@ async fn a_wrong_start_says_what_is_wrong_and_which_flag_mends_it() {
 }
 
 #[tokio::test]
+async fn a_start_that_fails_makes_no_demo_keys_so_the_next_one_shows_them() {
+    let home = TempDir::new().expect("a temporary folder");
+    let nowhere = home.path().join("nowhere").display().to_string();
+    let failed = start(&home).flags(&["--operator-sockets", &nowhere, "--operate-group", "0"]).ready().await;
+    let said = format!("{:#}", failed.expect_err("there is no folder for sockets"));
+    assert!(said.contains(&format!("there is no folder {nowhere}; create it")), "{said}");
+    assert_eq!(start(&home).ready().await.expect("it starts").keys.len(), 2);
+}
+
+#[tokio::test]
 async fn a_proxy_in_a_private_network_is_the_operators_to_allow() {
     for (flags, allowed) in
         [(&[][..], true), (&["--allow-private-proxy"], true), (&["--allow-private-proxy=false"], false)]

@@ -100,7 +100,14 @@ impl OperatorSocket {
         let named = named.into_iter().filter_map(|(group, flag, file, way)| Some((group.as_ref()?, flag, file, way)));
         let open = |(group, flag, file, way): (&String, &str, &str, Channel)| {
             let no_folder = || SocketError(format!("--{flag} needs --{OPERATOR_SOCKETS}, the folder of the sockets"));
-            let path = folder.as_ref().ok_or_else(no_folder)?.join(file);
+            let folder = folder.as_ref().ok_or_else(no_folder)?;
+            if !folder.is_dir() {
+                let folder = folder.display();
+                return Err(SocketError(format!(
+                    "there is no folder {folder}; create it, or choose another --{OPERATOR_SOCKETS}"
+                )));
+            }
+            let path = folder.join(file);
             let unknown = || SocketError(format!("this machine has no group `{group}`, which --{flag} names"));
             let id = find_group(group).ok_or_else(unknown)?;
             if std::os::unix::net::UnixStream::connect(&path).is_ok() {

@@ -106,6 +106,9 @@ impl Server {
         for unknown in unknown_permissions(&registry.applications().await, H::CATALOGUE) {
             tracing::warn!("{unknown}; `app revoke` removes it");
         }
+        let mut sockets = vec![OperatorSocket::open(folder.path())?];
+        sockets.extend(OperatorSocket::open_for_groups(&groups)?);
+        // The keys come last, because their secrets are lost if the start fails after them.
         // Output in a file or a pipe may be collected and stored, so it must not have secrets.
         let prints_keys = wanted || io::stdout().is_terminal();
         let keys = if prints_keys { demo.keys(&registry, H::CATALOGUE).await? } else { Vec::new() };
@@ -113,8 +116,6 @@ impl Server {
             registry.is_empty().await.then(|| demo.first_steps(names.program, H::CATALOGUE, folder.path()));
         let (requests, audit) = (pipeline.counts(), pipeline.audit_handle());
         let endpoint = Arc::new(Endpoint::new(pipeline, policy, limits, base_path(&url), process));
-        let mut sockets = vec![OperatorSocket::open(folder.path())?];
-        sockets.extend(OperatorSocket::open_for_groups(&groups)?);
         if let Some((_, status)) = &monitor {
             let (database, engine, limiter, audit) = (database.clone(), engine.clone(), limiter.clone(), audit.clone());
             status.set_serving(StatusSources { database, engine, requests, audit, limiter, upstreams });
