@@ -3,7 +3,7 @@
 
 use crate::harness::program::{Program, binary, operate, refusal, start};
 use driver::{Process, Start};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs::File;
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -93,6 +93,24 @@ async fn a_start_that_fails_makes_no_demo_keys_so_the_next_one_shows_them() {
     let said = format!("{:#}", failed.expect_err("there is no folder for sockets"));
     assert!(said.contains(&format!("there is no folder {nowhere}; create it")), "{said}");
     assert_eq!(start(&home).ready().await.expect("it starts").keys.len(), 2);
+}
+
+#[tokio::test]
+async fn with_json_a_start_that_fails_prints_one_document_with_the_reason() {
+    let running = Program::start(&[]).await;
+    let home = TempDir::new().expect("a temporary folder");
+    let (fresh, free) = (home.path().join("data"), "--listen 127.0.0.1:0");
+    for (data, flags, expected) in [
+        (&running.data, free.to_owned(), (5, "unavailable")),
+        (&fresh, "--listen 192.0.2.1:80".to_owned(), (1, "refused")),
+        (&fresh, format!("{free} --tls-cert nowhere.pem --tls-key nowhere.pem"), (1, "refused")),
+        (&fresh, format!("{free} --operate-group 0"), (1, "refused")),
+        (&fresh, format!("{free} --view-group no-group --operator-sockets {}", home.path().display()), (1, "refused")),
+    ] {
+        let (code, said) = operate(data, &format!("{flags} --json")).await;
+        let failure: Value = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{flags}: {error}: {said}"));
+        assert_eq!((code, failure["error"]["code"].as_str().expect("a code")), expected, "{said}");
+    }
 }
 
 #[tokio::test]

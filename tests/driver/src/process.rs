@@ -1,6 +1,6 @@
 //! A running program: its output, its signals, and the system's figures about it.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::fs;
 use std::process::{ExitStatus, Stdio};
@@ -27,10 +27,17 @@ impl Process {
     }
 
     /// Reads the next line, which must be JSON. With this line a program reports the address that
-    /// it listens on.
+    /// it listens on. A program that prints something else, such as the reason of a failed start,
+    /// is killed.
     pub async fn greeting(&mut self) -> Result<Value> {
         let line = self.output.next_line().await?.context("the program ended before it listened")?;
-        serde_json::from_str(&line).with_context(|| format!("the program prints no JSON: {line}"))
+        match serde_json::from_str(&line) {
+            Ok(told) => Ok(told),
+            Err(_) => {
+                self.kill().await?;
+                bail!("the program does not listen, and prints {line}\n{}", self.lines(None).await?)
+            }
+        }
     }
 
     /// Reads up to a line that contains this text. Returns all lines read.

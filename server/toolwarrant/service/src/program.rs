@@ -9,7 +9,7 @@ use crate::welcome::Demo;
 use crate::{client, dumps};
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::marker::PhantomData;
 use std::path::Path;
 use std::process::ExitCode;
@@ -119,18 +119,15 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             _ => Ok(None),
         };
         let begun = owner.map_err(anyhow::Error::from).and_then(|owner| Ok((owner, Streams::start()?)));
-        let json =
-            matches!(&invocation, Invocation::Operate { json: true, .. } | Invocation::Explain { json: true, .. });
+        let json = match &invocation {
+            Invocation::Serve { serve: ServeOptions { json, .. }, .. }
+            | Invocation::Operate { json, .. }
+            | Invocation::Explain { json, .. } => *json,
+            _ => false,
+        };
         let (owner, streams) = match begun {
             Ok(begun) => begun,
-            Err(error) => {
-                let failure = OperatorError::refusal(format!("{error:#}"));
-                match json {
-                    true => drop(print(&render_answer(&json!({"error": failure}), true))),
-                    false => drop(writeln!(std::io::stderr(), "{name}: {failure}")),
-                }
-                return ExitCode::FAILURE;
-            }
+            Err(error) => return complain(&error, name, json, |text| drop(write!(io::stderr(), "{text}"))),
         };
         let log = |options| {
             streams.log(options);
@@ -144,7 +141,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
                 if !serve.allow_core_dumps {
                     forbid_dumps();
                 }
-                self.serve(serve, &data, (flags, config), compose, &streams).map(|()| ExitCode::SUCCESS)
+                self.serve(serve, &data, (flags, config), compose, &streams)
             }
             Invocation::Explain { outcome: Ok(answer), json, .. } => {
                 print(&render_answer(&answer, json)).map(|()| ExitCode::SUCCESS)
@@ -176,7 +173,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
                 agreed.and_then(|()| self.operate(command, (flags, config), (&data, way), json, compose))
             }
         };
-        done.unwrap_or_else(|error| complain(&error, name, json, &streams))
+        done.unwrap_or_else(|error| complain(&error, name, json, |text| streams.complain(text)))
     }
 
     /// Carries out one command and prints the answer. The exit code is a failure also if a fault is
@@ -256,7 +253,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         set: (F, Config),
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>,
         streams: &Streams,
-    ) -> Result<()> {
+    ) -> Result<ExitCode> {
         let (name, json) = (self.identity.names.program, serve.json);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context(NO_RUNTIME)?;
         runtime.block_on(async {
@@ -284,21 +281,23 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             if !json {
                 streams.say(&format!("{name} {end}\n"));
             }
-            served
+            // With `--json`, standard output has its one document already.
+            let failed = |error| complain(&error, name, false, |text| streams.complain(text));
+            Ok(served.map_or_else(failed, |()| ExitCode::SUCCESS))
         })
     }
 }
 
 /// Reports the failure of a command: to people on standard error, to programs as one JSON document
 /// on standard output. Returns the exit code.
-fn complain(error: &anyhow::Error, name: &str, json: bool, streams: &Streams) -> ExitCode {
+fn complain(error: &anyhow::Error, name: &str, json: bool, say: impl FnOnce(&str)) -> ExitCode {
     let failure = match error.downcast_ref::<OperatorError>() {
         Some(failure) => failure.clone(),
         None => OperatorError::refusal(format!("{error:#}")),
     };
     match json {
         true => drop(print(&render_answer(&json!({"error": failure}), true))),
-        false => streams.complain(&format!("{name}: {}\n", render::plain(&failure.message))),
+        false => say(&format!("{name}: {}\n", render::plain(&failure.message))),
     }
     failure.code.exit_code()
 }

@@ -30,7 +30,9 @@ use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::keeping::AuditKeeper;
 use toolwarrant_operator::metrics::{ServiceStatus, StatusSources};
 use toolwarrant_operator::socket::{OperatorGroups, OperatorSocket};
-use toolwarrant_operator::{ActLines, Background, Check, Config, Names, OpenedData, OperatorContext, until};
+use toolwarrant_operator::{
+    ActLines, Background, Check, Config, Names, OpenError, OpenedData, OperatorContext, OperatorError, until,
+};
 use toolwarrant_store::Recovery;
 use toolwarrant_tasks::engine::Engine;
 
@@ -92,7 +94,7 @@ impl Server {
             view: serve.view_group.clone(),
         };
         let Listening { listener, tls, limits, limiter, policy, url, monitor } = Listening::open(serve, &names).await?;
-        let folder = DataFolder::open(data, &names)?;
+        let folder = DataFolder::open(data, &names).map_err(OpenError::from).map_err(OperatorError::from)?;
         let opened = OpenedData::open(&folder, &names, H::CATALOGUE, &random).await?;
         warn_of_keys_off(&*opened.database).await?;
         let setup = Setup { flags, config, folder: &folder, clock: opened.clock.clone(), random: random.clone() };
