@@ -9,6 +9,7 @@ use std::fmt::Write;
 use std::fs;
 use std::sync::Arc;
 use tempfile::TempDir;
+use tokio::net::UnixStream;
 
 /// Calls a tool with a key, and returns `ok` or the code of the failure with its message.
 async fn ask(program: &Program, key: &Key, tool: &str, arguments: &Value) -> String {
@@ -298,4 +299,26 @@ async fn every_id_is_found_with_what_belongs_to_it() {
     let (code, said) = operate(&data, "task list --status done --json").await;
     let failure: Value = serde_json::from_str(&said).expect("JSON");
     assert!(code == 2 && failure["error"]["code"] == "usage" && said.contains("failed_silent"), "{said}");
+}
+
+/// Writes a state file with that many new applications. Returns the command that applies it.
+fn write_state(home: &TempDir, applications: usize) -> String {
+    let file = home.path().join("state.toml");
+    let one = |n| format!("[application.s{n}]\npermissions = [\"device\"]\nlabels = {{ owner = \"o{n}\" }}\n");
+    fs::write(&file, (0..applications).map(one).collect::<String>()).expect("written");
+    format!("apply {} --json", file.display())
+}
+
+#[tokio::test]
+async fn a_server_that_stops_finishes_the_commands_that_it_has_begun_and_answers_them() {
+    let mut program = Program::start(&[]).await;
+    let (data, apply) = (program.data.clone(), write_state(&program.home, 60));
+    // A connection without a command keeps no stop waiting.
+    let _idle = UnixStream::connect(data.join("admin.sock")).await.expect("a socket");
+    let applied = tokio::spawn(async move { operate(&data, &apply).await });
+    while json_of(&program.data, "app list").await.as_array().expect("applications").len() < 3 {}
+    program.stop().await;
+    let (code, said) = applied.await.expect("an answer");
+    assert_eq!(code, 0, "{said}");
+    assert!(!program.log().contains("did not stop"), "{}", program.log());
 }

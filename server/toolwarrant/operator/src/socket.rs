@@ -5,6 +5,7 @@
 //! [`Request`] as a line of JSON, and the answer as another line.
 
 use super::{OperatorCommand, OperatorContext, OperatorError, execute};
+use crate::background::until;
 use crate::data::SOCKET;
 use crate::error::{FailureCode, describe_mismatch};
 use crate::flags::{DATA, OPERATE_GROUP, OPERATOR_SOCKETS, VIEW_GROUP};
@@ -151,21 +152,30 @@ impl OperatorSocket {
         Ok(Self { listener: socket.listen(16).map_err(failed)?, file, channel, path: path.clone() })
     }
 
-    /// Carries out the commands of operators until it is dropped.
-    pub async fn serve(self, context: Arc<OperatorContext>) {
-        let mut connections = JoinSet::new();
-        loop {
-            tokio::select! {
-                Some(_) = connections.join_next() => {}
-                accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) => drop(connections.spawn(answer(stream, self.channel, Arc::clone(&context)))),
-                    Err(error) => {
-                        tracing::error!(%error, "cannot accept a connection on an operator socket");
-                        tokio::time::sleep(Duration::from_secs(1)).await;
-                    }
-                },
+    /// Carries out the commands of operators until `stopped`. Then it accepts no connection and
+    /// reads no command, and ends when it has answered the commands that it has begun.
+    pub async fn serve(self, context: Arc<OperatorContext>, stopped: impl Future<Output = ()>) {
+        let (mut arriving, mut begun) = (JoinSet::new(), JoinSet::new());
+        let serving = async {
+            loop {
+                tokio::select! {
+                    Some(_) = begun.join_next() => {}
+                    Some(read) = arriving.join_next() => if let Ok(Ok((stream, line))) = read {
+                        begun.spawn(answer(stream, line, self.channel, Arc::clone(&context)));
+                    },
+                    accepted = self.listener.accept() => match accepted {
+                        Ok((stream, _)) => drop(arriving.spawn(read_line(stream))),
+                        Err(error) => {
+                            tracing::error!(%error, "cannot accept a connection on an operator socket");
+                            sleep(Duration::from_secs(1)).await;
+                        }
+                    },
+                }
             }
-        }
+        };
+        until(stopped, serving).await;
+        drop((self, arriving));
+        while begun.join_next().await.is_some() {}
     }
 }
 
@@ -198,11 +208,20 @@ fn file(path: &Path) -> io::Result<(u64, u64)> {
     path.symlink_metadata().map(|about| (about.dev(), about.ino()))
 }
 
-async fn answer(mut stream: UnixStream, channel: Channel, context: Arc<OperatorContext>) -> io::Result<()> {
-    let uid = stream.peer_cred()?.uid();
-    let (read, mut write) = stream.split();
+async fn read_line(mut stream: UnixStream) -> io::Result<(UnixStream, Vec<u8>)> {
     let mut line = Vec::new();
-    timeout(COMMAND_TIMEOUT, BufReader::new(read.take(COMMAND_MAX)).read_until(b'\n', &mut line)).await??;
+    let read = (&mut stream).take(COMMAND_MAX);
+    timeout(COMMAND_TIMEOUT, BufReader::new(read).read_until(b'\n', &mut line)).await??;
+    Ok((stream, line))
+}
+
+async fn answer(
+    mut stream: UnixStream,
+    line: Vec<u8>,
+    channel: Channel,
+    context: Arc<OperatorContext>,
+) -> io::Result<()> {
+    let uid = stream.peer_cred()?.uid();
     let (request, knows_codes) = read_request(&line, context.names.program);
     let outcome = match request {
         Ok((command, claims)) => {
@@ -217,7 +236,7 @@ async fn answer(mut stream: UnixStream, channel: Channel, context: Arc<OperatorC
         false => serde_json::to_vec(&outcome.map_err(|error| error.message))?,
     };
     line.push(b'\n');
-    timeout(COMMAND_TIMEOUT, write.write_all(&line)).await?
+    timeout(COMMAND_TIMEOUT, stream.write_all(&line)).await?
 }
 
 /// Reads a request of `program`. Also returns true if the client knows codes of failures.
@@ -267,8 +286,11 @@ pub(crate) async fn ask(socket: &Path, request: &Request) -> Option<Result<Value
     let exchange = async { Some(exchange(connect(socket).await?, request).await) };
     let silent = |why: String| OperatorError::unavailable(why);
     Some(match timeout(patience, exchange).await {
-        Ok(answer) => answer?.unwrap_or_else(|error| {
-            Err(silent(format!("the running server did not answer: {error}; its log may say why")))
+        Ok(answer) => answer?.unwrap_or_else(|_| {
+            Err(silent(format!(
+                "the running server ended before it answered, and may have carried the command out; `{} acts` shows it then",
+                request.program
+            )))
         }),
         Err(_) => Err(silent(format!(
             "the running server has not answered for {} s, and may still carry the command out; its log may give the reason. If it \
@@ -332,6 +354,19 @@ mod tests {
         assert!(said.contains("has not answered for 600 s"), "{said}");
         let said = ask_for(OperatorCommand::Own { command: Value::Null, patience: Duration::from_secs(90) }).await;
         assert!(said.contains("has not answered for 90 s"), "{said}");
+    }
+
+    #[tokio::test]
+    async fn an_operator_whose_server_ends_without_an_answer_is_told_that_the_command_may_be_done() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join(SOCKET);
+        let listener = UnixListener::bind(&path).unwrap();
+        let command = OperatorCommand::Tools { name: None };
+        let request = Request { program: "p".to_owned(), command, claims: Claims::default() };
+        let end = async { drop(read_line(listener.accept().await.unwrap().0).await) };
+        let (answer, ()) = tokio::join!(ask(&path, &request), end);
+        let said = answer.expect("a server").unwrap_err().to_string();
+        assert!(said.contains("may have carried the command out; `p acts` shows it"), "{said}");
     }
 
     #[tokio::test]

@@ -16,6 +16,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Mutex;
+use tokio::task::JoinSet;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::random::Random;
@@ -230,14 +231,14 @@ impl Server {
         // In the order in which the parts stop.
         let operating = sockets.into_iter().map(|socket| {
             let context = Arc::clone(&context);
-            Background::start("an operator socket", PATIENCE, |stopped| until(stopped, socket.serve(context)))
+            Background::start("an operator socket", PATIENCE, |stopped| socket.serve(context, stopped))
         });
-        let mut beside: Vec<_> = operating.collect();
-        beside.extend([
+        let operating: Vec<_> = operating.collect();
+        let beside = [
             Background::start("the engine", ENGINE_PATIENCE, |stopped| engine.run(stopped)),
             Background::of_service(background),
             Background::start("the registry", PATIENCE, |stopped| settle(Arc::clone(&context), stopped)),
-        ]);
+        ];
         let mut last = vec![
             Background::start("the keeper of the audit", PATIENCE, |_| keeper.run()),
             Background::start("the keeper of the time", PATIENCE, |stopped| {
@@ -258,6 +259,8 @@ impl Server {
             serving.close();
         };
         edge::serve(listener, Arc::clone(&endpoint), limiter, tls, closing).await;
+        // Together, so that no socket accepts commands while another finishes its own.
+        operating.into_iter().map(Background::stop).collect::<JoinSet<()>>().join_all().await;
         for work in beside {
             work.stop().await;
         }
