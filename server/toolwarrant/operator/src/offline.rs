@@ -145,7 +145,8 @@ impl Offline<'_> {
         self.carry_out(&folder, request.command, &operator).await
     }
 
-    /// Shows the last `lines` of the audit trail, and then each new line, until the server ends.
+    /// Shows the last `lines` of the audit trail, and then each new line, until the server ends or
+    /// `show` returns false, because nobody reads the lines.
     ///
     /// # Errors
     /// No server runs, or see [`OperatorError`].
@@ -154,7 +155,7 @@ impl Offline<'_> {
         folder: &Path,
         way: WayToServer,
         lines: usize,
-        show: impl Fn(&Value) -> Result<(), OperatorError>,
+        show: impl Fn(&Value) -> Result<bool, OperatorError>,
     ) -> Result<(), OperatorError> {
         let ask = async |command: AuditCommand| {
             let command = OperatorCommand::Audit(command);
@@ -164,18 +165,19 @@ impl Offline<'_> {
         };
         let mut place = ask(AuditCommand::After { place: None }).await?["next"].take();
         let tail = ask(AuditCommand::Tail { lines, follow: false }).await?;
-        show(&tail)?;
+        let mut has_reader = show(&tail)?;
         let mut shown = tail.as_array().cloned().unwrap_or_default();
-        loop {
+        while has_reader {
             tokio::time::sleep(FOLLOW_EVERY).await;
             let after = place.as_str().map(str::to_owned);
             let mut page = ask(AuditCommand::After { place: after }).await?;
             // Lines that came between the first two questions are in both answers.
             let lines = page["lines"].as_array().into_iter().flatten();
-            show(&lines.filter(|line| !shown.contains(line)).cloned().collect())?;
+            has_reader = show(&lines.filter(|line| !shown.contains(line)).cloned().collect())?;
             shown.clear();
             place = page["next"].take();
         }
+        Ok(())
     }
 
     /// Carries out `command` on a folder that this process has locked.

@@ -200,10 +200,10 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         };
         if let OperatorCommand::Audit(AuditCommand::Tail { lines, follow: true }) = command {
             let show = |lines: &Value| {
-                let lines = lines.as_array().filter(|lines| !lines.is_empty());
-                let text = lines.map(|lines| lines.iter().map(|line| format!("{line}\n")).collect::<String>());
-                text.map_or(Ok(()), |text| print(&render::plain(&text)))
-                    .map_err(|error| OperatorError::refusal(error.to_string()))
+                let lines = lines.as_array().into_iter().flatten();
+                let text = lines.map(|line| format!("{line}\n")).collect::<String>();
+                write_out(&render::plain(&text))
+                    .map_err(|error| OperatorError::refusal(format!("{UNWRITTEN}: {error}")))
             };
             runtime.block_on(offline.follow(data, way, lines, show))?;
             return Ok(ExitCode::SUCCESS);
@@ -324,11 +324,17 @@ fn render_answer(answer: &Value, json: bool) -> String {
 /// # Errors
 /// The answer is lost, for example on a full disk. It may be a secret that is shown only once.
 fn print(text: &str) -> Result<()> {
-    let mut out = std::io::stdout();
+    let lost = |error| anyhow!("the command was carried out, and its answer is lost: {UNWRITTEN}: {error}");
+    write_out(text).map(drop).map_err(lost)
+}
+
+/// Writes to standard output. Returns false if its reader has gone.
+fn write_out(text: &str) -> io::Result<bool> {
+    let mut out = io::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(anyhow!(
-            "the command was carried out, and its answer is lost: cannot write to standard output: {error}"
-        )),
-        _ => Ok(()),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        written => written.map(|()| true),
     }
 }
+
+const UNWRITTEN: &str = "cannot write to standard output";
