@@ -7,9 +7,11 @@ use driver::{KeyPair, call};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::net::UnixStream;
+use tokio::process::Command;
 
 /// Calls a tool with a key, and returns `ok` or the code of the failure with its message.
 async fn ask(program: &Program, key: &Key, tool: &str, arguments: &Value) -> String {
@@ -245,6 +247,21 @@ async fn names_of_a_state_file_are_taken_in_an_order_in_which_each_is_free() {
     assert!(code == 1 && said.contains("has this name") && said.contains("swap"), "{said}");
     let (code, said) = apply(format!("[application.demo]\nid = {read}\n[application.zoo]\nid = {demo}\n")).await;
     assert!(code == 0 && said.find("demo zoo") < said.find("demo-read demo"), "{said}");
+}
+
+#[tokio::test]
+async fn a_state_file_that_never_ends_or_is_no_text_is_refused_by_its_name() {
+    let home = TempDir::new().expect("a temporary folder");
+    let [endless, pipe, long, bytes] = ["endless", "pipe", "long", "bytes"].map(|name| home.path().join(name));
+    symlink("/dev/zero", &endless).expect("a link");
+    assert!(Command::new("mkfifo").arg(&pipe).status().await.expect("mkfifo").success());
+    fs::write(&long, vec![b'#'; (1 << 20) + 1]).expect("written");
+    fs::write(&bytes, b"# \xe9").expect("written");
+    let size = "expected a file of at most 1048576 bytes";
+    for (file, expected) in [(endless, size), (pipe, size), (long, size), (bytes, "it is not UTF-8 at byte offset 2")] {
+        let (code, said) = operate(home.path(), &format!("apply {}", file.display())).await;
+        assert!(code == 1 && said.contains(&format!("{}: {expected}", file.display())), "{said}");
+    }
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ mod queries;
 pub use authority::Authority;
 pub use queries::{ActQuery, AuditQuery, KeyQuery, KeyState, RefundQuery, TargetQuery, TaskListQuery};
 
+use crate::config::read_text;
 use crate::flags;
 use crate::when::KeyEnd;
 use clap::Subcommand;
@@ -156,14 +157,11 @@ impl OperatorCommand {
     /// Reads the file that the command names, because the user of a server may not read it.
     ///
     /// # Errors
-    /// The file cannot be read or is too large.
+    /// It is not a text file, cannot be read or is too large.
     pub(crate) fn read_file(self) -> io::Result<Self> {
         let Self::Apply { file, dry_run, .. } = self else { return Ok(self) };
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", file.display()));
-        if std::fs::metadata(&file).map_err(named)?.len() > STATE_MAX {
-            return Err(io::Error::other(format!("{}: a state file has at most {STATE_MAX} bytes", file.display())));
-        }
-        let text = std::fs::read_to_string(&file).map_err(named)?;
+        let text = read_text(&file, STATE_MAX).map_err(named)?;
         Ok(Self::Apply { file, dry_run, text })
     }
 

@@ -10,7 +10,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
@@ -95,14 +96,8 @@ impl Config {
     /// # Errors
     /// It cannot be read, or is not TOML.
     pub(crate) fn read(path: &Path) -> Result<Self, ConfigError> {
-        let unreadable = |why: String| ConfigError::Unreadable { path: path.to_owned(), why };
-        let about = fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
-        // Opening a pipe would block.
-        if !about.is_file() || about.len() > LONGEST {
-            return Err(unreadable(format!("expected a file of at most {LONGEST} bytes")));
-        }
-        let text = fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
-        Self::parse(path, text)
+        let unreadable = |error: io::Error| ConfigError::Unreadable { path: path.to_owned(), why: error.to_string() };
+        Self::parse(path, read_text(path, LONGEST).map_err(unreadable)?)
     }
 
     /// Uses `text` as the content of the file at `path`, which need not exist.
@@ -235,6 +230,22 @@ impl Findings<'_> {
         mistakes.dedup();
         Err(ConfigError::Mistakes { path: config.path().unwrap_or(Path::new("")).to_owned(), mistakes })
     }
+}
+
+/// Reads a text file of at most `longest` bytes.
+pub(crate) fn read_text(path: &Path, longest: u64) -> io::Result<String> {
+    let unexpected = || io::Error::other(format!("expected a file of at most {longest} bytes"));
+    // Opening a pipe would block.
+    if !fs::metadata(path)?.is_file() {
+        return Err(unexpected());
+    }
+    let mut bytes = Vec::new();
+    if File::open(path)?.take(longest + 1).read_to_end(&mut bytes)? as u64 > longest {
+        return Err(unexpected());
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        io::Error::other(format!("it is not UTF-8 at byte offset {}", error.utf8_error().valid_up_to()))
+    })
 }
 
 /// The beginning of the report of an unknown key.
