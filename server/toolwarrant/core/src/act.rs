@@ -61,7 +61,7 @@ pub struct Claims {
 }
 
 /// Longest text of a claim, in characters.
-const CLAIM_MAX: usize = 500;
+pub const CLAIM_MAX: usize = 500;
 
 impl Claims {
     /// Shortens the texts to 500 characters each, and removes control characters.

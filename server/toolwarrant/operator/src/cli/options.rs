@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use toolwarrant_core::act::Claims;
+use toolwarrant_core::act::{CLAIM_MAX, Claims};
 use tracing::level_filters::LevelFilter;
 
 /// The addresses of a server, and the host names and origins that may use it.
@@ -150,11 +150,11 @@ pub(super) struct CommonFlags {
     pub(super) socket: Option<PathBuf>,
 
     /// Name to record with a change, next to the user's
-    #[arg(long = flags::AS, global = true, value_name = "NAME")]
+    #[arg(long = flags::AS, global = true, value_name = "NAME", value_parser = claim)]
     pub(super) claimed_name: Option<String>,
 
     /// Reason to record with a change
-    #[arg(long = flags::REASON, global = true, value_name = "TEXT")]
+    #[arg(long = flags::REASON, global = true, value_name = "TEXT", value_parser = claim)]
     pub(super) reason: Option<String>,
 }
 
@@ -178,6 +178,14 @@ fn address(text: &str) -> Result<SocketAddr, &'static str> {
 /// Parses a path. An empty one is filtered out later.
 fn file(text: &str) -> Result<PathBuf, Infallible> {
     Ok(PathBuf::from(text))
+}
+
+/// Parses a claim. The server would cut a longer one.
+fn claim(text: &str) -> Result<String, String> {
+    match text.chars().nth(CLAIM_MAX) {
+        None => Ok(text.to_owned()),
+        Some(_) => Err(format!("expected at most {CLAIM_MAX} characters")),
+    }
 }
 
 /// Parses the path of a folder, which need not exist yet.
