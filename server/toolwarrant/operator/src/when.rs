@@ -71,17 +71,21 @@ impl FromStr for KeyEnd {
 
     /// Parses a time, `never`, or a number of days.
     fn from_str(text: &str) -> Result<Self, &'static str> {
-        match text {
-            "never" => Ok(Self::Never),
-            days if !days.is_empty() && days.bytes().all(|byte| byte.is_ascii_digit()) => {
-                span(&format!("{days}d")).map(|span| Self::At(TimePoint::Span(span))).ok_or("too many days")
-            }
-            text => text.parse().map(Self::At).map_err(|_| {
-                "expected a number of days, a time span such as 12h or 90d, a day such as 2026-12-31, a time such as 2026-12-31T18:00Z, or never"
-            }),
-        }
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let end = match text {
+            "never" => Some(Self::Never),
+            days if is_number => span(&format!("{days}d")).map(|span| Self::At(TimePoint::Span(span))),
+            text => text.parse().ok().map(Self::At),
+        };
+        // A longer time span could lead to a moment that has no text.
+        end.filter(|end| !matches!(end, Self::At(TimePoint::Span(span)) if *span > SPAN_MAX)).ok_or(
+            "expected a number of days up to 365000, a time span such as 12h or 90d, a day such as 2026-12-31 and before 9999-12-31, a time such as 2026-12-31T18:00Z, or never",
+        )
     }
 }
+
+/// Longest time span after which a key can end: 365,000 days.
+const SPAN_MAX: Duration = Duration::from_hours(365_000 * 24);
 
 /// Parses a number with a unit: seconds, minutes, hours, days or weeks.
 pub(crate) fn span(text: &str) -> Option<Duration> {
@@ -124,6 +128,16 @@ mod tests {
             ("2026-12-31T18:00", None),
         ] {
             assert_eq!(text.parse::<TimePoint>().ok().map(|when| when.ago(now).0), ago, "{text}");
+        }
+        for (text, is_end) in [
+            ("365000", true),
+            ("9999-12-30", true),
+            ("365001", false),
+            ("365001d", false),
+            ("99999999999999999999", false),
+            ("9999-12-31", false),
+        ] {
+            assert_eq!(text.parse::<KeyEnd>().is_ok(), is_end, "{text}");
         }
         assert_eq!("12h".parse::<TimePoint>().unwrap().ahead(now), now.plus(Duration::from_hours(12)));
     }
