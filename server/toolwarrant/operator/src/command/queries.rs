@@ -92,10 +92,10 @@ pub struct AuditQuery {
     /// Only acts of this user, as the server's machine names it
     #[arg(long, value_name = "USER")]
     pub operator: Option<String>,
-    /// Only lines at this time or later: 2h, 2026-11-22 or 2026-11-22T18:00Z
+    /// Only lines at this time or later: 2h, 2026-11-22, or 2026-11-22T18:00 with Z or +02:00
     #[arg(long, value_name = "TIME")]
     pub since: Option<TimePoint>,
-    /// Only lines before this time
+    /// Only lines before this time, in the same forms
     #[arg(long, value_name = "TIME")]
     pub until: Option<TimePoint>,
     /// Only lines before this place: the `next` of the page before
@@ -119,10 +119,10 @@ pub struct ActQuery {
     /// Only those of this command, such as "key revoke", or of all that begin so, such as key
     #[arg(long, value_name = "WORDS")]
     pub command: Option<String>,
-    /// Only those at this time or later: 2h, 2026-11-22 or 2026-11-22T18:00Z
+    /// Only those at this time or later: 2h, 2026-11-22, or 2026-11-22T18:00 with Z or +02:00
     #[arg(long, value_name = "TIME")]
     pub since: Option<TimePoint>,
-    /// Only those before this time
+    /// Only those before this time, in the same forms
     #[arg(long, value_name = "TIME")]
     pub until: Option<TimePoint>,
     /// Only those before the act with this number: the next page
@@ -155,10 +155,11 @@ pub struct TaskListQuery {
     /// Only tasks on this {target}
     #[arg(long = "{target}", value_name = "{TARGET}")]
     pub target: Option<String>,
-    /// Only tasks accepted at this time or later: 2h, 2026-11-22 or 2026-11-22T18:00Z
+    /// Only tasks accepted at this time or later: 2h, 2026-11-22, or 2026-11-22T18:00 with Z or
+    /// +02:00
     #[arg(long, value_name = "TIME")]
     pub since: Option<TimePoint>,
-    /// Only tasks accepted before this time
+    /// Only tasks accepted before this time, in the same forms
     #[arg(long, value_name = "TIME")]
     pub until: Option<TimePoint>,
     /// Only tasks accepted before this one: the `next` of the page before
@@ -184,10 +185,10 @@ pub struct RefundQuery {
     /// Only refunds of this application: a name or an id
     #[arg(long, value_name = "APP")]
     pub app: Option<String>,
-    /// Only refunds at this time or later: 2h, 2026-11-22 or 2026-11-22T18:00Z
+    /// Only refunds at this time or later: 2h, 2026-11-22, or 2026-11-22T18:00 with Z or +02:00
     #[arg(long, value_name = "TIME")]
     pub since: Option<TimePoint>,
-    /// Only refunds before this time
+    /// Only refunds before this time, in the same forms
     #[arg(long, value_name = "TIME")]
     pub until: Option<TimePoint>,
     /// Only refunds before the one with this number: the next page
