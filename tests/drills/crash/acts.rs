@@ -32,18 +32,18 @@ struct Sender {
     socket: PathBuf,
     key: String,
     next: Arc<AtomicU32>,
-    told: UnboundedSender<Answer>,
+    told: UnboundedSender<CommandOutcome>,
 }
 
 /// An answered command, with the ids of its acts.
-struct Answer {
+struct CommandOutcome {
     operator: u32,
     number: u32,
     command: Value,
     acts: Vec<String>,
 }
 
-impl Answer {
+impl CommandOutcome {
     /// Returns true if the application that all operators change does not show the command, nor a
     /// later one in its place.
     fn is_undone(&self, demo: &Value) -> bool {
@@ -67,7 +67,7 @@ impl Sender {
             let done = answer.get("Ok").unwrap_or_else(|| panic!("{command}: {answer}"));
             let acts = done["done"].as_array().into_iter().flatten().chain([done]);
             let acts = acts.filter_map(|act| act["act_id"].as_str().map(str::to_owned)).collect();
-            let _ = self.told.send(Answer { operator: self.operator, number, command, acts });
+            let _ = self.told.send(CommandOutcome { operator: self.operator, number, command, acts });
         }
     }
 
@@ -102,7 +102,7 @@ fn apply(number: u32, dry_run: bool) -> Value {
 
 /// The accounts of a run. Each must be empty or 0, except the figures at the end.
 #[derive(Debug, Default)]
-struct Books {
+struct ActBooks {
     /// Changes that no act tells, and acts whose change is not there.
     unmatched: Vec<String>,
     /// Answered commands whose act is not stored.
@@ -123,12 +123,12 @@ struct Books {
 }
 
 /// Kills the program so often, and until there are so many acts.
-async fn kill_among_acts(acts: u64, kills: u64, seed: u64) -> Books {
+async fn kill_among_acts(acts: u64, kills: u64, seed: u64) -> ActBooks {
     let home = Arc::new(TempDir::new().expect("a temporary folder"));
     let mut program = Program::start_at(Arc::clone(&home), &[]).await;
     let data = program.data.clone();
     let (key, next) = (key_of(&data, "demo").await.id, Arc::new(AtomicU32::new(1)));
-    let (mut books, mut lives) = (Books::default(), SplitMix(seed));
+    let (mut books, mut lives) = (ActBooks::default(), SplitMix(seed));
     let (mut told, mut waiting) = (Vec::new(), HashSet::new());
     while books.acts < acts || books.kills < kills {
         let (tell, mut answers) = unbounded_channel();
@@ -170,10 +170,10 @@ async fn kill_among_acts(acts: u64, kills: u64, seed: u64) -> Books {
     books
 }
 
-impl Books {
+impl ActBooks {
     /// Compares the accounts, in which the doctor and the verification find no fault. Returns the
     /// acts that wait for their lines.
-    async fn compare(&mut self, data: &Path, told: &[Answer]) -> HashSet<String> {
+    async fn compare(&mut self, data: &Path, told: &[CommandOutcome]) -> HashSet<String> {
         for check in ["doctor", "audit verify"] {
             json_of(data, check).await;
         }
