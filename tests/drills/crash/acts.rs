@@ -32,18 +32,18 @@ struct Sender {
     socket: PathBuf,
     key: String,
     next: Arc<AtomicU32>,
-    told: UnboundedSender<CommandOutcome>,
+    told: UnboundedSender<AnsweredCommand>,
 }
 
 /// An answered command, with the ids of its acts.
-struct CommandOutcome {
+struct AnsweredCommand {
     operator: u32,
     number: u32,
     command: Value,
     acts: Vec<String>,
 }
 
-impl CommandOutcome {
+impl AnsweredCommand {
     /// Returns true if the application that all operators change does not show the command, nor a
     /// later one in its place.
     fn is_undone(&self, demo: &Value) -> bool {
@@ -67,7 +67,7 @@ impl Sender {
             let done = answer.get("Ok").unwrap_or_else(|| panic!("{command}: {answer}"));
             let acts = done["done"].as_array().into_iter().flatten().chain([done]);
             let acts = acts.filter_map(|act| act["act_id"].as_str().map(str::to_owned)).collect();
-            let _ = self.told.send(CommandOutcome { operator: self.operator, number, command, acts });
+            let _ = self.told.send(AnsweredCommand { operator: self.operator, number, command, acts });
         }
     }
 
@@ -122,7 +122,7 @@ struct ActBooks {
     twice: u64,
 }
 
-/// Kills the program so often, and until there are so many acts.
+/// Kills the program at least `kills` times, until there are `acts` acts.
 async fn kill_among_acts(acts: u64, kills: u64, seed: u64) -> ActBooks {
     let home = Arc::new(TempDir::new().expect("a temporary folder"));
     let mut program = Program::start_at(Arc::clone(&home), &[]).await;
@@ -171,9 +171,9 @@ async fn kill_among_acts(acts: u64, kills: u64, seed: u64) -> ActBooks {
 }
 
 impl ActBooks {
-    /// Compares the accounts, in which the doctor and the verification find no fault. Returns the
+    /// Compares the accounts. The exit codes of the checks say that they find no fault. Returns the
     /// acts that wait for their lines.
-    async fn compare(&mut self, data: &Path, told: &[CommandOutcome]) -> HashSet<String> {
+    async fn compare(&mut self, data: &Path, told: &[AnsweredCommand]) -> HashSet<String> {
         for check in ["doctor", "audit verify"] {
             json_of(data, check).await;
         }
