@@ -306,7 +306,7 @@ async fn a_reader_changes_nothing_past_the_command_line_either_and_a_stranger_is
     for (request, place) in [(&request, "/Err/code"), (&suspend, "/Err")] {
         let answer = send_as(OTHER, VIEW, view.clone(), request.clone()).expect("an answer");
         let said = answer.pointer(place).expect("a refusal").to_string();
-        assert!(said.contains("not_allowed") || said.contains("`app suspend` is for an operator"), "{answer}");
+        assert!(said.contains("not_allowed") || said.contains("`app suspend` is for operators"), "{answer}");
         let (_, line, count) = latest(&data).await;
         let seen = [&line["operator"]["uid"], &line["operator"]["channel"], &line["command"], &line["outcome"]];
         assert_eq!(json!(seen), json!([OTHER, "view_socket", "app suspend", "not_allowed"]));
