@@ -99,11 +99,12 @@ impl Access {
     fn caller(
         &self,
         directory: &Directory,
-        known: Option<(&Arc<str>, &Key)>,
+        known: Option<(&Arc<str>, &Arc<Key>)>,
         verifier: Digest,
         clock: &Clock,
     ) -> Result<Caller, Unauthenticated> {
-        let (id, Key { application, live, ends, expires_at, suspended, nonces, .. }) = known.ok_or(Unauthenticated)?;
+        let (id, key) = known.ok_or(Unauthenticated)?;
+        let Key { application, live, ends, expires_at, suspended, nonces, .. } = &**key;
         let ends_at = live.iter().zip(ends).find_map(|(live, end)| end.filter(|_| *live == verifier));
         let expires_at = [*expires_at, ends_at].into_iter().flatten().min();
         if *suspended || expires_at.is_some_and(|end| clock.latest() >= end) {
@@ -214,7 +215,7 @@ impl Access {
 }
 
 /// Notes the use of the caller's secret.
-fn note_use(caller: Caller, known: Option<(&Arc<str>, &Key)>, from: Option<IpAddr>, clock: &Clock) -> Caller {
+fn note_use(caller: Caller, known: Option<(&Arc<str>, &Arc<Key>)>, from: Option<IpAddr>, clock: &Clock) -> Caller {
     let secrets = known.into_iter().flat_map(|(_, key)| key.live.iter().zip(&key.uses));
     if let Some((_, cell)) = secrets.into_iter().find(|(verifier, _)| **verifier == caller.proof.verifier) {
         cell.note(clock, from);

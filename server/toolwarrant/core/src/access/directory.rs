@@ -20,7 +20,8 @@ pub(super) const VACANT: Digest = [0; 32];
 /// The keys that can call, each with its application.
 #[derive(Clone, Default)]
 pub struct Directory {
-    pub(super) keys: HashMap<Arc<str>, Key>,
+    /// Shared with the directory before a change, which is copied as a whole.
+    pub(super) keys: HashMap<Arc<str>, Arc<Key>>,
     /// The number of changes so far.
     pub(super) version: u64,
 }
@@ -104,20 +105,21 @@ impl Directory {
         let uses = live.each_ref().map(use_of);
         let ends = std::array::from_fn(|n| secrets.get(n).and_then(|secret| secret.ends_at));
         let (application, suspended) = (Arc::clone(application), false);
-        self.keys.insert(id.into(), Key { application, live, uses, ends, sealed, expires_at, suspended, nonces });
+        let key = Key { application, live, uses, ends, sealed, expires_at, suspended, nonces };
+        self.keys.insert(id.into(), Arc::new(key));
     }
 
     /// Refuses a key until it is put again. It keeps its nonces.
     pub fn suspend_key(&mut self, id: &str) {
         if let Some(key) = self.keys.get_mut(id) {
-            key.suspended = true;
+            Arc::make_mut(key).suspended = true;
         }
     }
 
     /// Replaces an application for all its keys.
     pub fn put_application(&mut self, application: &Arc<Application>) {
         for key in self.keys.values_mut().filter(|key| key.application.id == application.id) {
-            key.application = Arc::clone(application);
+            Arc::make_mut(key).application = Arc::clone(application);
         }
     }
 }

@@ -6,11 +6,17 @@ use crate::cli::resources;
 use crate::command::{AuditQuery, TaskListQuery};
 use crate::context::OperatorContext;
 use crate::error::{FailureCode, OperatorError};
+use crate::when::TimePoint;
 use serde_json::{Value, json};
+use std::time::Duration;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::act::{ACT_PREFIX, ActFilter};
 
 /// Number of tasks, acts and lines that are shown with an object.
 const LATEST: u32 = 5;
+
+/// Longest time from the arrival of a call to the acceptance of its task.
+const LINE_DELAY: Duration = Duration::from_mins(1);
 
 /// Finds an id. The answer has its `kind`, and members for what belongs to it.
 pub(super) async fn find(context: &OperatorContext, id: &str) -> Answer {
@@ -18,12 +24,18 @@ pub(super) async fn find(context: &OperatorContext, id: &str) -> Answer {
     if id.starts_with(ACT_PREFIX) {
         let found =
             acts::rows(context, ActFilter { id: Some(id.to_owned()), limit: 1, ..ActFilter::default() }).await?;
-        let act = found.get(0).cloned().ok_or_else(|| unknown(id))?;
+        let unknown = || OperatorError::not_found(format!("there is no act `{id}`; `acts` lists the latest"));
+        let act = found.get(0).cloned().ok_or_else(unknown)?;
         return Ok(json!({"kind": "act", "act": act}));
     }
     if id.starts_with("task_") {
-        let lines = lines(context, AuditQuery { task: Some(id.to_owned()), ..AuditQuery::default() }).await?;
-        return Ok(json!({"kind": "task", "task": tasks::show(context, id).await?, "lines": lines}));
+        let task = tasks::show(context, id).await?;
+        // The lines of its first hour: they name the call that made it, however old that is.
+        let made_at: Option<Timestamp> = task["created_at"].as_str().and_then(|at| at.parse().ok());
+        let since = made_at.map(|at| TimePoint::At(at.minus(LINE_DELAY)));
+        let until = made_at.map(|at| TimePoint::At(at.plus(Duration::from_hours(1))));
+        let lines = lines(context, AuditQuery { task: Some(id.to_owned()), since, until, ..AuditQuery::default() });
+        return Ok(json!({"kind": "task", "task": task, "lines": lines.await?}));
     }
     if let Some(key) = existing(keys::show(context, id).await)? {
         let lines = lines(context, AuditQuery { key: Some(id.to_owned()), ..AuditQuery::default() }).await?;

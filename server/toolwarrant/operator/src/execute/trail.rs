@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tokio::task::spawn_blocking;
 use toolwarrant_audit::{TrailPlace, VisitedPart, visit_back};
 use toolwarrant_base::clock::Timestamp;
@@ -28,10 +29,12 @@ pub(super) async fn list(context: &OperatorContext, query: AuditQuery) -> Answer
         None => None,
     };
     let before = before.map(|place| parse_place(&place)).transpose()?;
-    let until = until.map(|until| until.ago(now).to_string());
-    // A line is in the file of its day.
-    let end = until.as_deref().and_then(|until| until.split('T').next());
+    let until = until.map(|until| until.ago(now));
+    // A line is in the file of its day, and the time `until` is not included.
+    let last = until.map(|until| until.minus(Duration::from_millis(1)).to_string());
+    let end = last.as_deref().and_then(|last| last.split('T').next());
     let end = end.map(|day| TrailPlace { day: day.to_owned(), offset: u64::MAX });
+    let until = until.map(|until| until.to_string());
     let wanted = Wanted::new([
         (&["application"][..], app),
         (&["key_id"], key),
