@@ -110,7 +110,7 @@ async fn a_missing_effect_is_refunded_once_a_check_has_shown_that_readings_follo
 
     let line = format!("platform check lab --write {} --proxy http://192.0.2.7:3128", id("lab", &codes[0]));
     let (code, asked) = site.operate(&line).await;
-    assert!(code == 1 && asked.contains("there is no terminal to answer on") && asked.contains("--yes"), "{asked}");
+    assert!(code == 1 && asked.contains("there is no terminal:") && asked.contains("--yes"), "{asked}");
     assert_eq!(count_requests(&double, "restart").await, 1, "nothing is sent without a yes");
     let (code, text) = site.operate(&format!("{line} --yes")).await;
     insta::assert_snapshot!(format!("exit {code}\n{}", normalize(&text, &site)));

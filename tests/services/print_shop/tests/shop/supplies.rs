@@ -123,7 +123,7 @@ async fn own_commands_answer_the_same_with_a_server_and_without_one() {
         ("supply order north --yes", 0, "the van has brought 500 sheets"),
         ("supply order empty --yes", 1, "the van has brought 0 sheets"),
         ("supply order east --yes", 1, "there is no supplier east"),
-        ("supply order north", 1, "no terminal to answer on: Order and pay for a pack of north? With --yes"),
+        ("supply order north", 1, "there is no terminal: Order and pay for a pack of north? Add --yes"),
     ];
     for running in [true, false] {
         if !running {
