@@ -26,7 +26,7 @@ use crate::context::OperatorContext;
 use crate::doctor;
 use crate::error::{FailureCode, OperatorError};
 use crate::lines::ActLine;
-use answer::{Answer, answer, refusal};
+use answer::{Answer, answer, refusal, resolve};
 use serde_json::Value;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_core::act::{Changes, Operator, Origin, Role};
@@ -92,14 +92,6 @@ fn describe(role: Role) -> &'static str {
         Role::View => "read here",
         Role::Operate => "read and change here",
         Role::Owner => "do everything here",
-    }
-}
-
-/// Returns the id of the application or key that an operator named, if it exists.
-async fn resolve(context: &OperatorContext, named: &str) -> Option<String> {
-    match context.registry.find(named).await {
-        Ok(row) => Some(row.id),
-        Err(_) => context.registry.key(named).await.ok().map(|key| key.id),
     }
 }
 

@@ -1,7 +1,6 @@
 //! Commands about acts: who changed what.
 
-use super::answer::{Answer, names};
-use super::resolve;
+use super::answer::{Answer, names, resolve};
 use crate::command::ActQuery;
 use crate::context::OperatorContext;
 use crate::error::OperatorError;

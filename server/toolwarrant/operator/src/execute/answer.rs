@@ -48,6 +48,14 @@ pub(super) async fn names(context: &OperatorContext) -> HashMap<String, String> 
     names.map(|(id, name, deleted_at)| (id, describe_name(name, deleted_at))).collect()
 }
 
+/// Returns the id of the application or key that an operator named, if it exists.
+pub(super) async fn resolve(context: &OperatorContext, named: &str) -> Option<String> {
+    match context.registry.find(named).await {
+        Ok(row) => Some(row.id),
+        Err(_) => context.registry.key(named).await.ok().map(|key| key.id),
+    }
+}
+
 /// Returns the id of the application that an operator named, if one was named.
 pub(super) async fn find_application(
     context: &OperatorContext,

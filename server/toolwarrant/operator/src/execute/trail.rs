@@ -1,7 +1,6 @@
 //! Finds lines of the audit trail.
 
-use super::answer::{Answer, find_application, names, refusal};
-use super::resolve;
+use super::answer::{Answer, find_application, names, refusal, resolve};
 use crate::command::AuditQuery;
 use crate::context::OperatorContext;
 use crate::data::AUDIT;
