@@ -339,3 +339,20 @@ async fn a_server_that_stops_finishes_the_commands_that_it_has_begun_and_answers
     assert_eq!(code, 0, "{said}");
     assert!(!program.log().contains("did not stop"), "{}", program.log());
 }
+
+#[tokio::test]
+async fn an_unknown_name_is_no_empty_list_and_a_key_names_the_act_that_deleted_its_application() {
+    let program = Program::start(&[]).await;
+    let data = program.data.clone();
+    for line in
+        ["task list --app x", "refunds --app x", "acts --on x", "audit list --app x", "key list x", "task show x"]
+    {
+        assert_eq!(operate(&data, line).await.0, 4, "{line}");
+    }
+    let key = program.keys[1].id.clone();
+    json_of(&data, "app delete demo-read --yes --reason left").await;
+    let shown = json_of(&data, &format!("key show {key}")).await;
+    let latest = &shown["latest_acts"][0];
+    assert_eq!((&latest["command"], &latest["reason"]), (&json!("app delete"), &json!("left")), "{shown}");
+    assert_eq!(json_of(&data, &format!("find {key}")).await["acts"][0], *latest);
+}
