@@ -289,7 +289,9 @@ async fn every_id_is_found_with_what_belongs_to_it() {
     assert_eq!(operate(&data, "find nothing").await.0, 4);
     json_of(&data, "app create phone-0000002 --permission device").await;
     json_of(&data, "device set phone-0000002 phone-000000* !phone-0000003").await;
-    assert_eq!(found("phone-0000002").await["kind"], "target", "an application of that name does not hide it");
+    let of_phone = found("phone-0000002").await;
+    let shown = (&of_phone["kind"], &of_phone["lines"]);
+    assert_eq!(shown, (&json!("target"), &json!([])), "an application of that name does not hide it");
     for (flags, count) in [("", 24), (" --prefix phone-000000", 9), (" --app phone-0000002", 8)] {
         let states = json_of(&data, &format!("device states{flags}")).await;
         let sum: u64 = states["states"].as_object().expect("states").values().filter_map(Value::as_u64).sum();

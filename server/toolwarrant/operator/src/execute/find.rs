@@ -1,8 +1,7 @@
 //! Finds an id of any kind, with what belongs to it.
 
 use super::answer::Answer;
-use super::{acts, applications, audit, keys, tasks, trail};
-use crate::cli::resources;
+use super::{acts, applications, audit, keys, targets, tasks, trail};
 use crate::command::{AuditQuery, TaskListQuery};
 use crate::context::OperatorContext;
 use crate::error::{FailureCode, OperatorError};
@@ -65,16 +64,12 @@ pub(super) async fn find(context: &OperatorContext, id: &str) -> Answer {
 
 /// Returns each resource that has this id, with the applications that see it.
 async fn describe_viewers(context: &OperatorContext, id: &str) -> Vec<Value> {
-    let Some(inventory) = &context.inventory else { return Vec::new() };
-    let (ids, mut kinds) = ([id.to_owned()], Vec::new());
-    for resource in resources(context.catalogue) {
-        if matches!(inventory.missing(resource, &ids).await, Ok(None)) {
-            let rows = context.registry.applications().await;
-            let sees = rows.iter().filter(|row| row.grants.covers(resource, id)).map(|row| &row.name);
-            kinds.push(json!({"resource": resource, "applications": sees.collect::<Vec<_>>()}));
-        }
-    }
-    kinds
+    let (resources, rows) = (targets::resources_with(context, id).await, context.registry.applications().await);
+    let describe = |resource: &str| {
+        let sees = rows.iter().filter(|row| row.grants.covers(resource, id)).map(|row| &row.name);
+        json!({"resource": resource, "applications": sees.collect::<Vec<_>>()})
+    };
+    resources.into_iter().map(describe).collect()
 }
 
 /// Shows a target: its applications, its latest tasks and its latest lines.

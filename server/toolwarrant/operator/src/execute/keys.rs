@@ -57,7 +57,7 @@ pub(super) struct KeyFacts {
 }
 
 impl KeyFacts {
-    /// Reads the facts about these keys; about all if there are none.
+    /// Reads the facts about these keys; `None` stands for all keys.
     pub(super) async fn read(context: &OperatorContext, keys: Option<&[KeyRow]>) -> Result<Self, OperatorError> {
         let off = context.store.keys_to_confirm().await?.into_iter().collect();
         let ids = keys.map(|keys| keys.iter().map(|key| key.id.clone()).collect());

@@ -218,6 +218,18 @@ async fn list(context: &OperatorContext, resource: &'static str, query: TargetQu
     }
 }
 
+/// Returns the resources that have a target with this id, as far as the service can list them.
+pub(super) async fn resources_with(context: &OperatorContext, id: &str) -> Vec<&'static str> {
+    let Some(inventory) = &context.inventory else { return Vec::new() };
+    let (ids, mut found) = ([id.to_owned()], Vec::new());
+    for resource in resources(context.catalogue) {
+        if matches!(inventory.missing(resource, &ids).await, Ok(None)) {
+            found.push(resource);
+        }
+    }
+    found
+}
+
 /// Targets that a list with a filter reads at a time.
 const LIST_CHUNK: u16 = 1_000;
 

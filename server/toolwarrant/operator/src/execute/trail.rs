@@ -1,6 +1,7 @@
 //! Finds lines of the audit trail.
 
 use super::answer::{Answer, find_application, names, refusal, resolve};
+use super::targets;
 use crate::command::AuditQuery;
 use crate::context::OperatorContext;
 use crate::data::AUDIT;
@@ -24,7 +25,11 @@ pub(super) async fn list(context: &OperatorContext, query: AuditQuery) -> Answer
     let AuditQuery { app, key, tool, target, outcome, request, task, operator, since, until, before, limit } = query;
     let app = find_application(context, app).await?;
     let target = match target {
-        Some(named) => Some(resolve(context, &named).await.unwrap_or(named)),
+        // A target comes before an application of that name.
+        Some(named) if targets::resources_with(context, &named).await.is_empty() => {
+            Some(resolve(context, &named).await.unwrap_or(named))
+        }
+        Some(named) => Some(named),
         None => None,
     };
     let before = before.map(|place| parse_place(&place)).transpose()?;
