@@ -9,7 +9,9 @@ pub mod act;
 pub mod advice;
 pub mod args;
 pub mod catalogue;
+pub mod cluster;
 pub mod counts;
+pub mod documents;
 pub mod failure;
 #[doc(hidden)]
 pub mod generated;

@@ -192,7 +192,7 @@ impl Registry {
         let mut known = self.known.lock().await;
         let act = self.act(origin, Some(&row.id), Changes::between(None, Some(RowFacts::from(&row))))?;
         let (object, act_id) = (row.id.clone(), act.id.clone());
-        self.store.put_application(row.clone(), vec![act]).await?;
+        self.store.put_application(row.clone(), vec![act], None).await?;
         let application = application(&row, self.catalogue, Arc::new(Window::new(requests_per_minute)));
         known.applications.insert(object.clone(), (row, application));
         Ok(Changed { object, act_id, durability: Durability::Stored })
@@ -254,7 +254,7 @@ impl Registry {
         let (object, act_id) = (id.to_owned(), act.id.clone());
         let (takes, row_id) = (takes_away(&before, &row), RowId::Application(object.clone()));
         if !takes {
-            self.store.put_application(row.clone(), known.acts(&row_id, act.clone())).await?;
+            self.store.put_application(row.clone(), known.acts(&row_id, act.clone()), None).await?;
             known.pending.remove(&row_id);
         }
         former.window.set_limit(row.requests_per_minute);

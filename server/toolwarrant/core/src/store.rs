@@ -25,9 +25,24 @@ pub enum StoreError {
     /// The store cannot read or write now: no space, no permission, a lock. Retry later.
     #[error("{0}")]
     Unavailable(String),
+    /// Another process has changed the data meanwhile. Nothing was written. Read the changes, and
+    /// try again.
+    #[error("another replica has changed applications or keys meanwhile; try again")]
+    Stale,
     /// Stored data cannot be read. An operator has to look.
     #[error("{0}")]
     Corrupt(String),
+}
+
+/// The rows of applications and keys that changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DirectoryChanges {
+    /// The version of the directory that has them.
+    pub version: u64,
+    /// The applications, the oldest first.
+    pub applications: Vec<ApplicationRow>,
+    /// The keys.
+    pub keys: Vec<KeyRow>,
 }
 
 /// Stores applications and their keys.
@@ -37,7 +52,16 @@ pub trait DirectoryStore: Debug + Send + Sync + 'static {
 
     /// Creates or replaces an application, and stores the acts that changed it. Ends all keys of a
     /// deleted one. Fails with a conflict if another one has that name, unless this one is deleted.
-    fn put_application(&self, application: ApplicationRow, acts: Vec<Act>) -> Stored<'_, ()>;
+    ///
+    /// A store that several processes share writes only if `base` is the version of the directory,
+    /// or missing; otherwise it fails as stale. It returns the version after the change. A store
+    /// of one process returns `None`.
+    fn put_application(
+        &self,
+        application: ApplicationRow,
+        acts: Vec<Act>,
+        base: Option<u64>,
+    ) -> Stored<'_, Option<u64>>;
 
     /// Returns the latest time that [`Self::see`] recorded; `None` before the first one.
     fn latest_time(&self) -> Stored<'_, Option<Timestamp>>;
@@ -46,8 +70,15 @@ pub trait DirectoryStore: Debug + Send + Sync + 'static {
     fn see(&self, now: Timestamp) -> Stored<'_, ()>;
 
     /// Creates or replaces a key, and stores the acts that changed it. Fails with a conflict if its
-    /// application does not exist, or if it has more than two secrets.
-    fn put_key(&self, key: KeyRow, acts: Vec<Act>) -> Stored<'_, ()>;
+    /// application does not exist, or if it has more than two secrets. `base` and the result are
+    /// those of [`Self::put_application`].
+    fn put_key(&self, key: KeyRow, acts: Vec<Act>, base: Option<u64>) -> Stored<'_, Option<u64>>;
+
+    /// Returns the rows that changed after this version of the directory. A store of one process
+    /// has no versions, and nobody else changes its rows.
+    fn changes(&self, after: u64) -> Stored<'_, DirectoryChanges> {
+        Box::pin(async move { Ok(DirectoryChanges { version: after, ..DirectoryChanges::default() }) })
+    }
 
     /// Records the last uses of secrets. A use that is earlier than the recorded one changes
     /// nothing.

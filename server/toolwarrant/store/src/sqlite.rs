@@ -236,17 +236,22 @@ impl DirectoryStore for Sqlite {
         self.writer.write(move |db| directory::see(db, now))
     }
 
-    fn put_application(&self, application: ApplicationRow, acts: Vec<Act>) -> Stored<'_, ()> {
+    fn put_application(
+        &self,
+        application: ApplicationRow,
+        acts: Vec<Act>,
+        _base: Option<u64>,
+    ) -> Stored<'_, Option<u64>> {
         self.write_below_watermark(move |db| {
             directory::put_application(db, &application)?;
-            acts::put(db, &acts)
+            acts::put(db, &acts).map(|()| None)
         })
     }
 
-    fn put_key(&self, key: KeyRow, acts: Vec<Act>) -> Stored<'_, ()> {
+    fn put_key(&self, key: KeyRow, acts: Vec<Act>, _base: Option<u64>) -> Stored<'_, Option<u64>> {
         self.write_below_watermark(move |db| {
             directory::put_key(db, &key)?;
-            acts::put(db, &acts)
+            acts::put(db, &acts).map(|()| None)
         })
     }
 

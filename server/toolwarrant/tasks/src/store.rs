@@ -29,7 +29,8 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
     /// target lock.
     fn advance(&self, advance: Advance) -> Stored<'_, Advanced>;
 
-    /// Returns the tasks in flight with ids above `after`, ordered by id.
+    /// Returns the tasks in flight with ids above `after`, ordered by id. If several processes share
+    /// the store, it returns those that this process drives.
     fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>>;
 
     /// Returns a task, in flight or ended.
@@ -64,6 +65,31 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
     /// Deletes at most `limit` deduplication keys with `until` before `now`, the earliest first.
     /// Returns their number.
     fn purge_marks(&self, now: Timestamp, limit: u32) -> Stored<'_, u32>;
+
+    /// Returns true if other processes may use the store, too. Then the store knows duplicates that
+    /// this process does not know, and tasks of a process that has died are adopted.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Asks the store if this process may still send. Only the answer of the moment counts: another
+    /// process may have ended this one.
+    fn may_send(&self) -> Stored<'_, bool> {
+        Box::pin(async { Ok(true) })
+    }
+
+    /// Returns tasks in flight whose process has ended, with ids above `after`, ordered by id.
+    fn orphans(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>> {
+        let _ = (after, limit);
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    /// Makes this process drive these tasks, unless another one already does. Returns those that it
+    /// drives from now on.
+    fn adopt(&self, orphans: Vec<TaskId>) -> Stored<'_, Vec<TaskId>> {
+        drop(orphans);
+        Box::pin(async { Ok(Vec::new()) })
+    }
 }
 
 /// A write to accept.

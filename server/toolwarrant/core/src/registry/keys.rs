@@ -59,7 +59,7 @@ impl Registry {
         let (object, act_id, row_id) = (key_id.to_owned(), act.id.clone(), RowId::Key(key_id.to_owned()));
         let takes = takes_key_away(&before, &row);
         if !takes {
-            self.store.put_key(row.clone(), known.acts(&row_id, act.clone())).await?;
+            self.store.put_key(row.clone(), known.acts(&row_id, act.clone()), None).await?;
             known.pending.remove(&row_id);
         }
         let uses = self.access.uses_since_start(Some(std::slice::from_ref(&object)));
@@ -186,7 +186,7 @@ impl Registry {
         let changes = Changes::between(before.map(RowFacts::from), Some(RowFacts::from(&key)));
         let act = self.act(origin, Some(&key_id), changes)?;
         let (row_id, act_id) = (RowId::Key(key_id.clone()), act.id.clone());
-        self.store.put_key(key.clone(), known.acts(&row_id, act)).await?;
+        self.store.put_key(key.clone(), known.acts(&row_id, act), None).await?;
         known.pending.remove(&row_id);
         let uses = self.access.uses_since_start(Some(std::slice::from_ref(&key_id)));
         known.put_in_force(&self.access, vec![key]);

@@ -48,17 +48,17 @@ impl Registry {
         let put = async {
             match row {
                 RowId::Application(id) => match known.applications.get(id) {
-                    Some((row, _)) => self.store.put_application(row.clone(), acts).await,
-                    None => Ok(()),
+                    Some((row, _)) => self.store.put_application(row.clone(), acts, None).await,
+                    None => Ok(None),
                 },
                 RowId::Key(id) => match known.keys.get(id) {
-                    Some(row) => self.store.put_key(row.clone(), acts).await,
-                    None => Ok(()),
+                    Some(row) => self.store.put_key(row.clone(), acts, None).await,
+                    None => Ok(None),
                 },
             }
         };
         match self.clock.before(self.clock.now().plus(STORE_PATIENCE), put).await {
-            Some(Ok(())) => {
+            Some(Ok(_)) => {
                 known.pending.remove(row);
                 Ok(())
             }

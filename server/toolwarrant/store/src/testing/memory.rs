@@ -1,6 +1,7 @@
 //! A store in memory, for tests and for the simulation, where it plays a disk that survives the
 //! process.
 
+mod replicas;
 mod rules;
 
 use crate::CoolDown;
@@ -8,13 +9,16 @@ use crate::recovery::Recovery;
 use crate::rules::{Figure, Integrity, IntegrityRule, VIOLATIONS_MAX};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use toolwarrant_audit::Anchor;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::ignore_poison;
 use toolwarrant_base::keyring::Digest;
 use toolwarrant_core::act::{Act, ActFilter, StoredAct};
-use toolwarrant_core::store::{ApplicationRow, AuditStore, DirectoryStore, KeyRow, SecretUse, StoreError, Stored};
+use toolwarrant_core::cluster::{Epoch, ReplicaRow};
+use toolwarrant_core::store::{
+    ApplicationRow, AuditStore, DirectoryChanges, DirectoryStore, KeyRow, SecretUse, StoreError, Stored,
+};
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,
@@ -22,9 +26,13 @@ use toolwarrant_tasks::store::{
 };
 use toolwarrant_tasks::task::{Phase, Task, TaskId};
 
-/// A store in memory: maps behind one lock.
+/// A store in memory: maps behind one lock. [`Memory::replica`] opens it for another process.
 #[derive(Debug, Default)]
-pub struct Memory(Mutex<Tables>);
+pub struct Memory {
+    tables: Arc<Mutex<Tables>>,
+    /// The run that uses it; the default if one process uses it alone.
+    epoch: Epoch,
+}
 
 #[derive(Debug, Default)]
 struct Tables {
@@ -48,10 +56,21 @@ struct Tables {
     uses: BTreeMap<(String, Digest), SecretUse>,
     /// Acts; true if its line is in the audit trail.
     acts: Vec<(Act, bool)>,
+    replicas: Vec<ReplicaRow>,
+    /// The latest epoch.
+    epoch: u64,
+    /// The version of the directory.
+    directory: u64,
+    /// The version that changed each application or key last, by its id.
+    changed: HashMap<String, u64>,
+    /// Documents: version and body by name space and key.
+    documents: BTreeMap<(&'static str, String), (u64, Vec<u8>)>,
 }
 
 #[derive(Debug)]
 struct Row {
+    /// The run that drives it.
+    owner: Epoch,
     record: Record,
     identity: Identity,
     timeline: Vec<TimelineEvent>,
@@ -59,7 +78,7 @@ struct Row {
 
 impl Memory {
     fn lock(&self) -> MutexGuard<'_, Tables> {
-        ignore_poison(self.0.lock())
+        ignore_poison(self.tables.lock())
     }
 }
 
@@ -72,38 +91,21 @@ fn now<'a, T: Send + 'a>(answer: T) -> Stored<'a, T> {
     ready(Ok(answer))
 }
 
-fn conflict<'a, T: Send + 'a>(why: String) -> Stored<'a, T> {
-    ready(Err(StoreError::Conflict(why)))
-}
-
 impl TaskStore for Memory {
     fn repeat(&self, identity: Identity) -> Stored<'_, Option<DuplicateOf>> {
         now(self.lock().find_duplicate(&identity))
     }
 
     fn accept(&self, new: NewTask) -> Stored<'_, Acceptance> {
-        ready(self.lock().accept(new))
+        ready(self.write(|tables| tables.accept(new, self.epoch)))
     }
 
     fn advance(&self, advance: Advance) -> Stored<'_, Advanced> {
-        ready(self.lock().advance(advance))
+        ready(self.write(|tables| tables.advance(advance, self.epoch)))
     }
 
     fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>> {
-        let tables = self.lock();
-        let after = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let open = tables.tasks.range((after, Bound::Unbounded)).filter_map(|(id, Row { record, identity, .. })| {
-            let Record { tool, sealed, task, .. } = record;
-            let open = || OpenTask {
-                id: *id,
-                identity: identity.clone(),
-                tool: tool.clone(),
-                sealed: sealed.clone(),
-                wake_at: task.wake_at,
-            };
-            task.status().is_none().then(open)
-        });
-        now(open.take(limit as usize).collect())
+        now(self.lock().open_tasks(after, limit, |owner, _| owner == self.epoch))
     }
 
     fn task(&self, id: TaskId) -> Stored<'_, Option<Record>> {
@@ -181,8 +183,7 @@ impl TaskStore for Memory {
     }
 
     fn mark(&self, marks: Vec<DeduplicationKey>) -> Stored<'_, ()> {
-        let mut tables = self.lock();
-        ready(tables.check_keys_free(&marks).map(|()| tables.mark(marks)))
+        ready(self.write(|tables| tables.check_keys_free(&marks).map(|()| tables.mark(marks))))
     }
 
     fn marks(&self, space: &'static str, after: Option<Box<[u8]>>, limit: u32) -> Stored<'_, Vec<Box<[u8]>>> {
@@ -205,6 +206,22 @@ impl TaskStore for Memory {
         }
         self::now(u32::try_from(over.len()).unwrap_or(u32::MAX))
     }
+
+    fn is_shared(&self) -> bool {
+        self.epoch != Epoch::default()
+    }
+
+    fn may_send(&self) -> Stored<'_, bool> {
+        now(self.write(|_| Ok(())).is_ok())
+    }
+
+    fn orphans(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>> {
+        now(self.lock().open_tasks(after, limit, |owner, tables| tables.has_ended(owner)))
+    }
+
+    fn adopt(&self, orphans: Vec<TaskId>) -> Stored<'_, Vec<TaskId>> {
+        ready(self.write(|tables| Ok(tables.adopt(orphans, self.epoch))))
+    }
 }
 
 impl AuditStore for Memory {
@@ -224,27 +241,13 @@ impl DirectoryStore for Memory {
         now((tables.applications.clone(), tables.keys.values().cloned().collect()))
     }
 
-    fn put_application(&self, application: ApplicationRow, acts: Vec<Act>) -> Stored<'_, ()> {
-        let mut tables = self.lock();
-        let taken = tables
-            .applications
-            .iter()
-            .any(|row| row.name == application.name && row.id != application.id && row.deleted_at.is_none());
-        if taken && application.deleted_at.is_none() {
-            return conflict(format!("an application is named `{}` already", application.name));
-        }
-        if application.deleted_at.is_some() {
-            for key in tables.keys.values_mut().filter(|key| key.application == application.id) {
-                key.secrets.clear();
-                key.labels.clear();
-            }
-        }
-        match tables.applications.iter_mut().find(|row| row.id == application.id) {
-            Some(row) => *row = application,
-            None => tables.applications.push(application),
-        }
-        tables.put_acts(acts);
-        now(())
+    fn put_application(
+        &self,
+        application: ApplicationRow,
+        acts: Vec<Act>,
+        base: Option<u64>,
+    ) -> Stored<'_, Option<u64>> {
+        ready(self.change(base, |tables| tables.put_application(application, acts)))
     }
 
     fn latest_time(&self) -> Stored<'_, Option<Timestamp>> {
@@ -256,17 +259,12 @@ impl DirectoryStore for Memory {
         self::now(())
     }
 
-    fn put_key(&self, key: KeyRow, acts: Vec<Act>) -> Stored<'_, ()> {
-        let mut tables = self.lock();
-        if key.secrets.len() > 2 {
-            return conflict(format!("the key {} has more than two secrets", key.id));
-        }
-        if !tables.applications.iter().any(|row| row.id == key.application) {
-            return conflict(format!("the key {} does not belong to an application", key.id));
-        }
-        tables.keys.insert(key.id.clone(), key);
-        tables.put_acts(acts);
-        now(())
+    fn put_key(&self, key: KeyRow, acts: Vec<Act>, base: Option<u64>) -> Stored<'_, Option<u64>> {
+        ready(self.change(base, |tables| tables.put_key(key, acts)))
+    }
+
+    fn changes(&self, after: u64) -> Stored<'_, DirectoryChanges> {
+        now(self.lock().changes(after))
     }
 
     fn put_uses(&self, uses: Vec<SecretUse>) -> Stored<'_, ()> {
@@ -383,6 +381,41 @@ impl Tables {
         numbered.map(|(n, (act, has_line))| StoredAct { number: n as u64 + 1, act: act.clone(), has_line: *has_line })
     }
 
+    fn put_application(&mut self, application: ApplicationRow, acts: Vec<Act>) -> Result<Vec<String>, StoreError> {
+        let ApplicationRow { id, name, deleted_at, .. } = &application;
+        let is_other = |row: &ApplicationRow| row.name == *name && row.id != *id && row.deleted_at.is_none();
+        if deleted_at.is_none() && self.applications.iter().any(is_other) {
+            return Err(StoreError::Conflict(format!("an application is named `{name}` already")));
+        }
+        let mut changed = vec![id.clone()];
+        if deleted_at.is_some() {
+            for key in self.keys.values_mut().filter(|key| key.application == *id) {
+                key.secrets.clear();
+                key.labels.clear();
+                changed.push(key.id.clone());
+            }
+        }
+        match self.applications.iter_mut().find(|row| row.id == *id) {
+            Some(row) => *row = application,
+            None => self.applications.push(application),
+        }
+        self.put_acts(acts);
+        Ok(changed)
+    }
+
+    fn put_key(&mut self, key: KeyRow, acts: Vec<Act>) -> Result<Vec<String>, StoreError> {
+        let id = key.id.clone();
+        if key.secrets.len() > 2 {
+            return Err(StoreError::Conflict(format!("the key {id} has more than two secrets")));
+        }
+        if !self.applications.iter().any(|row| row.id == key.application) {
+            return Err(StoreError::Conflict(format!("the key {id} does not belong to an application")));
+        }
+        self.keys.insert(id.clone(), key);
+        self.put_acts(acts);
+        Ok(vec![id])
+    }
+
     fn find_duplicate(&self, asked: &Identity) -> Option<DuplicateOf> {
         let key = key_in_flight(asked);
         let id = *key.map_or_else(|| self.locks.get(&target_lock(asked)), |key| self.keys_in_flight.get(&key))?;
@@ -407,15 +440,15 @@ impl Tables {
         self.marks.extend(marks.into_iter().map(|DeduplicationKey { space, key, until }| ((space, key), until)));
     }
 
-    fn accept(&mut self, mut new: NewTask) -> Result<Acceptance, StoreError> {
+    fn accept(&mut self, mut new: NewTask, owner: Epoch) -> Result<Acceptance, StoreError> {
         let marks = std::mem::take(&mut new.marks);
         self.check_keys_free(&marks)?;
-        let accepted = self.take_on(new)?;
+        let accepted = self.take_on(new, owner)?;
         self.mark(marks);
         Ok(accepted)
     }
 
-    fn take_on(&mut self, new: NewTask) -> Result<Acceptance, StoreError> {
+    fn take_on(&mut self, new: NewTask, owner: Epoch) -> Result<Acceptance, StoreError> {
         if let Some(hit) = self.find_duplicate(&new.identity) {
             return Ok(Acceptance::Hit(hit));
         }
@@ -451,14 +484,14 @@ impl Tables {
         };
         let timeline =
             vec![TimelineEvent { at, phase: record.task.phase.as_str(), what: "accepted".to_owned().into() }];
-        self.tasks.insert(id, Row { record, identity, timeline });
+        self.tasks.insert(id, Row { owner, record, identity, timeline });
         Ok(Acceptance::Fresh { wake_at: start })
     }
 
-    fn advance(&mut self, advance: Advance) -> Result<Advanced, StoreError> {
+    fn advance(&mut self, advance: Advance, owner: Epoch) -> Result<Advanced, StoreError> {
         let Advance { id, version, task, entries, what, at } = advance;
         let Some(row) = self.tasks.get_mut(&id) else { return Ok(Advanced::Fenced) };
-        if row.record.version != version || row.record.task.status().is_some() {
+        if row.owner != owner || row.record.version != version || row.record.task.status().is_some() {
             return Ok(Advanced::Fenced);
         }
         let mut kinds = HashSet::new();

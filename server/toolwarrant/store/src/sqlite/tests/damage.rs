@@ -18,7 +18,7 @@ fn verdict(folder: &Path) -> String {
 
 /// Writes data of each kind, one write after the other.
 async fn fill(store: &Arc<dyn Store>, mut after_each: impl AsyncFnMut()) {
-    store.put_application(application("a", "first"), vec![]).await.unwrap();
+    store.put_application(application("a", "first"), vec![], None).await.unwrap();
     after_each().await;
     for n in 0..12 {
         accept(store, new(n, &format!("k{n}"), &format!("t{n}"))).await;

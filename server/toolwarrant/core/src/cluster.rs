@@ -1,0 +1,96 @@
+//! The port to the other replicas: the processes that use the same store.
+
+use crate::store::Stored;
+use std::fmt::{self, Debug};
+use toolwarrant_base::clock::Timestamp;
+
+/// One run of a replica. Later runs have greater epochs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Epoch(pub u64);
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// The state of a replica.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplicaState {
+    /// It answers requests.
+    #[default]
+    Serving,
+    /// It finishes its requests, and is about to leave.
+    Draining,
+    /// It has stopped as planned.
+    Left,
+    /// Other replicas, or a restart under its name, have ended it. Nothing that it writes lands.
+    Evicted,
+}
+
+impl ReplicaState {
+    /// Returns true if the replica has ended. Others adopt its tasks.
+    #[must_use]
+    pub fn has_ended(self) -> bool {
+        matches!(self, Self::Left | Self::Evicted)
+    }
+}
+
+/// A replica, as the store knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaRow {
+    /// The run.
+    pub epoch: Epoch,
+    /// Its name. The next run of the replica has the same one.
+    pub name: String,
+    /// The program, with its version.
+    pub program: String,
+    /// The latest level of stored data that the program can read.
+    pub level: u32,
+    /// The number of its beats so far.
+    pub beat: u64,
+    /// The version of the directory that is in force there.
+    pub seen: u64,
+    /// Its state.
+    pub state: ReplicaState,
+}
+
+/// The message of a replica to the others, which shows that it lives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Beat {
+    /// The version of the directory that is in force.
+    pub seen: u64,
+    /// The state of the replica.
+    pub state: ReplicaState,
+}
+
+/// The answer of the store to a beat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beats {
+    /// The time of the store.
+    pub now: Timestamp,
+    /// The version of the directory: the number of its changes.
+    pub directory: u64,
+    /// All replicas that the store knows, this one included.
+    pub replicas: Vec<ReplicaRow>,
+}
+
+/// Stores what replicas know of each other, for one of them. Joining opens such a store.
+pub trait ClusterStore: Debug + Send + Sync + 'static {
+    /// Returns the epoch of this process. Joining has evicted the earlier runs of its name.
+    fn epoch(&self) -> Epoch;
+
+    /// Counts the beats of this replica up, stores the message, and reads all replicas. If this
+    /// replica was evicted, its state stays so.
+    fn beat(&self, beat: Beat) -> Stored<'_, Beats>;
+
+    /// Evicts a replica if its last beat is still `beat`. No later write of that run lands. Returns
+    /// true if the replica was evicted.
+    fn evict(&self, epoch: Epoch, beat: u64) -> Stored<'_, bool>;
+
+    /// Ends this run as planned. Other replicas adopt its tasks at once.
+    fn leave(&self) -> Stored<'_, ()>;
+
+    /// Forgets replicas that have ended and own no task.
+    fn forget_ended(&self) -> Stored<'_, ()>;
+}

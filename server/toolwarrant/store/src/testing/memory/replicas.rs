@@ -1,0 +1,176 @@
+//! Replicas, versions and documents of the store in memory.
+
+use super::{Memory, Row, Tables, now, ready};
+use std::ops::Bound;
+use std::sync::Arc;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_core::cluster::{Beat, Beats, ClusterStore, Epoch, ReplicaRow, ReplicaState};
+use toolwarrant_core::documents::{Document, DocumentStore};
+use toolwarrant_core::store::{DirectoryChanges, StoreError, Stored};
+use toolwarrant_tasks::store::{OpenTask, Record};
+use toolwarrant_tasks::task::TaskId;
+
+impl Memory {
+    /// Joins: opens the same tables for another process. Evicts the earlier runs of this name.
+    #[must_use]
+    pub fn replica(&self, name: &str) -> Self {
+        let mut tables = self.lock();
+        for row in tables.replicas.iter_mut().filter(|row| row.name == name && !row.state.has_ended()) {
+            row.state = ReplicaState::Evicted;
+        }
+        tables.epoch += 1;
+        let epoch = Epoch(tables.epoch);
+        let (name, program, state) = (name.to_owned(), "test".to_owned(), ReplicaState::Serving);
+        tables.replicas.push(ReplicaRow { epoch, name, program, level: 1, beat: 0, seen: 0, state });
+        Self { tables: Arc::clone(&self.tables), epoch }
+    }
+
+    /// Writes, unless this run has ended.
+    pub(super) fn write<T>(&self, work: impl FnOnce(&mut Tables) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let mut tables = self.lock();
+        if tables.has_ended(self.epoch) {
+            return Err(StoreError::Unavailable(format!("the replica of epoch {} was evicted", self.epoch)));
+        }
+        work(&mut tables)
+    }
+
+    /// Changes rows of the directory, unless it is at another version than `base`. `edit` returns
+    /// the ids of the changed rows.
+    pub(super) fn change(
+        &self,
+        base: Option<u64>,
+        edit: impl FnOnce(&mut Tables) -> Result<Vec<String>, StoreError>,
+    ) -> Result<Option<u64>, StoreError> {
+        self.write(|tables| {
+            if base.is_some_and(|base| base != tables.directory) {
+                return Err(StoreError::Stale);
+            }
+            let changed = edit(tables)?;
+            tables.directory += 1;
+            let version = tables.directory;
+            tables.changed.extend(changed.into_iter().map(|id| (id, version)));
+            Ok((self.epoch != Epoch::default()).then_some(version))
+        })
+    }
+}
+
+impl Tables {
+    /// Returns true if this run has ended.
+    pub(super) fn has_ended(&self, epoch: Epoch) -> bool {
+        self.replicas.iter().any(|row| row.epoch == epoch && row.state.has_ended())
+    }
+
+    /// Returns the tasks in flight whose owner is wanted, ordered by id.
+    pub(super) fn open_tasks(
+        &self,
+        after: Option<TaskId>,
+        limit: u32,
+        is_wanted: impl Fn(Epoch, &Self) -> bool,
+    ) -> Vec<OpenTask> {
+        let after = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let open = self.tasks.range((after, Bound::Unbounded)).filter_map(|(id, row)| {
+            let Row { owner, record: Record { tool, sealed, task, .. }, identity, .. } = row;
+            let open = || OpenTask {
+                id: *id,
+                identity: identity.clone(),
+                tool: tool.clone(),
+                sealed: sealed.clone(),
+                wake_at: task.wake_at,
+            };
+            (task.status().is_none() && is_wanted(*owner, self)).then(open)
+        });
+        open.take(limit as usize).collect()
+    }
+
+    /// Gives orphans to a run. Returns those that it got.
+    pub(super) fn adopt(&mut self, orphans: Vec<TaskId>, by: Epoch) -> Vec<TaskId> {
+        let is_orphan = |id: &TaskId| {
+            let row = self.tasks.get(id);
+            row.is_some_and(|row| row.record.task.status().is_none() && self.has_ended(row.owner))
+        };
+        let adopted: Vec<_> = orphans.into_iter().filter(is_orphan).collect();
+        for id in &adopted {
+            if let Some(row) = self.tasks.get_mut(id) {
+                row.owner = by;
+            }
+        }
+        adopted
+    }
+
+    pub(super) fn changes(&self, after: u64) -> DirectoryChanges {
+        let is_changed = |id: &str| self.changed.get(id).is_some_and(|version| *version > after);
+        DirectoryChanges {
+            version: self.directory,
+            applications: self.applications.iter().filter(|row| is_changed(&row.id)).cloned().collect(),
+            keys: self.keys.values().filter(|row| is_changed(&row.id)).cloned().collect(),
+        }
+    }
+
+    /// Returns a replica that has not ended.
+    fn replica(&mut self, epoch: Epoch) -> Option<&mut ReplicaRow> {
+        self.replicas.iter_mut().find(|row| row.epoch == epoch && !row.state.has_ended())
+    }
+}
+
+impl ClusterStore for Memory {
+    fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    fn beat(&self, Beat { seen, state }: Beat) -> Stored<'_, Beats> {
+        let mut tables = self.lock();
+        if let Some(row) = tables.replica(self.epoch) {
+            (row.beat, row.seen, row.state) = (row.beat + 1, seen, state);
+        }
+        let now = tables.seen.unwrap_or(Timestamp(0));
+        self::now(Beats { now, directory: tables.directory, replicas: tables.replicas.clone() })
+    }
+
+    fn evict(&self, epoch: Epoch, beat: u64) -> Stored<'_, bool> {
+        ready(self.write(|tables| {
+            let silent = tables.replica(epoch).filter(|row| row.beat == beat);
+            Ok(silent.map(|row| row.state = ReplicaState::Evicted).is_some())
+        }))
+    }
+
+    fn leave(&self) -> Stored<'_, ()> {
+        ready(self.write(|tables| {
+            if let Some(row) = tables.replica(self.epoch) {
+                row.state = ReplicaState::Left;
+            }
+            Ok(())
+        }))
+    }
+
+    fn forget_ended(&self) -> Stored<'_, ()> {
+        let mut tables = self.lock();
+        let owners: Vec<_> = tables.tasks.values().map(|row| row.owner).collect();
+        tables.replicas.retain(|row| !row.state.has_ended() || owners.contains(&row.epoch));
+        now(())
+    }
+}
+
+impl DocumentStore for Memory {
+    fn documents(&self, space: &'static str, keys: Vec<String>) -> Stored<'_, Vec<Document>> {
+        let tables = self.lock();
+        let found = keys.into_iter().filter_map(|key| {
+            let (version, body) = tables.documents.get(&(space, key.clone()))?.clone();
+            Some(Document { key, version, body })
+        });
+        now(found.collect())
+    }
+
+    fn put_documents(&self, space: &'static str, documents: Vec<Document>) -> Stored<'_, Vec<bool>> {
+        ready(self.write(|tables| {
+            let put = documents.into_iter().map(|Document { key, version, body }| {
+                let place = (space, key);
+                let is_put = tables.documents.get(&place).map_or(0, |(stored, _)| *stored) == version;
+                if is_put {
+                    tables.documents.insert(place, (version + 1, body));
+                }
+                is_put
+            });
+            Ok(put.collect())
+        }))
+    }
+}
