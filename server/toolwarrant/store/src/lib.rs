@@ -9,6 +9,10 @@
 mod recovery;
 mod rules;
 pub mod sqlite;
+#[cfg(any(test, feature = "suite"))]
+#[doc(hidden)]
+#[expect(clippy::unwrap_used, reason = "a test fails by a panic")]
+pub mod suite;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
@@ -47,4 +51,15 @@ impl CoolDown {
 }
 
 #[cfg(test)]
-mod tests;
+mod in_memory {
+    use crate::Store;
+    use crate::testing::memory::Memory;
+    use std::sync::Arc;
+
+    async fn open() -> ((), Arc<dyn Store>) {
+        ((), Arc::new(Memory::default()))
+    }
+
+    crate::store_suite!(open);
+    crate::store_row_suite!(open);
+}

@@ -67,6 +67,3 @@ pub(super) fn check_charges(task: &Task, has: impl Fn(&'static str) -> bool) -> 
         })
         .collect()
 }
-
-#[cfg(test)]
-pub(super) mod tests;

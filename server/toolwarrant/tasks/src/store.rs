@@ -319,7 +319,7 @@ pub struct TimelineEvent {
 /// An entry in the ledger: a charge, reversal or refund. It outlives its task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerRow {
-    /// Its number, from 1.
+    /// Its number. Numbers ascend; a store that processes share leaves gaps.
     pub number: u64,
     /// The task.
     pub id: TaskId,

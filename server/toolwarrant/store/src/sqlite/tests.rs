@@ -4,14 +4,13 @@
 mod damage;
 mod layouts;
 mod loss;
-mod model;
 
 use super::column::{millis, moment};
 use super::open::EarlierLayout;
 use super::writer::{Request, Write, commit};
 use super::*;
 use crate::Store;
-use crate::tests::{AT, accept, advance, application, end, end_at, id, new, open_options, policy, repeat};
+use crate::suite::{AT, accept, advance, application, end, end_at, id, model, new, policy, repeat};
 use rusqlite::Connection;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -28,6 +27,51 @@ use toolwarrant_core::store::{Labels, SecretRow, StoreError};
 use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::task::{Phase, Status, Task};
+
+/// Returns options to open a database at that path, without a lock.
+fn open_options(path: &Path) -> OpenOptions<'_, ()> {
+    OpenOptions { path, former_resource: "printer", lock: () }
+}
+
+async fn open_new() -> (TempDir, Arc<dyn Store>) {
+    let folder = folder();
+    let store = open(folder.path());
+    (folder, store)
+}
+
+crate::store_suite!(open_new);
+crate::store_row_suite!(open_new);
+
+/// A database that the model reopens.
+struct Database(TempDir, Option<Arc<Sqlite>>);
+
+impl model::Reopened for Database {
+    const DELETES_ROWS: bool = true;
+
+    async fn open() -> Self {
+        let folder = quick_folder();
+        let store = open(folder.path());
+        Self(folder, Some(store))
+    }
+
+    fn store(&self) -> &dyn Store {
+        &**self.1.as_ref().expect("it is open")
+    }
+
+    async fn reopen(self, killed: bool) -> Self {
+        let Self(mut folder, store) = self;
+        let copy = killed.then(|| leave_behind(folder.path()));
+        drop(store);
+        folder = copy.unwrap_or(folder);
+        let store = open(folder.path());
+        Self(folder, Some(store))
+    }
+}
+
+#[test]
+fn its_answers_are_those_of_the_store_in_memory() {
+    model::compare::<Database>(250);
+}
 
 /// Returns the act that a restore stores.
 fn act_of_restore() -> Act {

@@ -1,6 +1,7 @@
 //! A store in memory, for tests and for the simulation, where it plays a disk that survives the
 //! process.
 
+mod directory;
 mod replicas;
 mod rules;
 
@@ -379,41 +380,6 @@ impl Tables {
     fn number_acts(&self) -> impl DoubleEndedIterator<Item = StoredAct> {
         let numbered = self.acts.iter().enumerate();
         numbered.map(|(n, (act, has_line))| StoredAct { number: n as u64 + 1, act: act.clone(), has_line: *has_line })
-    }
-
-    fn put_application(&mut self, application: ApplicationRow, acts: Vec<Act>) -> Result<Vec<String>, StoreError> {
-        let ApplicationRow { id, name, deleted_at, .. } = &application;
-        let is_other = |row: &ApplicationRow| row.name == *name && row.id != *id && row.deleted_at.is_none();
-        if deleted_at.is_none() && self.applications.iter().any(is_other) {
-            return Err(StoreError::Conflict(format!("an application is named `{name}` already")));
-        }
-        let mut changed = vec![id.clone()];
-        if deleted_at.is_some() {
-            for key in self.keys.values_mut().filter(|key| key.application == *id) {
-                key.secrets.clear();
-                key.labels.clear();
-                changed.push(key.id.clone());
-            }
-        }
-        match self.applications.iter_mut().find(|row| row.id == *id) {
-            Some(row) => *row = application,
-            None => self.applications.push(application),
-        }
-        self.put_acts(acts);
-        Ok(changed)
-    }
-
-    fn put_key(&mut self, key: KeyRow, acts: Vec<Act>) -> Result<Vec<String>, StoreError> {
-        let id = key.id.clone();
-        if key.secrets.len() > 2 {
-            return Err(StoreError::Conflict(format!("the key {id} has more than two secrets")));
-        }
-        if !self.applications.iter().any(|row| row.id == key.application) {
-            return Err(StoreError::Conflict(format!("the key {id} does not belong to an application")));
-        }
-        self.keys.insert(id.clone(), key);
-        self.put_acts(acts);
-        Ok(vec![id])
     }
 
     fn find_duplicate(&self, asked: &Identity) -> Option<DuplicateOf> {

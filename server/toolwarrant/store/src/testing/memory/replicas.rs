@@ -6,7 +6,7 @@ use std::sync::Arc;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::cluster::{Beat, Beats, ClusterStore, Epoch, ReplicaRow, ReplicaState};
 use toolwarrant_core::documents::{Document, DocumentStore};
-use toolwarrant_core::store::{DirectoryChanges, StoreError, Stored};
+use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_tasks::store::{OpenTask, Record};
 use toolwarrant_tasks::task::TaskId;
 
@@ -95,15 +95,6 @@ impl Tables {
             }
         }
         adopted
-    }
-
-    pub(super) fn changes(&self, after: u64) -> DirectoryChanges {
-        let is_changed = |id: &str| self.changed.get(id).is_some_and(|version| *version > after);
-        DirectoryChanges {
-            version: self.directory,
-            applications: self.applications.iter().filter(|row| is_changed(&row.id)).cloned().collect(),
-            keys: self.keys.values().filter(|row| is_changed(&row.id)).cloned().collect(),
-        }
     }
 
     /// Returns a replica that has not ended.

@@ -27,7 +27,7 @@ fn all() -> ActFilter {
     ActFilter { limit: 100, ..ActFilter::default() }
 }
 
-pub(super) async fn an_act_is_stored_with_its_change_or_not_at_all(store: Arc<dyn Store>) {
+pub async fn an_act_is_stored_with_its_change_or_not_at_all(store: Arc<dyn Store>) {
     let [first, second, third] = [1, 2, 3].map(|n| act(n, "alice", "app create", Some("a")));
     store.put_application(application("a", "first"), vec![first.clone()], None).await.unwrap();
     store.put_application(application("b", "first"), vec![second.clone()], None).await.unwrap_err();
@@ -52,7 +52,7 @@ pub(super) async fn an_act_is_stored_with_its_change_or_not_at_all(store: Arc<dy
     assert_eq!(store.acts(all()).await.unwrap().len(), 2);
 }
 
-pub(super) async fn acts_are_found_newest_first_by_each_filter_and_in_pages(store: Arc<dyn Store>) {
+pub async fn acts_are_found_newest_first_by_each_filter_and_in_pages(store: Arc<dyn Store>) {
     let acts = [
         act(1, "alice", "key create", Some("k1")),
         act(2, "bob", "key revoke", Some("k1")),
@@ -83,7 +83,7 @@ pub(super) async fn acts_are_found_newest_first_by_each_filter_and_in_pages(stor
     }
 }
 
-pub(super) async fn an_act_waits_for_its_line_until_that_is_recorded(store: Arc<dyn Store>) {
+pub async fn an_act_waits_for_its_line_until_that_is_recorded(store: Arc<dyn Store>) {
     let acts = [1, 2, 3, 4].map(|n| act(n, "alice", "key revoke", None));
     store.put_acts(acts.to_vec()).await.unwrap();
     store.put_lines_of_acts(vec![1, 3, 9]).await.unwrap();

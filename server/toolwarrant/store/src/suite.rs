@@ -1,109 +1,119 @@
-//! The requirements on every store, tested on each of them.
+//! The requirements on every store, as cases that [`store_suite`](crate::store_suite) turns into
+//! tests. [`model`] compares a store with the store in memory, operation by operation.
 
 mod acts;
 mod deduplication_keys;
 mod directory;
 mod lists;
+pub mod model;
 mod races;
+mod rules;
 
-use super::rules::tests::{each_broken_rule_names_its_task, what_goes_its_way_breaks_no_rule};
-use super::sqlite::{OpenOptions, Sqlite};
-use super::testing::memory::Memory;
-use super::*;
-use acts::*;
-use deduplication_keys::*;
-use directory::*;
-use lists::*;
-use races::*;
-use std::path::Path;
+pub use acts::*;
+pub use deduplication_keys::*;
+pub use directory::*;
+pub use lists::*;
+pub use races::*;
+pub use rules::*;
+
+use crate::Store;
 use std::sync::Arc;
 use std::time::Duration;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::store::{ApplicationRow, KeyRow, Labels, SecretRow, SecretUse, StoreError};
 use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
-    Acceptance, Advance, Advanced, CallFacts, DeduplicationKey, DuplicateOf, Identity, LedgerRow, OpenTask, Record,
+    Acceptance, Advance, Advanced, CallFacts, DeduplicationKey, DuplicateOf, Identity, NewTask, OpenTask, Record,
     RefundFilter, TaskFilter, TaskRows,
 };
 use toolwarrant_tasks::task::{Phase, Readings, Status, Task, TaskId, TaskPolicy, UpstreamAnswer};
 
-/// Runs each case once per store.
-macro_rules! every_store {
-    ($($case:ident)*) => {
-        mod in_memory {
-            use super::*;
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                super::$case(Arc::new(Memory::default())).await;
-            })*
-        }
-
-        mod on_disk {
-            use super::*;
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                let folder = tempfile::tempdir().unwrap();
-                super::$case(Arc::new(Sqlite::open(open_options(&folder.path().join("store.db"))).unwrap())).await;
-            })*
+/// Makes a test of each case, for a store that `open` opens. `open` is the path of an async function
+/// that returns the store, and a value that keeps it open.
+#[macro_export]
+macro_rules! store_suite {
+    ($open:path) => {
+        $crate::store_cases! { $open:
+            a_repeated_call_finds_the_task_in_flight_and_its_fingerprint
+            a_call_without_a_key_is_identified_by_its_fingerprint
+            a_key_is_free_again_after_the_end
+            the_same_key_of_another_application_is_a_different_key
+            a_busy_target_names_its_task_and_the_deadline
+            the_same_id_of_another_resource_is_a_different_target
+            a_task_starts_when_the_target_has_cooled_down
+            a_release_in_the_past_does_not_delay_the_next_task
+            after_a_clock_was_set_back_a_target_cools_down_at_most_a_minute_longer
+            a_task_with_a_used_id_is_refused_without_a_change
+            a_step_from_another_version_or_of_an_unknown_task_is_fenced
+            no_end_is_ever_written_over
+            a_task_is_kept_as_it_was_written
+            a_refund_the_end_the_release_and_the_wiping_are_one_step
+            a_duplicate_ledger_entry_stops_the_whole_step
+            a_timeline_has_every_phase_in_order
+            the_ledger_is_read_in_pages
+            tasks_are_found_by_each_property_and_say_how_many_were_examined
+            refunds_are_listed_newest_first_by_application_and_time
+            tasks_in_flight_are_read_in_pages_in_the_order_of_their_ids
+            tasks_are_listed_newest_first_by_application_by_target_and_in_pages
+            only_cool_downs_that_are_long_over_are_purged
+            stored_data_is_counted_with_its_age
+            the_recorded_anchor_of_the_audit_is_read_unchanged
+            marks_are_written_with_their_task_or_nothing_is
+            marks_of_a_call_that_is_answered_without_a_task_are_written_too
+            a_mark_is_made_once_and_again_after_it_was_purged
+            an_application_is_read_unchanged
+            grants_of_one_resource_do_not_apply_to_another
+            a_name_belongs_to_one_application
+            a_key_is_rotated_and_revoked_in_place
+            a_key_without_an_application_or_with_too_many_secrets_is_refused
+            an_application_has_labels_and_is_suspended_and_deleted
+            the_last_use_of_a_secret_is_the_latest_one
+            an_act_is_stored_with_its_change_or_not_at_all
+            acts_are_found_newest_first_by_each_filter_and_in_pages
+            an_act_waits_for_its_line_until_that_is_recorded
+            what_goes_its_way_breaks_no_rule
+            each_broken_rule_names_its_task
+            of_many_simultaneous_calls_with_one_key_one_is_accepted_and_all_get_its_task
+            of_many_simultaneous_equal_calls_without_a_key_one_is_accepted_and_all_get_its_task
+            of_many_simultaneous_writes_on_one_target_one_is_accepted_and_the_others_name_it
+            a_thousand_writes_on_different_targets_are_all_accepted_and_can_be_read_once_answered
+            of_many_steps_from_one_version_one_is_written
+            of_many_calls_while_a_task_ends_at_most_one_gets_its_key_or_target
+            of_many_simultaneous_applications_with_one_name_one_is_created
+            of_many_writes_with_one_mark_at_once_one_is_taken_on
         }
     };
 }
 
-every_store! {
-    a_repeated_call_finds_the_task_in_flight_and_its_fingerprint
-    a_call_without_a_key_is_identified_by_its_fingerprint
-    a_key_is_free_again_after_the_end
-    the_same_key_of_another_application_is_a_different_key
-    a_busy_target_names_its_task_and_the_deadline
-    the_same_id_of_another_resource_is_a_different_target
-    a_task_starts_when_the_target_has_cooled_down
-    a_release_in_the_past_does_not_delay_the_next_task
-    after_a_clock_was_set_back_a_target_cools_down_at_most_a_minute_longer
-    a_task_with_a_used_id_is_refused_without_a_change
-    a_step_from_another_version_or_of_an_unknown_task_is_fenced
-    no_end_is_ever_written_over
-    a_task_is_kept_as_it_was_written
-    a_clock_that_goes_back_between_writes_does_not_change_the_order
-    a_refund_the_end_the_release_and_the_wiping_are_one_step
-    a_duplicate_ledger_entry_stops_the_whole_step
-    a_timeline_has_every_phase_in_order
-    the_ledger_is_read_in_pages
-    tasks_are_found_by_each_property_and_say_how_many_were_examined
-    refunds_are_listed_newest_first_by_application_and_time
-    tasks_in_flight_are_read_in_pages_in_the_order_of_their_ids
-    tasks_are_listed_newest_first_by_application_by_target_and_in_pages
-    only_old_ended_tasks_are_purged_earliest_first_and_the_ledger_never
-    a_target_continues_to_cool_down_when_its_task_is_purged
-    only_cool_downs_that_are_long_over_are_purged
-    stored_data_is_counted_with_its_age
-    the_recorded_anchor_of_the_audit_is_read_unchanged
-    marks_are_written_with_their_task_or_nothing_is
-    marks_of_a_call_that_is_answered_without_a_task_are_written_too
-    a_mark_is_made_once_and_again_after_it_was_purged
-    an_application_is_read_unchanged
-    grants_of_one_resource_do_not_apply_to_another
-    a_name_belongs_to_one_application
-    a_key_is_rotated_and_revoked_in_place
-    a_key_without_an_application_or_with_too_many_secrets_is_refused
-    an_application_has_labels_and_is_suspended_and_deleted
-    the_last_use_of_a_secret_is_the_latest_one
-    an_act_is_stored_with_its_change_or_not_at_all
-    acts_are_found_newest_first_by_each_filter_and_in_pages
-    an_act_waits_for_its_line_until_that_is_recorded
-    what_goes_its_way_breaks_no_rule
-    each_broken_rule_names_its_task
-    of_many_simultaneous_calls_with_one_key_one_is_accepted_and_all_get_its_task
-    of_many_simultaneous_equal_calls_without_a_key_one_is_accepted_and_all_get_its_task
-    of_many_simultaneous_writes_on_one_target_one_is_accepted_and_the_others_name_it
-    a_thousand_writes_on_different_targets_are_all_accepted_and_can_be_read_once_answered
-    of_many_steps_from_one_version_one_is_written
-    of_many_calls_while_a_task_ends_at_most_one_gets_its_key_or_target
-    of_many_simultaneous_applications_with_one_name_one_is_created
-    of_many_writes_with_one_mark_at_once_one_is_taken_on
+/// The same for the cases of a store that deletes old tasks one by one.
+#[macro_export]
+macro_rules! store_row_suite {
+    ($open:path) => {
+        $crate::store_cases! { $open:
+            only_old_ended_tasks_are_purged_earliest_first_and_the_ledger_never
+            a_target_continues_to_cool_down_when_its_task_is_purged
+            what_is_left_of_purged_tasks_breaks_no_rule
+            a_clock_that_goes_back_between_writes_does_not_change_the_order
+        }
+    };
 }
 
-async fn a_repeated_call_finds_the_task_in_flight_and_its_fingerprint(store: Arc<dyn Store>) {
+/// Makes a test of each of these cases.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! store_cases {
+    ($open:path: $($case:ident)*) => {
+        $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $case() {
+            let (_open, store) = $open().await;
+            $crate::suite::$case(store).await;
+        })*
+    };
+}
+
+pub async fn a_repeated_call_finds_the_task_in_flight_and_its_fingerprint(store: Arc<dyn Store>) {
     assert_eq!(repeat(&store, "app", "k").await, None);
     let task = alike(new(1, "k", "t"), |task| task.fingerprint = [7; 32]);
     assert_eq!(store.accept(task).await.unwrap(), Acceptance::Fresh { wake_at: AT });
@@ -118,7 +128,7 @@ async fn a_repeated_call_finds_the_task_in_flight_and_its_fingerprint(store: Arc
     assert_eq!(store.accept(new(3, "other", "u")).await.unwrap(), Acceptance::Fresh { wake_at: AT });
 }
 
-async fn a_call_without_a_key_is_identified_by_its_fingerprint(store: Arc<dyn Store>) {
+pub async fn a_call_without_a_key_is_identified_by_its_fingerprint(store: Arc<dyn Store>) {
     let call = |number, fingerprint, application: &str| {
         let identity = Identity {
             application: application.to_owned(),
@@ -153,7 +163,7 @@ async fn a_call_without_a_key_is_identified_by_its_fingerprint(store: Arc<dyn St
     assert!(matches!(store.accept(call(9, 7, "app")).await.unwrap(), Acceptance::Busy { .. }));
 }
 
-async fn a_key_is_free_again_after_the_end(store: Arc<dyn Store>) {
+pub async fn a_key_is_free_again_after_the_end(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     end(&store, 1, Status::Success, AT).await;
     assert_eq!(repeat(&store, "app", "k").await, None);
@@ -162,14 +172,14 @@ async fn a_key_is_free_again_after_the_end(store: Arc<dyn Store>) {
     assert_eq!(store.task(id(1)).await.unwrap().unwrap().task.status(), Some(Status::Success));
 }
 
-async fn the_same_key_of_another_application_is_a_different_key(store: Arc<dyn Store>) {
+pub async fn the_same_key_of_another_application_is_a_different_key(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     accept(&store, alike(new(2, "k", "u"), |task| task.application = "other".to_owned())).await;
     assert_eq!(repeat(&store, "app", "k").await.unwrap().id, id(1));
     assert_eq!(repeat(&store, "other", "k").await.unwrap().id, id(2));
 }
 
-async fn a_busy_target_names_its_task_and_the_deadline(store: Arc<dyn Store>) {
+pub async fn a_busy_target_names_its_task_and_the_deadline(store: Arc<dyn Store>) {
     accept(&store, alike(new(1, "k", "t"), |task| task.application = "owner".to_owned())).await;
     let (application, deadline_at) = ("owner".to_owned(), AT.plus(Duration::from_secs(60)));
     let busy = Acceptance::Busy { id: id(1), application, deadline_at };
@@ -178,12 +188,12 @@ async fn a_busy_target_names_its_task_and_the_deadline(store: Arc<dyn Store>) {
     assert_eq!(repeat(&store, "app", "k").await, None, "a refused call holds no key");
 }
 
-async fn the_same_id_of_another_resource_is_a_different_target(store: Arc<dyn Store>) {
+pub async fn the_same_id_of_another_resource_is_a_different_target(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     accept(&store, alike(new(2, "l", "t"), |task| task.resource = "tray".to_owned())).await;
 }
 
-async fn a_task_starts_when_the_target_has_cooled_down(store: Arc<dyn Store>) {
+pub async fn a_task_starts_when_the_target_has_cooled_down(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     let settled = AT.plus(Duration::from_secs(30));
     end(&store, 1, Status::Timeout, settled).await;
@@ -193,13 +203,13 @@ async fn a_task_starts_when_the_target_has_cooled_down(store: Arc<dyn Store>) {
     assert_eq!((task.start_delay_ms, task.deadline_at), (30_000, settled.plus(Duration::from_secs(60))));
 }
 
-async fn a_release_in_the_past_does_not_delay_the_next_task(store: Arc<dyn Store>) {
+pub async fn a_release_in_the_past_does_not_delay_the_next_task(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     end(&store, 1, Status::Success, AT.minus(Duration::from_secs(1))).await;
     assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Acceptance::Fresh { wake_at: AT });
 }
 
-async fn after_a_clock_was_set_back_a_target_cools_down_at_most_a_minute_longer(store: Arc<dyn Store>) {
+pub async fn after_a_clock_was_set_back_a_target_cools_down_at_most_a_minute_longer(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     let (tomorrow, settle) = (AT.plus(Duration::from_hours(24)), Duration::from_secs(9));
     end_at(&store, 1, Status::Success, tomorrow.plus(settle), tomorrow).await;
@@ -210,7 +220,7 @@ async fn after_a_clock_was_set_back_a_target_cools_down_at_most_a_minute_longer(
     assert_eq!(store.accept(new(3, "k", "t")).await.unwrap(), Acceptance::Fresh { wake_at: AT });
 }
 
-async fn a_task_with_a_used_id_is_refused_without_a_change(store: Arc<dyn Store>) {
+pub async fn a_task_with_a_used_id_is_refused_without_a_change(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     let before = store.task(id(1)).await.unwrap();
     store.accept(new(1, "l", "u")).await.unwrap_err();
@@ -219,7 +229,7 @@ async fn a_task_with_a_used_id_is_refused_without_a_change(store: Arc<dyn Store>
     accept(&store, new(2, "l", "u")).await;
 }
 
-async fn a_step_from_another_version_or_of_an_unknown_task_is_fenced(store: Arc<dyn Store>) {
+pub async fn a_step_from_another_version_or_of_an_unknown_task_is_fenced(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     let step = |version| {
         let mut task = Task::new(policy(), AT);
@@ -237,7 +247,7 @@ async fn a_step_from_another_version_or_of_an_unknown_task_is_fenced(store: Arc<
     assert_eq!((store.task(id(1)).await.unwrap(), store.timeline(id(1)).await.unwrap()), before);
 }
 
-async fn no_end_is_ever_written_over(store: Arc<dyn Store>) {
+pub async fn no_end_is_ever_written_over(store: Arc<dyn Store>) {
     for (number, status) in (1..).zip(Status::ALL.iter().copied()) {
         let target = format!("t{number}");
         accept(&store, new(number, &target, &target)).await;
@@ -256,7 +266,7 @@ async fn no_end_is_ever_written_over(store: Arc<dyn Store>) {
     assert_eq!(store.ledger(0, 9).await.unwrap(), []);
 }
 
-async fn a_task_is_kept_as_it_was_written(store: Arc<dyn Store>) {
+pub async fn a_task_is_kept_as_it_was_written(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     let mut record = Record {
         id: id(1),
@@ -292,7 +302,7 @@ async fn a_task_is_kept_as_it_was_written(store: Arc<dyn Store>) {
     assert_eq!(left, [(id(1), None)]);
 }
 
-async fn a_clock_that_goes_back_between_writes_does_not_change_the_order(store: Arc<dyn Store>) {
+pub async fn a_clock_that_goes_back_between_writes_does_not_change_the_order(store: Arc<dyn Store>) {
     let ago = |minutes| AT.minus(Duration::from_mins(minutes));
     accept(&store, new(1, "k", "t")).await;
     for (phase, minutes) in [(Phase::Baseline, 2), (Phase::Sending, 9), (Phase::Verifying, 5)] {
@@ -316,7 +326,7 @@ async fn a_clock_that_goes_back_between_writes_does_not_change_the_order(store: 
     assert_eq!(store.task(id(3)).await.unwrap().unwrap().created_at, AT);
 }
 
-async fn a_refund_the_end_the_release_and_the_wiping_are_one_step(store: Arc<dyn Store>) {
+pub async fn a_refund_the_end_the_release_and_the_wiping_are_one_step(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     advance(&store, 1, Phase::Sending, vec![Entry::Charge]).await.unwrap();
     let (ended, settled) = (AT.plus(Duration::from_secs(9)), AT.plus(Duration::from_secs(30)));
@@ -329,12 +339,12 @@ async fn a_refund_the_end_the_release_and_the_wiping_are_one_step(store: Arc<dyn
     let record = store.task(id(1)).await.unwrap().unwrap();
     assert_eq!((record.task, record.version), (task, 2));
     assert_eq!((record.sealed, record.refunded_at), (None, Some(ended)));
-    let row = |number, kind, at| LedgerRow { number, id: id(1), application: "app".to_owned(), kind, at };
-    assert_eq!(store.ledger(0, 9).await.unwrap(), [row(1, "charge", AT), row(2, "refund", ended)]);
+    let rows: Vec<_> = store.ledger(0, 9).await.unwrap().into_iter().map(|row| (row.id, row.kind, row.at)).collect();
+    assert_eq!(rows, [(id(1), "charge", AT), (id(1), "refund", ended)]);
     assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Acceptance::Fresh { wake_at: settled });
 }
 
-async fn a_duplicate_ledger_entry_stops_the_whole_step(store: Arc<dyn Store>) {
+pub async fn a_duplicate_ledger_entry_stops_the_whole_step(store: Arc<dyn Store>) {
     let release = Entry::Release(AT);
     for (n, kind) in [(1, Entry::Charge), (2, Entry::ReverseCharge), (3, Entry::Refund)] {
         let target = format!("t{n}");
@@ -354,29 +364,24 @@ async fn a_duplicate_ledger_entry_stops_the_whole_step(store: Arc<dyn Store>) {
     // The same entry twice in one step is refused too.
     accept(&store, new(4, "k4", "t4")).await;
     advance(&store, 4, Phase::Ready, vec![Entry::Refund, Entry::Refund]).await.unwrap_err();
-    assert_eq!(store.ledger(3, 99).await.unwrap(), []);
-    // The numbers continue without a gap.
+    let last = store.ledger(0, 99).await.unwrap()[2].number;
+    assert_eq!(store.ledger(last, 99).await.unwrap(), []);
     advance(&store, 4, Phase::Ready, vec![Entry::Refund]).await.unwrap();
-    assert_eq!(store.ledger(3, 99).await.unwrap()[0].number, 4);
-}
-
-/// Returns options to open a database at that path, without a lock.
-pub(super) fn open_options(path: &Path) -> OpenOptions<'_, ()> {
-    OpenOptions { path, former_resource: "printer", lock: () }
+    assert_eq!(store.ledger(last, 99).await.unwrap()[0].id, id(4));
 }
 
 /// 2026-07-28T12:00:00.123Z.
-pub(super) const AT: Timestamp = Timestamp(1_785_240_000_123);
+pub const AT: Timestamp = Timestamp(1_785_240_000_123);
 
-pub(super) fn id(number: u128) -> TaskId {
+pub fn id(number: u128) -> TaskId {
     TaskId::from_bytes(number.to_be_bytes())
 }
 
-pub(super) fn policy() -> TaskPolicy {
+pub fn policy() -> TaskPolicy {
     TaskPolicy { probe: None, idempotent: true, settle_seconds: 10, deadline_seconds: 60 }
 }
 
-pub(super) fn new(number: u128, key: &str, target: &str) -> NewTask {
+pub fn new(number: u128, key: &str, target: &str) -> NewTask {
     NewTask {
         id: id(number),
         identity: Identity {
@@ -401,18 +406,18 @@ fn call_facts() -> CallFacts {
 }
 
 /// Returns that task with another identity.
-pub(super) fn alike(mut new: NewTask, change: impl FnOnce(&mut Identity)) -> NewTask {
+pub fn alike(mut new: NewTask, change: impl FnOnce(&mut Identity)) -> NewTask {
     change(&mut new.identity);
     new
 }
 
 /// Looks up the duplicate of a call of that application with that key.
-pub(super) async fn repeat(store: &Arc<dyn Store>, application: &str, key: &str) -> Option<DuplicateOf> {
+pub async fn repeat(store: &Arc<dyn Store>, application: &str, key: &str) -> Option<DuplicateOf> {
     let call = alike(new(0, key, "elsewhere"), |call| call.application = application.to_owned());
     store.repeat(call.identity).await.unwrap()
 }
 
-pub(super) fn application(id: &str, name: &str) -> ApplicationRow {
+pub fn application(id: &str, name: &str) -> ApplicationRow {
     ApplicationRow {
         id: id.to_owned(),
         name: name.to_owned(),
@@ -426,13 +431,13 @@ pub(super) fn application(id: &str, name: &str) -> ApplicationRow {
     }
 }
 
-pub(super) async fn accept(store: &Arc<dyn Store>, new: NewTask) {
+pub async fn accept(store: &Arc<dyn Store>, new: NewTask) {
     let accepted = store.accept(new).await.unwrap();
     assert!(matches!(accepted, Acceptance::Fresh { .. }), "{accepted:?}");
 }
 
 /// Writes the next version of a task, in that phase.
-pub(super) async fn advance(
+pub async fn advance(
     store: &Arc<dyn Store>,
     number: u128,
     phase: Phase,
@@ -446,11 +451,11 @@ pub(super) async fn advance(
 }
 
 /// Ends a task. Its target is free from `free` on.
-pub(super) async fn end(store: &Arc<dyn Store>, number: u128, status: Status, free: Timestamp) {
+pub async fn end(store: &Arc<dyn Store>, number: u128, status: Status, free: Timestamp) {
     end_at(store, number, status, free, AT).await;
 }
 
-pub(super) async fn end_at(store: &Arc<dyn Store>, number: u128, status: Status, free: Timestamp, at: Timestamp) {
+pub async fn end_at(store: &Arc<dyn Store>, number: u128, status: Status, free: Timestamp, at: Timestamp) {
     let Record { version, task, .. } = store.task(id(number)).await.unwrap().unwrap();
     let task = Task { phase: Phase::Done(status), finished_at: Some(at), wake_at: None, ..task };
     let (entries, what) = (vec![Entry::Release(free)], "ended".to_owned());

@@ -3,7 +3,7 @@
 use super::*;
 use toolwarrant_audit::{Anchor, Birth, Head};
 
-pub(super) async fn a_timeline_has_every_phase_in_order(store: Arc<dyn Store>) {
+pub async fn a_timeline_has_every_phase_in_order(store: Arc<dyn Store>) {
     let mut number = 0;
     for status in Status::ALL.iter().copied() {
         number += 1;
@@ -24,23 +24,22 @@ pub(super) async fn a_timeline_has_every_phase_in_order(store: Arc<dyn Store>) {
     assert_eq!(store.timeline(id(99)).await.unwrap(), []);
 }
 
-pub(super) async fn the_ledger_is_read_in_pages(store: Arc<dyn Store>) {
+pub async fn the_ledger_is_read_in_pages(store: Arc<dyn Store>) {
     for n in 1..=5 {
         accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
         advance(&store, n, Phase::Sending, vec![Entry::Charge]).await.unwrap();
     }
-    let numbers = async |after, limit| {
-        let rows = store.ledger(after, limit).await.unwrap();
-        rows.iter().map(|row| (row.number, row.id)).collect::<Vec<_>>()
-    };
-    assert_eq!(numbers(0, 2).await, [(1, id(1)), (2, id(2))]);
-    assert_eq!(numbers(2, 9).await, [(3, id(3)), (4, id(4)), (5, id(5))]);
-    assert_eq!(numbers(5, 9).await, []);
-    assert_eq!(numbers(0, 0).await, []);
-    assert_eq!(numbers(u64::MAX, u32::MAX).await, []);
+    let all = store.ledger(0, 9).await.unwrap();
+    assert!(all.is_sorted_by(|one, next| one.number < next.number));
+    assert_eq!(all.iter().map(|row| row.id).collect::<Vec<_>>(), [1, 2, 3, 4, 5].map(id));
+    assert_eq!(store.ledger(0, 2).await.unwrap(), all[..2]);
+    assert_eq!(store.ledger(all[1].number, 9).await.unwrap(), all[2..]);
+    for (after, limit) in [(all[4].number, 9), (0, 0), (u64::MAX, u32::MAX)] {
+        assert_eq!(store.ledger(after, limit).await.unwrap(), []);
+    }
 }
 
-pub(super) async fn tasks_in_flight_are_read_in_pages_in_the_order_of_their_ids(store: Arc<dyn Store>) {
+pub async fn tasks_in_flight_are_read_in_pages_in_the_order_of_their_ids(store: Arc<dyn Store>) {
     let mut known = Vec::new();
     for n in [4, 2, 5, 3, 1] {
         let task = new(n, &format!("k{n}"), &format!("t{}", n * 7 % 10));
@@ -62,7 +61,7 @@ pub(super) async fn tasks_in_flight_are_read_in_pages_in_the_order_of_their_ids(
     assert_eq!(store.in_flight(Some(known[3].id), 9).await.unwrap(), []);
 }
 
-pub(super) async fn tasks_are_listed_newest_first_by_application_by_target_and_in_pages(store: Arc<dyn Store>) {
+pub async fn tasks_are_listed_newest_first_by_application_by_target_and_in_pages(store: Arc<dyn Store>) {
     for n in 1..=8 {
         let (application, resource, target) = (format!("a{}", n % 2), format!("r{n}"), format!("t{}", n / 2));
         let identity = Identity { application, key: None, fingerprint: [1; 32], resource, target };
@@ -88,7 +87,7 @@ pub(super) async fn tasks_are_listed_newest_first_by_application_by_target_and_i
     assert_eq!(listed(None, None, Some(u128::MAX), 0).await, []);
 }
 
-pub(super) async fn tasks_are_found_by_each_property_and_say_how_many_were_examined(store: Arc<dyn Store>) {
+pub async fn tasks_are_found_by_each_property_and_say_how_many_were_examined(store: Arc<dyn Store>) {
     // Ids begin with the time of acceptance.
     let at = |n: u64| AT.plus(Duration::from_secs(n));
     let id = id_at;
@@ -137,7 +136,7 @@ fn id_at(n: u64) -> TaskId {
     TaskId::new(AT.plus(Duration::from_secs(n)), [1; 10])
 }
 
-pub(super) async fn refunds_are_listed_newest_first_by_application_and_time(store: Arc<dyn Store>) {
+pub async fn refunds_are_listed_newest_first_by_application_and_time(store: Arc<dyn Store>) {
     for n in 1..=4_u32 {
         let (application, target) = (format!("a{}", n % 2), format!("t{n}"));
         let identity =
@@ -164,7 +163,7 @@ pub(super) async fn refunds_are_listed_newest_first_by_application_and_time(stor
     assert_eq!(found(RefundFilter { before: Some(page[1].number), ..all() }).await, [2, 1]);
 }
 
-pub(super) async fn only_old_ended_tasks_are_purged_earliest_first_and_the_ledger_never(store: Arc<dyn Store>) {
+pub async fn only_old_ended_tasks_are_purged_earliest_first_and_the_ledger_never(store: Arc<dyn Store>) {
     for (n, ended) in [(1, Some(300)), (2, Some(100)), (3, Some(200)), (4, None), (5, Some(400))] {
         accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
         advance(&store, n, Phase::Sending, vec![Entry::Charge]).await.unwrap();
@@ -194,7 +193,7 @@ pub(super) async fn only_old_ended_tasks_are_purged_earliest_first_and_the_ledge
     accept(&store, new(6, "k1", "t1")).await;
 }
 
-pub(super) async fn a_target_continues_to_cool_down_when_its_task_is_purged(store: Arc<dyn Store>) {
+pub async fn a_target_continues_to_cool_down_when_its_task_is_purged(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     let settled = AT.plus(Duration::from_secs(30));
     end(&store, 1, Status::Timeout, settled).await;
@@ -202,7 +201,7 @@ pub(super) async fn a_target_continues_to_cool_down_when_its_task_is_purged(stor
     assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Acceptance::Fresh { wake_at: settled });
 }
 
-pub(super) async fn only_cool_downs_that_are_long_over_are_purged(store: Arc<dyn Store>) {
+pub async fn only_cool_downs_that_are_long_over_are_purged(store: Arc<dyn Store>) {
     let settled = |n: u64| AT.plus(Duration::from_secs(10 * n));
     for n in 1..=3 {
         accept(&store, new(n.into(), &format!("k{n}"), &format!("t{n}"))).await;
@@ -222,7 +221,7 @@ pub(super) async fn only_cool_downs_that_are_long_over_are_purged(store: Arc<dyn
     assert_eq!(left().await, (1, Some(settled(3))));
 }
 
-pub(super) async fn stored_data_is_counted_with_its_age(store: Arc<dyn Store>) {
+pub async fn stored_data_is_counted_with_its_age(store: Arc<dyn Store>) {
     let figures = async || {
         let figures = store.figures().await.unwrap().into_iter();
         figures.map(|figure| (figure.what, figure.rows, figure.oldest)).collect::<Vec<_>>()
@@ -248,7 +247,7 @@ pub(super) async fn stored_data_is_counted_with_its_age(store: Arc<dyn Store>) {
     assert_eq!((oldest[0], oldest[3]), (Some(Timestamp(300)), Some(AT)));
 }
 
-pub(super) async fn the_recorded_anchor_of_the_audit_is_read_unchanged(store: Arc<dyn Store>) {
+pub async fn the_recorded_anchor_of_the_audit_is_read_unchanged(store: Arc<dyn Store>) {
     assert_eq!(store.audit_anchor().await.unwrap(), None);
     let head = |number, byte| Head { number, hash: [byte; 32] };
     let mut anchor = Anchor {

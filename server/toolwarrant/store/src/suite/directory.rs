@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(super) async fn an_application_is_read_unchanged(store: Arc<dyn Store>) {
+pub async fn an_application_is_read_unchanged(store: Arc<dyn Store>) {
     assert_eq!(store.directory().await.unwrap(), (vec![], vec![]));
     let printers = |ids: &[&str]| Grants::nothing().with("printer", Granted::some(ids.iter().copied()));
     let first = application("z", "first");
@@ -42,7 +42,7 @@ pub(super) async fn an_application_is_read_unchanged(store: Arc<dyn Store>) {
     assert_eq!(store.directory().await.unwrap().0, rows);
 }
 
-pub(super) async fn grants_of_one_resource_do_not_apply_to_another(store: Arc<dyn Store>) {
+pub async fn grants_of_one_resource_do_not_apply_to_another(store: Arc<dyn Store>) {
     let both = Grants::nothing().with("tray", Granted::some(["p-1"])).with("printer", Granted::some(["p-2"]));
     let all_trays = both.clone().with("tray", Granted::all());
     for (id, grants) in [("a", both), ("b", all_trays)] {
@@ -57,7 +57,7 @@ pub(super) async fn grants_of_one_resource_do_not_apply_to_another(store: Arc<dy
     );
 }
 
-pub(super) async fn a_name_belongs_to_one_application(store: Arc<dyn Store>) {
+pub async fn a_name_belongs_to_one_application(store: Arc<dyn Store>) {
     for (id, name) in [("a", "first"), ("b", "second")] {
         store.put_application(application(id, name), vec![], None).await.unwrap();
     }
@@ -69,7 +69,7 @@ pub(super) async fn a_name_belongs_to_one_application(store: Arc<dyn Store>) {
     assert_eq!(store.directory().await.unwrap(), before);
 }
 
-pub(super) async fn a_key_is_rotated_and_revoked_in_place(store: Arc<dyn Store>) {
+pub async fn a_key_is_rotated_and_revoked_in_place(store: Arc<dyn Store>) {
     for (id, name) in [("a", "first"), ("b", "second")] {
         store.put_application(application(id, name), vec![], None).await.unwrap();
     }
@@ -91,7 +91,7 @@ pub(super) async fn a_key_is_rotated_and_revoked_in_place(store: Arc<dyn Store>)
     }
 }
 
-pub(super) async fn a_key_without_an_application_or_with_too_many_secrets_is_refused(store: Arc<dyn Store>) {
+pub async fn a_key_without_an_application_or_with_too_many_secrets_is_refused(store: Arc<dyn Store>) {
     store.put_application(application("a", "first"), vec![], None).await.unwrap();
     let key = KeyRow {
         id: "k".to_owned(),
@@ -108,7 +108,7 @@ pub(super) async fn a_key_without_an_application_or_with_too_many_secrets_is_ref
     assert_eq!(store.directory().await.unwrap().1, []);
 }
 
-pub(super) async fn an_application_has_labels_and_is_suspended_and_deleted(store: Arc<dyn Store>) {
+pub async fn an_application_has_labels_and_is_suspended_and_deleted(store: Arc<dyn Store>) {
     let labels = Labels::from([("owner".to_owned(), "Ada \"L\"".to_owned())]);
     let secret = SecretRow { verifier: [1; 32], sealed: vec![2], created_at: Some(AT), ends_at: None };
     let older = SecretRow { verifier: [3; 32], ends_at: Some(AT.plus(Duration::from_secs(1))), ..secret.clone() };
@@ -142,7 +142,7 @@ pub(super) async fn an_application_has_labels_and_is_suspended_and_deleted(store
     assert_eq!(store.directory().await.unwrap(), (vec![deleted, other, next], vec![ended, kept]));
 }
 
-pub(super) async fn the_last_use_of_a_secret_is_the_latest_one(store: Arc<dyn Store>) {
+pub async fn the_last_use_of_a_secret_is_the_latest_one(store: Arc<dyn Store>) {
     let one = |key: &str, verifier: u8, at: u64, from: &str| SecretUse {
         key: key.to_owned(),
         verifier: [verifier; 32],

@@ -2,9 +2,7 @@
 
 use super::*;
 
-pub(super) async fn of_many_simultaneous_calls_with_one_key_one_is_accepted_and_all_get_its_task(
-    store: Arc<dyn Store>,
-) {
+pub async fn of_many_simultaneous_calls_with_one_key_one_is_accepted_and_all_get_its_task(store: Arc<dyn Store>) {
     // With two targets, so that no target lock decides.
     let (fresh, others) = race(&store, (1..=64).map(|n| new(n, "k", &format!("t{}", n % 2)))).await;
     assert_eq!((fresh.len(), others.len()), (1, 63));
@@ -13,7 +11,7 @@ pub(super) async fn of_many_simultaneous_calls_with_one_key_one_is_accepted_and_
     }
 }
 
-pub(super) async fn of_many_simultaneous_equal_calls_without_a_key_one_is_accepted_and_all_get_its_task(
+pub async fn of_many_simultaneous_equal_calls_without_a_key_one_is_accepted_and_all_get_its_task(
     store: Arc<dyn Store>,
 ) {
     let (fresh, others) = race(&store, (1..=64).map(|n| alike(new(n, "", "t"), |call| call.key = None))).await;
@@ -23,9 +21,7 @@ pub(super) async fn of_many_simultaneous_equal_calls_without_a_key_one_is_accept
     }
 }
 
-pub(super) async fn of_many_simultaneous_writes_on_one_target_one_is_accepted_and_the_others_name_it(
-    store: Arc<dyn Store>,
-) {
+pub async fn of_many_simultaneous_writes_on_one_target_one_is_accepted_and_the_others_name_it(store: Arc<dyn Store>) {
     for round in 0..8 {
         let numbers = 100 * round..100 * round + 32;
         let (fresh, others) = race(&store, numbers.map(|n| new(n, &format!("k{n}"), &format!("t{round}")))).await;
@@ -36,7 +32,7 @@ pub(super) async fn of_many_simultaneous_writes_on_one_target_one_is_accepted_an
     }
 }
 
-pub(super) async fn a_thousand_writes_on_different_targets_are_all_accepted_and_can_be_read_once_answered(
+pub async fn a_thousand_writes_on_different_targets_are_all_accepted_and_can_be_read_once_answered(
     store: Arc<dyn Store>,
 ) {
     at_once((1..=1_000).map(|n| {
@@ -50,7 +46,7 @@ pub(super) async fn a_thousand_writes_on_different_targets_are_all_accepted_and_
     assert_eq!(store.in_flight(None, 2_000).await.unwrap().len(), 1_000);
 }
 
-pub(super) async fn of_many_steps_from_one_version_one_is_written(store: Arc<dyn Store>) {
+pub async fn of_many_steps_from_one_version_one_is_written(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     let task = Task::new(policy(), AT);
     let ended = Task { phase: Phase::Done(Status::FailedSilent), finished_at: Some(AT), wake_at: None, ..task.clone() };
@@ -68,7 +64,7 @@ pub(super) async fn of_many_steps_from_one_version_one_is_written(store: Arc<dyn
     assert_eq!((kinds, store.timeline(id(1)).await.unwrap().len()), (vec!["charge", "refund"], 3));
 }
 
-pub(super) async fn of_many_calls_while_a_task_ends_at_most_one_gets_its_key_or_target(store: Arc<dyn Store>) {
+pub async fn of_many_calls_while_a_task_ends_at_most_one_gets_its_key_or_target(store: Arc<dyn Store>) {
     for round in 0..16 {
         let (first, key, target) = (100 * round, format!("k{round}"), format!("t{round}"));
         accept(&store, new(first, &key, &target)).await;
@@ -95,7 +91,7 @@ pub(super) async fn of_many_calls_while_a_task_ends_at_most_one_gets_its_key_or_
     }
 }
 
-pub(super) async fn of_many_simultaneous_applications_with_one_name_one_is_created(store: Arc<dyn Store>) {
+pub async fn of_many_simultaneous_applications_with_one_name_one_is_created(store: Arc<dyn Store>) {
     let made = at_once((0..32).map(|n| {
         let (store, row) = (Arc::clone(&store), application(&format!("a{n}"), "name"));
         async move { store.put_application(row, vec![], None).await.is_ok() }
@@ -104,7 +100,7 @@ pub(super) async fn of_many_simultaneous_applications_with_one_name_one_is_creat
     assert_eq!(store.directory().await.unwrap().0.len(), 1);
 }
 
-pub(super) async fn of_many_writes_with_one_mark_at_once_one_is_taken_on(store: Arc<dyn Store>) {
+pub async fn of_many_writes_with_one_mark_at_once_one_is_taken_on(store: Arc<dyn Store>) {
     let calls = (1..=32).map(|n| {
         let (key, target) = (format!("k{n}"), format!("t{n}"));
         let (store, new) = (Arc::clone(&store), NewTask { marks: vec![mark("nonce", "a")], ..new(n, &key, &target) });

@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(super) fn mark(space: &'static str, key: &str) -> DeduplicationKey {
+pub fn mark(space: &'static str, key: &str) -> DeduplicationKey {
     DeduplicationKey { space, key: key.as_bytes().into(), until: AT }
 }
 
@@ -14,7 +14,7 @@ fn is_conflict<T>(answer: Result<T, StoreError>) -> bool {
     matches!(answer, Err(StoreError::Conflict(_)))
 }
 
-pub(super) async fn marks_are_written_with_their_task_or_nothing_is(store: Arc<dyn Store>) {
+pub async fn marks_are_written_with_their_task_or_nothing_is(store: Arc<dyn Store>) {
     accept(&store, task_with_keys(1, "k", "t", vec![mark("nonce", "a"), mark("nonce", "b")])).await;
     // One existing key is enough for a conflict, also for a duplicate or a busy target; so is the
     // same key twice.
@@ -30,7 +30,7 @@ pub(super) async fn marks_are_written_with_their_task_or_nothing_is(store: Arc<d
     assert!(is_conflict(store.mark(vec![mark("nonce", "c")]).await));
 }
 
-pub(super) async fn marks_of_a_call_that_is_answered_without_a_task_are_written_too(store: Arc<dyn Store>) {
+pub async fn marks_of_a_call_that_is_answered_without_a_task_are_written_too(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     let hit = store.accept(task_with_keys(2, "k", "t", vec![mark("nonce", "hit")])).await.unwrap();
     let busy = store.accept(task_with_keys(2, "l", "t", vec![mark("nonce", "busy")])).await.unwrap();
@@ -41,7 +41,7 @@ pub(super) async fn marks_of_a_call_that_is_answered_without_a_task_are_written_
     }
 }
 
-pub(super) async fn a_mark_is_made_once_and_again_after_it_was_purged(store: Arc<dyn Store>) {
+pub async fn a_mark_is_made_once_and_again_after_it_was_purged(store: Arc<dyn Store>) {
     let until = |key: &str, millis| DeduplicationKey { until: Timestamp(millis), ..mark("nonce", key) };
     store.mark(vec![until("c", 30), until("a", 10), until("b", 20)]).await.unwrap();
     assert!(is_conflict(store.mark(vec![until("d", 40), until("a", 99)]).await));
