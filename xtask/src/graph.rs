@@ -13,10 +13,11 @@ use std::process::Command;
 use toml::Table;
 
 /// Libraries that define the subject of a crate, and the crates that may use them.
-const OWNERS: [(&str, &[&str]); 6] = [
+const OWNERS: [(&str, &[&str]); 7] = [
     ("axum", &["toolwarrant-http", "armcloud-double"]),
     ("hyper", &["toolwarrant-http"]),
     ("rusqlite", &["toolwarrant-store"]),
+    ("tokio-postgres", &["toolwarrant-postgres"]),
     (
         "clap",
         &[

@@ -17,7 +17,7 @@ pub mod suite;
 pub mod testing;
 
 pub use recovery::Recovery;
-pub use rules::{Figure, Integrity, IntegrityRule, VIOLATIONS_MAX};
+pub use rules::{Figure, Integrity, IntegrityRule, VIOLATIONS_MAX, check_charges};
 
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
@@ -48,18 +48,4 @@ impl CoolDown {
         let Self { since, until } = self;
         until.clamp(task.at, task.at.plus(until.since(since)).plus(ON_ITS_WAY))
     }
-}
-
-#[cfg(test)]
-mod in_memory {
-    use crate::Store;
-    use crate::testing::memory::Memory;
-    use std::sync::Arc;
-
-    async fn open() -> ((), Arc<dyn Store>) {
-        ((), Arc::new(Memory::default()))
-    }
-
-    crate::store_suite!(open);
-    crate::store_row_suite!(open);
 }

@@ -57,7 +57,8 @@ pub enum IntegrityRule {
 }
 
 /// Returns the faults in the charges of a task, given the kinds of its ledger entries.
-pub(super) fn check_charges(task: &Task, has: impl Fn(&'static str) -> bool) -> Vec<String> {
+#[must_use]
+pub fn check_charges(task: &Task, has: impl Fn(&'static str) -> bool) -> Vec<String> {
     let kinds = [Entry::Charge, Entry::ReverseCharge].into_iter().filter_map(|entry| Some((entry, entry.kind()?)));
     kinds
         .filter_map(|(entry, kind)| match (entry.is_due(task), has(kind)) {

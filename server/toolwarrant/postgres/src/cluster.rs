@@ -1,0 +1,98 @@
+//! Replicas: joining, beats, eviction and leaving.
+
+use crate::column::{get, moment, rows};
+use crate::connection::unavailable;
+use tokio_postgres::{Client, Row};
+use toolwarrant_core::cluster::{Beat, Beats, Epoch, ReplicaRow, ReplicaState};
+use toolwarrant_core::store::StoreError;
+
+/// The number of connections of a replica that write.
+pub(crate) const LANES: i32 = 3;
+
+/// Joins under a name, and evicts the earlier runs of that name. Returns the epoch.
+pub(crate) async fn join(client: &mut Client, name: &str, program: &str, level: u32) -> Result<Epoch, StoreError> {
+    let level = i32::try_from(level).unwrap_or(i32::MAX);
+    let joined = async {
+        let transaction = client.transaction().await?;
+        let evict = "UPDATE replica SET state = 'evicted' WHERE name = $1 AND state IN ('serving', 'draining')";
+        transaction.execute(evict, &[&name]).await?;
+        let forget =
+            "DELETE FROM writer USING replica WHERE writer.epoch = replica.epoch AND replica.state = 'evicted'";
+        transaction.execute(forget, &[]).await?;
+        let join = "INSERT INTO replica (name, program, level) VALUES ($1, $2, $3) RETURNING epoch";
+        let epoch: i64 = transaction.query_one(join, &[&name, &program, &level]).await?.get(0);
+        let write = "INSERT INTO writer (epoch, number) SELECT $1, number FROM generate_series(0, $2 - 1) AS number";
+        transaction.execute(write, &[&epoch, &LANES]).await?;
+        transaction.commit().await?;
+        Ok(Epoch(epoch.cast_unsigned()))
+    };
+    joined.await.map_err(unavailable)
+}
+
+/// Stores a beat, and reads all replicas.
+pub(crate) async fn beat(client: &Client, epoch: Epoch, Beat { seen, state }: Beat) -> Result<Beats, StoreError> {
+    let sql = "WITH beaten AS (UPDATE replica SET beat = beat + 1, seen = $2, state = $3
+                               WHERE epoch = $1 AND state IN ('serving', 'draining'))
+               SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, cluster.directory, replica.*
+               FROM cluster LEFT JOIN replica ON true ORDER BY replica.epoch";
+    let (epoch, seen) = (epoch.0.cast_signed(), seen.cast_signed());
+    let found = rows(client.query(sql, &[&epoch, &seen, &name(state)]).await)?;
+    let first = found.first().ok_or_else(|| StoreError::Corrupt("the row of the cluster is missing".to_owned()))?;
+    let replicas = found.iter().filter(|row| get::<Option<i64>>(row, "epoch").is_ok_and(|epoch| epoch.is_some()));
+    Ok(Beats {
+        now: moment(get(first, "now")?),
+        directory: get::<i64>(first, "directory")?.cast_unsigned(),
+        replicas: replicas.map(replica).collect::<Result<_, _>>()?,
+    })
+}
+
+fn replica(row: &Row) -> Result<ReplicaRow, StoreError> {
+    let number = |column| Ok::<_, StoreError>(get::<i64>(row, column)?.cast_unsigned());
+    Ok(ReplicaRow {
+        epoch: Epoch(number("epoch")?),
+        name: get(row, "name")?,
+        program: get(row, "program")?,
+        level: u32::try_from(get::<i32>(row, "level")?).unwrap_or(0),
+        beat: number("beat")?,
+        seen: number("seen")?,
+        state: match get(row, "state")? {
+            "serving" => ReplicaState::Serving,
+            "draining" => ReplicaState::Draining,
+            "left" => ReplicaState::Left,
+            _ => ReplicaState::Evicted,
+        },
+    })
+}
+
+fn name(state: ReplicaState) -> &'static str {
+    match state {
+        ReplicaState::Serving => "serving",
+        ReplicaState::Draining => "draining",
+        ReplicaState::Left => "left",
+        ReplicaState::Evicted => "evicted",
+    }
+}
+
+/// Evicts a replica if its last beat is still this one: takes its rows in `writer` away, which
+/// waits for a batch that is being written.
+pub(crate) const EVICT: &str = ",
+    out AS (
+        UPDATE replica SET state = 'evicted' FROM turn
+            WHERE replica.epoch = $4 AND beat = $5 AND state IN ('serving', 'draining') RETURNING replica.epoch),
+    closed AS (DELETE FROM writer USING out WHERE writer.epoch = out.epoch)
+    SELECT turn.one, out.epoch AS answer FROM turn LEFT JOIN out ON true";
+
+/// Ends the own run.
+pub(crate) const LEAVE: &str = ",
+    out AS (UPDATE replica SET state = 'left' FROM turn WHERE replica.epoch = $2 RETURNING replica.epoch),
+    closed AS (DELETE FROM writer USING out WHERE writer.epoch = out.epoch AND writer.number <> $3)
+    SELECT turn.one, out.epoch AS answer FROM turn LEFT JOIN out ON true";
+
+/// Forgets replicas that have ended and own no task.
+pub(crate) const FORGET: &str = ",
+    out AS (
+        DELETE FROM replica USING turn
+            WHERE state IN ('left', 'evicted') AND NOT EXISTS (SELECT FROM task WHERE owner = replica.epoch)
+        RETURNING replica.epoch),
+    closed AS (DELETE FROM writer USING out WHERE writer.epoch = out.epoch)
+    SELECT turn.one, out.epoch AS answer FROM turn LEFT JOIN out ON true";

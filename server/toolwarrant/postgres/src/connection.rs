@@ -1,0 +1,108 @@
+//! Connections: where the server is, how a session begins, and what an error says about the
+//! statement that met it.
+
+use std::error::Error as StdError;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::time::Duration;
+use tokio::time::timeout;
+use tokio_postgres::config::{Host, TargetSessionAttrs};
+use tokio_postgres::error::Severity;
+use tokio_postgres::types::WrongType;
+use tokio_postgres::{AsyncMessage, Client, Config, Error, NoTls};
+use toolwarrant_core::store::StoreError;
+
+/// Time in which a connection must be made.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
+
+/// The server of a cluster, with the account that connects.
+#[derive(Clone)]
+pub(crate) struct Server {
+    config: Config,
+}
+
+/// Settings of every session. The writing statements join rows by their keys alone, whatever the
+/// statistics of a young table say.
+const SESSION: &str = "SET application_name = 'toolwarrant'; SET jit = off; SET plan_cache_mode = force_generic_plan;
+    SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET statement_timeout = 0;
+    SET lock_timeout = 0; SET idle_session_timeout = 0; SET client_min_messages = warning";
+
+impl Server {
+    /// Parses a URL, such as `postgres://user@host1,host2/db`.
+    ///
+    /// # Errors
+    /// It is not such a URL, or it leads over a network without encryption.
+    pub(crate) fn parse(url: &str) -> Result<Self, StoreError> {
+        let wrong = |why: String| StoreError::Corrupt(format!("the URL of the store cannot be used: {why}"));
+        let mut config = Config::from_str(url).map_err(|error| wrong(error.to_string()))?;
+        config.connect_timeout(CONNECT_PATIENCE).target_session_attrs(TargetSessionAttrs::ReadWrite);
+        config.keepalives_idle(Duration::from_secs(5)).tcp_user_timeout(Duration::from_secs(10));
+        if let Some(host) = config.get_hosts().iter().find(|host| !is_local(host)) {
+            return Err(wrong(format!("{host:?} is not on this machine, and connections are not encrypted")));
+        }
+        Ok(Self { config })
+    }
+
+    /// Opens a session on the server that accepts writes. `message` receives notices and
+    /// notifications.
+    ///
+    /// # Errors
+    /// No such server can be reached.
+    pub(crate) async fn connect(&self, message: impl Fn(AsyncMessage) + Send + 'static) -> Result<Client, StoreError> {
+        let connected = timeout(CONNECT_PATIENCE, async {
+            let (client, mut connection) = self.config.connect(NoTls).await?;
+            // The task ends when the client is dropped or the server closes the connection.
+            tokio::spawn(async move {
+                while let Some(Ok(received)) = std::future::poll_fn(|context| connection.poll_message(context)).await {
+                    message(received);
+                }
+            });
+            client.batch_execute(SESSION).await?;
+            Ok::<_, Error>(client)
+        });
+        match connected.await {
+            Ok(connected) => connected.map_err(unavailable),
+            Err(_) => {
+                Err(StoreError::Unavailable(format!("no server has answered for {} s", CONNECT_PATIENCE.as_secs())))
+            }
+        }
+    }
+}
+
+/// Returns true if nothing between this process and the host can read along.
+fn is_local(host: &Host) -> bool {
+    match host {
+        Host::Unix(_) => true,
+        Host::Tcp(name) => name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()),
+    }
+}
+
+/// Returns an error of the server as text, with its code.
+pub(crate) fn describe(error: &Error) -> String {
+    match error.as_db_error() {
+        Some(said) => format!("{} ({})", said.message(), said.code().code()),
+        None => {
+            let causes = std::iter::successors(Some(error as &dyn StdError), |error| (*error).source());
+            causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+        }
+    }
+}
+
+/// Converts the failure of a read, or of a statement that did not begin.
+pub(crate) fn unavailable(error: Error) -> StoreError {
+    StoreError::Unavailable(format!("PostgreSQL: {}", describe(&error)))
+}
+
+/// Returns true if the server has refused the statement and nothing else: its session goes on, and
+/// the statement had no effect. Otherwise its fate is not known.
+pub(crate) fn is_refusal(error: &Error) -> bool {
+    match error.as_db_error() {
+        // A server that shuts down, or has become a standby, is no longer the one to ask.
+        Some(said) => {
+            let class = said.code().code().get(..2).unwrap_or_default();
+            said.parsed_severity() == Some(Severity::Error) && !matches!(class, "57" | "25" | "08")
+        }
+        // The client could not write a parameter, so it has sent nothing.
+        None => error.source().is_some_and(|cause| cause.is::<WrongType>()),
+    }
+}

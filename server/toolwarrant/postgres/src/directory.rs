@@ -1,0 +1,319 @@
+//! Applications, keys, their acts, and the last uses of secrets. Each change counts the version of
+//! the directory up, in the row that all changes hold until they commit.
+
+use crate::column::{get, json, millis, moment, rows};
+use crate::lane::{Parameter, column};
+use crate::single::Write;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use tokio_postgres::{Client, Row};
+use toolwarrant_base::hex;
+use toolwarrant_core::access::{Granted, Grants};
+use toolwarrant_core::act::{Act, ActFilter, StoredAct};
+use toolwarrant_core::store::{ApplicationRow, DirectoryChanges, KeyRow, SecretRow, SecretUse, StoreError};
+
+/// Puts an application. The parameters after the acts are its columns.
+const PUT_APPLICATION: &str = ",
+    counted AS (
+        UPDATE cluster SET directory = directory + 1, acts = acts + cardinality($5::text[]) FROM turn
+            WHERE $4::bigint IS NULL OR directory = $4 RETURNING directory, acts),
+    put AS (
+        INSERT INTO application (id, name, permissions, requests_per_minute, grants, labels, created_at, suspended_at,
+                                 deleted_at, version)
+        SELECT $11::text, $12::text, $13::text, $14::bigint, $15::text, $16::text, $17::bigint, $18::bigint, $19::bigint,
+               directory
+            FROM counted
+        ON CONFLICT (id) DO UPDATE SET
+            name = excluded.name, permissions = excluded.permissions, grants = excluded.grants, labels = excluded.labels,
+            requests_per_minute = excluded.requests_per_minute, created_at = excluded.created_at,
+            suspended_at = excluded.suspended_at, deleted_at = excluded.deleted_at, version = excluded.version),
+    over AS (
+        UPDATE api_key SET secrets = '[]', labels = '{}', version = counted.directory FROM counted
+            WHERE $19 IS NOT NULL AND api_key.application = $11),";
+
+const PUT_KEY: &str = ",
+    counted AS (
+        UPDATE cluster SET directory = directory + 1, acts = acts + cardinality($5::text[]) FROM turn
+            WHERE $4::bigint IS NULL OR directory = $4 RETURNING directory, acts),
+    put AS (
+        INSERT INTO api_key (id, application, created_at, expires_at, suspended_at, labels, secrets, version)
+        SELECT $11::text, $12::text, $13::bigint, $14::bigint, $15::bigint, $16::text, $17::text, directory FROM counted
+        ON CONFLICT (id) DO UPDATE SET
+            application = excluded.application, created_at = excluded.created_at, expires_at = excluded.expires_at,
+            suspended_at = excluded.suspended_at, labels = excluded.labels, secrets = excluded.secrets,
+            version = excluded.version),";
+
+const COUNT_ACTS: &str = ",
+    counted AS (
+        UPDATE cluster SET acts = acts + cardinality($5::text[]) FROM turn WHERE $4::bigint IS NULL
+        RETURNING directory, acts),";
+
+/// Stores the acts of a change. One that is stored already is skipped.
+const WITH_ACTS: &str = "
+    recorded AS (
+        INSERT INTO act (number, id, at, operator, command, object, act)
+        SELECT counted.acts - cardinality($5) + given.place, given.id, given.at, given.operator, given.command, given.object,
+               given.act
+            FROM counted, unnest($5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::text[])
+                WITH ORDINALITY AS given (id, at, operator, command, object, act, place)
+        ON CONFLICT (id) DO NOTHING)
+    SELECT turn.one, counted.directory AS answer FROM turn LEFT JOIN counted ON true";
+
+/// Returns the write that puts an application.
+pub(crate) fn put_application(row: ApplicationRow, acts: Vec<Act>, base: Option<u64>) -> Result<Write, StoreError> {
+    let ApplicationRow { id, name, permissions, requests_per_minute, grants, created_at, .. } = row;
+    let ApplicationRow { labels, suspended_at, deleted_at, .. } = row;
+    let taken = format!("an application is named `{name}` already");
+    let texts = [json(&permissions), json(&write_grants(&grants)), json(&labels)];
+    let [permissions, grants, labels] = texts.map(|text| text.map_err(unwritten));
+    let (permissions, grants, labels) = (permissions?, grants?, labels?);
+    let head = acts_of(&acts, base)?;
+    let times = (millis(created_at), suspended_at.map(millis), deleted_at.map(millis));
+    let parameters = move || -> Vec<Parameter> {
+        let mut all = head();
+        let (created_at, suspended_at, deleted_at) = times;
+        all.extend([Box::new(id.clone()) as Parameter, Box::new(name.clone()), Box::new(permissions.clone())]);
+        all.extend([
+            Box::new(i64::from(requests_per_minute)) as Parameter,
+            Box::new(grants.clone()),
+            Box::new(labels.clone()),
+        ]);
+        all.extend([Box::new(created_at) as Parameter, Box::new(suspended_at), Box::new(deleted_at)]);
+        all
+    };
+    let write = Write::new(format!("{PUT_APPLICATION}{WITH_ACTS}"), parameters);
+    Ok(Write { conflicts: vec![("ix_application_name", taken)], ..write })
+}
+
+/// Returns the write that puts a key.
+pub(crate) fn put_key(row: KeyRow, acts: Vec<Act>, base: Option<u64>) -> Result<Write, StoreError> {
+    let KeyRow { id, application, secrets, created_at, expires_at, labels, suspended_at } = row;
+    if secrets.len() > 2 {
+        return Err(StoreError::Conflict(format!("the key {id} has more than two secrets")));
+    }
+    let lost = format!("the key {id} does not belong to an application");
+    let secrets: Vec<_> = secrets.iter().map(StoredSecret::from).collect();
+    let (labels, secrets) = (json(&labels).map_err(unwritten)?, json(&secrets).map_err(unwritten)?);
+    let head = acts_of(&acts, base)?;
+    let times = (millis(created_at), expires_at.map(millis), suspended_at.map(millis));
+    let parameters = move || -> Vec<Parameter> {
+        let mut all = head();
+        let (created_at, expires_at, suspended_at) = times;
+        all.extend([Box::new(id.clone()) as Parameter, Box::new(application.clone()), Box::new(created_at)]);
+        all.extend([Box::new(expires_at) as Parameter, Box::new(suspended_at)]);
+        all.extend([Box::new(labels.clone()) as Parameter, Box::new(secrets.clone())]);
+        all
+    };
+    let write = Write::new(format!("{PUT_KEY}{WITH_ACTS}"), parameters);
+    Ok(Write { conflicts: vec![("api_key_application_fkey", lost)], ..write })
+}
+
+/// Returns the write that stores acts alone.
+pub(crate) fn put_acts(acts: &[Act]) -> Result<Write, StoreError> {
+    Ok(Write::new(format!("{COUNT_ACTS}{WITH_ACTS}"), acts_of(acts, None)?))
+}
+
+/// Returns the parameters that all changes have: the version that they build on, and their acts.
+fn acts_of(acts: &[Act], base: Option<u64>) -> Result<impl Fn() -> Vec<Parameter> + Send + Sync + use<>, StoreError> {
+    let json = acts.iter().map(json).collect::<Result<Vec<_>, _>>().map_err(unwritten)?;
+    let acts: Vec<_> = acts.iter().cloned().zip(json).collect();
+    Ok(move || -> Vec<Parameter> {
+        vec![
+            Box::new(base.map(u64::cast_signed)),
+            column(&acts, |(act, _)| act.id.clone()),
+            column(&acts, |(act, _)| millis(act.at)),
+            column(&acts, |(act, _)| act.operator.name.clone()),
+            column(&acts, |(act, _)| act.command.clone()),
+            column(&acts, |(act, _)| act.object.clone()),
+            column(&acts, |(_, json)| json.clone()),
+        ]
+    })
+}
+
+fn unwritten(error: serde_json::Error) -> StoreError {
+    StoreError::Unavailable(error.to_string())
+}
+
+/// A secret, as its column holds it.
+#[derive(Serialize, Deserialize)]
+struct StoredSecret {
+    verifier: String,
+    sealed: String,
+    created_at: Option<u64>,
+    ends_at: Option<u64>,
+}
+
+impl From<&SecretRow> for StoredSecret {
+    fn from(SecretRow { verifier, sealed, created_at, ends_at }: &SecretRow) -> Self {
+        let time = |at: &Option<toolwarrant_base::Timestamp>| at.map(|at| at.0);
+        let (created_at, ends_at) = (time(created_at), time(ends_at));
+        Self { verifier: hex::encode(verifier), sealed: hex::encode(sealed), created_at, ends_at }
+    }
+}
+
+impl StoredSecret {
+    fn read(self) -> Option<SecretRow> {
+        let Self { verifier, sealed, created_at, ends_at } = self;
+        let verifier = hex::decode(&verifier)?.as_slice().try_into().ok()?;
+        let time = |at: Option<u64>| at.map(toolwarrant_base::Timestamp);
+        Some(SecretRow {
+            verifier,
+            sealed: hex::decode(&sealed)?,
+            created_at: time(created_at),
+            ends_at: time(ends_at),
+        })
+    }
+}
+
+/// The grant of a resource, as a column holds it: prefixes, ids and exceptions.
+type StoredGrant = (Vec<String>, Vec<String>, Vec<String>);
+
+/// Returns the grants by resource; `None` for every target of every resource.
+fn write_grants(grants: &Grants) -> Option<BTreeMap<String, StoredGrant>> {
+    let texts = |texts: &mut dyn Iterator<Item = &str>| texts.map(str::to_owned).collect::<Vec<_>>();
+    Some(
+        grants
+            .resources()?
+            .iter()
+            .map(|(resource, granted)| {
+                let (ids, except) = (granted.ids().iter().map(|id| &**id), granted.exceptions().iter().map(|id| &**id));
+                let stored = (texts(&mut granted.prefixes()), texts(&mut { ids }), texts(&mut { except }));
+                (resource.to_string(), stored)
+            })
+            .collect(),
+    )
+}
+
+fn read_grants(stored: Option<BTreeMap<String, StoredGrant>>) -> Grants {
+    let Some(resources) = stored else { return Grants::everything() };
+    let granted = resources.into_iter().map(|(resource, (prefixes, ids, except))| {
+        let mut granted = Granted::default();
+        prefixes.iter().for_each(|prefix| granted.add_prefix(prefix));
+        ids.iter().for_each(|id| granted.add(id));
+        except.iter().for_each(|id| granted.remove(id));
+        (resource.into_boxed_str(), granted)
+    });
+    Grants::only(granted.collect())
+}
+
+/// Reads the rows that changed after a version, and the version, in one snapshot.
+pub(crate) async fn changes(client: &Client, after: Option<u64>) -> Result<DirectoryChanges, StoreError> {
+    let after = after.map_or(-1, u64::cast_signed);
+    // The version is read first: rows that change between the statements are newer, and come again.
+    let version = rows(client.query("SELECT directory FROM cluster", &[]).await)?;
+    let version = version.first().map_or(Ok(0_i64), |row| get(row, "directory"))?.cast_unsigned();
+    let sql = "SELECT id, name, permissions, requests_per_minute, grants, labels, created_at, suspended_at, deleted_at
+               FROM application WHERE version > $1 ORDER BY number";
+    let applications = rows(client.query(sql, &[&after]).await)?;
+    let sql = "SELECT id, application, created_at, expires_at, suspended_at, labels, secrets FROM api_key
+               WHERE version > $1 ORDER BY id";
+    let keys = rows(client.query(sql, &[&after]).await)?;
+    Ok(DirectoryChanges {
+        version,
+        applications: applications.iter().map(read_application).collect::<Result<_, _>>()?,
+        keys: keys.iter().map(read_key).collect::<Result<_, _>>()?,
+    })
+}
+
+fn read_application(row: &Row) -> Result<ApplicationRow, StoreError> {
+    let id: String = get(row, "id")?;
+    let broken = |error| StoreError::Corrupt(format!("the application {id} cannot be read: {error}"));
+    let grants = serde_json::from_str(get(row, "grants")?).map_err(broken)?;
+    Ok(ApplicationRow {
+        name: get(row, "name")?,
+        permissions: serde_json::from_str(get(row, "permissions")?).map_err(broken)?,
+        requests_per_minute: u32::try_from(get::<i64>(row, "requests_per_minute")?).unwrap_or(u32::MAX),
+        grants: read_grants(grants),
+        created_at: moment(get(row, "created_at")?),
+        labels: serde_json::from_str(get(row, "labels")?).map_err(broken)?,
+        suspended_at: get::<Option<i64>>(row, "suspended_at")?.map(moment),
+        deleted_at: get::<Option<i64>>(row, "deleted_at")?.map(moment),
+        id,
+    })
+}
+
+fn read_key(row: &Row) -> Result<KeyRow, StoreError> {
+    let id: String = get(row, "id")?;
+    let broken = |why: String| StoreError::Corrupt(format!("the key {id} cannot be read: {why}"));
+    let secrets: Vec<StoredSecret> =
+        serde_json::from_str(get(row, "secrets")?).map_err(|error| broken(error.to_string()))?;
+    let secrets = secrets.into_iter().map(StoredSecret::read).collect::<Option<Vec<_>>>();
+    Ok(KeyRow {
+        application: get(row, "application")?,
+        secrets: secrets.ok_or_else(|| broken("a secret is not hexadecimal".to_owned()))?,
+        created_at: moment(get(row, "created_at")?),
+        expires_at: get::<Option<i64>>(row, "expires_at")?.map(moment),
+        labels: serde_json::from_str(get(row, "labels")?).map_err(|error| broken(error.to_string()))?,
+        suspended_at: get::<Option<i64>>(row, "suspended_at")?.map(moment),
+        id,
+    })
+}
+
+/// Returns the write that records last uses.
+pub(crate) fn put_uses(uses: Vec<SecretUse>) -> Write {
+    // A row may be written once in a statement.
+    let mut latest = BTreeMap::new();
+    for one in uses {
+        let known = latest.entry((one.key.clone(), one.verifier)).or_insert_with(|| one.clone());
+        if known.at < one.at {
+            *known = one;
+        }
+    }
+    let uses: Vec<_> = latest.into_values().collect();
+    let sql = ", put AS (
+            INSERT INTO secret_use SELECT given.* FROM turn, unnest($4::text[], $5::bytea[], $6::bigint[], $7::text[]) AS given
+            ON CONFLICT (key, verifier) DO UPDATE SET at = excluded.at, address = excluded.address
+                WHERE excluded.at > secret_use.at)
+        SELECT one, NULL::bigint AS answer FROM turn";
+    Write::new(sql, move || {
+        vec![
+            column(&uses, |one| one.key.clone()),
+            column(&uses, |one| one.verifier.to_vec()),
+            column(&uses, |one| millis(one.at)),
+            column(&uses, |one| one.from.map(|from| from.to_string())),
+        ]
+    })
+}
+
+/// Reads the last uses of the secrets of these keys, or of all.
+pub(crate) async fn uses(client: &Client, keys: Option<Vec<String>>) -> Result<Vec<SecretUse>, StoreError> {
+    let sql = "SELECT key, verifier, at, address FROM secret_use WHERE $1::text[] IS NULL OR key = ANY($1)";
+    let found = rows(client.query(sql, &[&keys]).await)?;
+    let one = |row: &Row| {
+        let from: Option<&str> = get(row, "address")?;
+        let verifier = crate::accepting::fingerprint(get(row, "verifier")?)?;
+        let (key, at) = (get(row, "key")?, moment(get(row, "at")?));
+        Ok(SecretUse { key, verifier, at, from: from.and_then(|from| from.parse().ok()) })
+    };
+    found.iter().map(one).collect()
+}
+
+/// Reads acts, the newest first.
+pub(crate) async fn acts(client: &Client, filter: ActFilter) -> Result<Vec<StoredAct>, StoreError> {
+    let ActFilter { id, operator, object, command, since, until, before, limit } = filter;
+    let sql = "SELECT number, act, has_line FROM act
+               WHERE ($1::text IS NULL OR id = $1) AND ($2::text IS NULL OR operator = $2)
+                 AND ($3::text IS NULL OR object = $3)
+                 AND ($4::text IS NULL OR starts_with(command || ' ', $4 || ' ')
+                      OR starts_with(command || ' ', 'apply ' || $4 || ' '))
+                 AND at >= $5 AND at < $6 AND number < $7 ORDER BY number DESC LIMIT $8";
+    let (since, until) = (since.map_or(0, millis), until.map_or(i64::MAX, millis));
+    let before = before.map_or(i64::MAX, |before| i64::try_from(before).unwrap_or(i64::MAX));
+    let parameters: &[&(dyn tokio_postgres::types::ToSql + Sync)] =
+        &[&id, &operator, &object, &command, &since, &until, &before, &i64::from(limit)];
+    rows(client.query(sql, parameters).await)?.iter().map(read_act).collect()
+}
+
+/// Reads acts without a line, the oldest first.
+pub(crate) async fn acts_without_line(client: &Client, after: u64, limit: u32) -> Result<Vec<StoredAct>, StoreError> {
+    let sql = "SELECT number, act, has_line FROM act WHERE NOT has_line AND number > $1 ORDER BY number LIMIT $2";
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    rows(client.query(sql, &[&after, &i64::from(limit)]).await)?.iter().map(read_act).collect()
+}
+
+fn read_act(row: &Row) -> Result<StoredAct, StoreError> {
+    let number: i64 = get(row, "number")?;
+    let broken = |error| StoreError::Corrupt(format!("the act {number} cannot be read: {error}"));
+    let act = serde_json::from_str(get(row, "act")?).map_err(broken)?;
+    Ok(StoredAct { number: number.cast_unsigned(), act, has_line: get(row, "has_line")? })
+}

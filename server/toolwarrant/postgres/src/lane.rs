@@ -1,0 +1,400 @@
+//! A lane: one connection that writes. Requests that arrive while a statement runs share the next.
+//!
+//! Each statement is a numbered batch: it counts the lane's row in `writer` up, from the number
+//! before. So it lands once, in order, and never after other replicas have evicted this one. If the
+//! connection breaks before the answer, the lane sends the batch again under its number. Then
+//! either it lands, or the row shows that it had landed.
+//!
+//! If the server refuses a batch, each of its requests is repeated alone.
+
+use crate::connection::{Server, is_refusal};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{sleep, timeout};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Error, Row, Statement};
+use toolwarrant_core::cluster::Epoch;
+use toolwarrant_core::counts::Count;
+use toolwarrant_core::store::StoreError;
+
+/// The beginning of every batch. Its three parameters come first; the statement must end with rows
+/// that begin with `turn.one`, at least one of them if there is a turn.
+pub(crate) const TURN: &str = "WITH turn AS (UPDATE writer SET batches = $1::bigint
+    WHERE epoch = $2::bigint AND number = $3::integer AND batches = $1::bigint - 1 RETURNING 1 AS one)";
+
+/// Maximum number of waiting requests. Further callers wait for a place.
+const PLACES: usize = 1024;
+
+/// Most requests in a batch.
+const TOGETHER: usize = 128;
+
+/// Time for which a caller waits for its answer. Afterwards it is told that the store is
+/// unavailable, and the request may still land.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Time after which an unanswered batch is sent again on another connection.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Pause between two attempts to connect.
+const RECONNECT: Duration = Duration::from_millis(200);
+
+/// Attempts of a request that met another one at the same moment.
+const ATTEMPTS: u32 = 5;
+
+/// A parameter of a statement.
+pub(crate) type Parameter = Box<dyn ToSql + Sync + Send>;
+
+/// Returns a column of all rows, as one parameter.
+pub(crate) fn column<R, T: ToSql + Sync + Send + 'static>(
+    rows: impl IntoIterator<Item = R>,
+    of: impl Fn(R) -> T,
+) -> Parameter {
+    Box::new(rows.into_iter().map(of).collect::<Vec<T>>())
+}
+
+/// A kind of requests that one statement carries out together.
+pub(crate) trait Work: Send + 'static {
+    /// A request.
+    type Request: Send + Sync;
+    /// Its answer.
+    type Answer: Send;
+
+    /// Returns the statement after [`TURN`].
+    fn sql(batch: &[&Self::Request]) -> String;
+
+    /// Returns the parameters, from the fourth on.
+    fn parameters(batch: &[&Self::Request]) -> Vec<Parameter>;
+
+    /// Returns names that must differ between the requests of a batch.
+    fn names(request: &Self::Request) -> Vec<String>;
+
+    /// Returns the answers, in the order of the batch. `None`: another request was faster, so this
+    /// one is repeated.
+    fn answers(batch: &[&Self::Request], rows: &[Row]) -> Vec<Option<Result<Self::Answer, StoreError>>>;
+
+    /// Returns the answer of a request that has landed, and whose answer was lost.
+    fn recall(
+        client: &Client,
+        request: &Self::Request,
+    ) -> impl Future<Output = Result<Self::Answer, StoreError>> + Send;
+
+    /// Converts a refusal of a request that was alone; `None` if it may be repeated.
+    fn refusal(request: &Self::Request, error: &Error) -> Option<StoreError>;
+
+    /// Returns the answer to a request that was repeated in vain.
+    fn failure(request: &Self::Request) -> StoreError {
+        let _ = request;
+        StoreError::Unavailable("other requests were faster each time".to_owned())
+    }
+}
+
+/// A request with the channel for its answer.
+type Waiting<W> = (<W as Work>::Request, oneshot::Sender<Result<<W as Work>::Answer, StoreError>>);
+
+/// Facts about all lanes of a replica.
+#[derive(Debug, Default)]
+pub(crate) struct LaneFacts {
+    /// Set once the replica was evicted, so that it writes nothing more.
+    pub(crate) evicted: AtomicBool,
+    /// Set once the store lacks a batch that it had acknowledged.
+    pub(crate) has_forgotten: AtomicBool,
+    /// Batches that have landed.
+    pub(crate) commits: Count,
+    /// Requests in them.
+    pub(crate) requests: Count,
+    /// Batches that were refused, or whose connection broke.
+    pub(crate) failures: Count,
+}
+
+/// The sending end of a lane. The lane ends when it is dropped.
+pub(crate) struct Lane<W: Work> {
+    requests: mpsc::Sender<Waiting<W>>,
+}
+
+impl<W: Work> Lane<W> {
+    /// Starts the lane of that number.
+    pub(crate) fn start(server: &Server, epoch: Epoch, number: i32, facts: &Arc<LaneFacts>) -> Self {
+        let (requests, mut received) = mpsc::channel(PLACES);
+        let (server, facts) = (server.clone(), Arc::clone(facts));
+        let mut session = Session { server, facts, epoch, number, batches: AtomicU64::new(0), open: None };
+        tokio::spawn(async move {
+            // Requests that did not fit into the batch before.
+            let mut kept = VecDeque::<Waiting<W>>::new();
+            loop {
+                let first = match kept.pop_front() {
+                    Some(first) => first,
+                    None => match received.recv().await {
+                        Some(first) => first,
+                        None => return,
+                    },
+                };
+                let (mut batch, mut names) = (Vec::new(), HashSet::new());
+                let mut apart = VecDeque::new();
+                let more = std::iter::from_fn(|| kept.pop_front().or_else(|| received.try_recv().ok()));
+                for (request, reply) in std::iter::once(first).chain(more) {
+                    // Nobody waits for it any more, and it was never sent.
+                    if reply.is_closed() {
+                        continue;
+                    }
+                    let new = W::names(&request);
+                    match new.iter().any(|name| names.contains(name)) {
+                        true => apart.push_back((request, reply)),
+                        false => {
+                            names.extend(new);
+                            batch.push((request, reply));
+                        }
+                    }
+                    if batch.len() == TOGETHER || apart.len() == TOGETHER {
+                        break;
+                    }
+                }
+                apart.append(&mut kept);
+                kept = apart;
+                if !batch.is_empty() {
+                    session.carry_out::<W>(batch).await;
+                }
+            }
+        });
+        Self { requests }
+    }
+
+    /// Carries out a request. If the future is dropped, only the answer is lost.
+    pub(crate) async fn ask(&self, request: W::Request) -> Result<W::Answer, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let gone = || StoreError::Unavailable("a writer of the store has ended; the log says why".to_owned());
+        let asked = timeout(PATIENCE, async {
+            self.requests.send((request, reply)).await.map_err(|_| gone())?;
+            answer.await.map_err(|_| gone())?
+        });
+        asked.await.unwrap_or_else(|_| Err(StoreError::Unavailable(format!("no answer for {} s", PATIENCE.as_secs()))))
+    }
+
+    /// Returns the number of waiting requests.
+    pub(crate) fn queue_length(&self) -> usize {
+        self.requests.max_capacity() - self.requests.capacity()
+    }
+}
+
+/// The connection of a lane.
+struct Session {
+    server: Server,
+    facts: Arc<LaneFacts>,
+    epoch: Epoch,
+    number: i32,
+    /// The batches that have landed.
+    batches: AtomicU64,
+    open: Option<Open>,
+}
+
+/// An open connection, with its prepared statement.
+struct Open {
+    client: Client,
+    prepared: HashMap<String, Statement>,
+}
+
+/// The fate of a batch.
+enum Fate {
+    /// It has landed, with these rows.
+    Landed(Vec<Row>),
+    /// It has landed, and its answer was lost.
+    AnswerLost,
+    /// The server has refused it. Nothing was written.
+    Refused(Error),
+    /// It was not sent, or this replica may not write any more.
+    NotWritten(StoreError),
+}
+
+impl Session {
+    /// Carries out a batch, and answers each request.
+    async fn carry_out<W: Work>(&mut self, batch: Vec<Waiting<W>>) {
+        let requests: Vec<_> = batch.iter().map(|(request, _)| request).collect();
+        match self.send::<W>(&requests).await {
+            Fate::Landed(rows) => {
+                self.facts.commits.add(1);
+                self.facts.requests.add(batch.len() as u64);
+                let answers = W::answers(&requests, &rows);
+                for ((request, reply), answer) in batch.into_iter().zip(answers) {
+                    match answer {
+                        Some(answer) => drop(reply.send(answer)),
+                        None => self.repeat::<W>((request, reply)).await,
+                    }
+                }
+            }
+            Fate::AnswerLost => {
+                for (request, reply) in batch {
+                    let recalled = match &self.open {
+                        Some(open) => W::recall(&open.client, &request).await,
+                        None => Err(StoreError::Unavailable("the answer of the store was lost".to_owned())),
+                    };
+                    let _ = reply.send(recalled);
+                }
+            }
+            Fate::Refused(_) if batch.len() > 1 => {
+                self.facts.failures.add(1);
+                for waiting in batch {
+                    self.repeat::<W>(waiting).await;
+                }
+            }
+            Fate::Refused(error) => {
+                self.facts.failures.add(1);
+                for (request, reply) in batch {
+                    match W::refusal(&request, &error) {
+                        Some(refusal) => drop(reply.send(Err(refusal))),
+                        None => self.repeat::<W>((request, reply)).await,
+                    }
+                }
+            }
+            Fate::NotWritten(why) => {
+                self.facts.failures.add(1);
+                for (_, reply) in batch {
+                    let _ = reply.send(Err(why.clone()));
+                }
+            }
+        }
+    }
+
+    /// Carries out a request alone, a few times if other replicas are faster.
+    async fn repeat<W: Work>(&mut self, (request, reply): Waiting<W>) {
+        let mut last = W::failure(&request);
+        for _ in 0..ATTEMPTS {
+            match self.send::<W>(&[&request]).await {
+                Fate::Landed(rows) => {
+                    self.facts.commits.add(1);
+                    self.facts.requests.add(1);
+                    if let Some(Some(answer)) = W::answers(&[&request], &rows).pop() {
+                        let _ = reply.send(answer);
+                        return;
+                    }
+                }
+                Fate::AnswerLost => {
+                    let Some(open) = &self.open else { break };
+                    let _ = reply.send(W::recall(&open.client, &request).await);
+                    return;
+                }
+                Fate::Refused(error) => match W::refusal(&request, &error) {
+                    Some(refusal) => {
+                        let _ = reply.send(Err(refusal));
+                        return;
+                    }
+                    None => self.facts.failures.add(1),
+                },
+                Fate::NotWritten(why) => {
+                    last = why;
+                    break;
+                }
+            }
+        }
+        let _ = reply.send(Err(last));
+    }
+
+    /// Sends a batch until its fate is known.
+    async fn send<W: Work>(&mut self, batch: &[&W::Request]) -> Fate {
+        let (sql, given) = (format!("{TURN}{}", W::sql(batch)), W::parameters(batch));
+        let next = self.batches.load(Relaxed) + 1;
+        let head: [Parameter; 3] =
+            [Box::new(next.cast_signed()), Box::new(self.epoch.0.cast_signed()), Box::new(self.number)];
+        let parameters: Vec<&(dyn ToSql + Sync)> =
+            head.iter().chain(&given).map(|parameter| &**parameter as &(dyn ToSql + Sync)).collect();
+        let mut in_doubt = false;
+        loop {
+            if let Some(why) = self.why_ended() {
+                return Fate::NotWritten(why);
+            }
+            match self.query(&sql, &parameters).await {
+                Ok(rows) if rows.is_empty() => match self.missing_turn(next).await {
+                    Some(fate) => return fate,
+                    None => in_doubt = true,
+                },
+                Ok(rows) => {
+                    self.batches.store(next, Relaxed);
+                    return Fate::Landed(rows);
+                }
+                Err(Broken::Refused(error)) => return Fate::Refused(error),
+                Err(Broken::NotSent(why)) if !in_doubt => return Fate::NotWritten(why),
+                Err(Broken::NotSent(_)) => sleep(RECONNECT).await,
+                Err(Broken::Unanswered) => in_doubt = true,
+            }
+        }
+    }
+
+    /// Returns the reason why this replica may not write any more.
+    fn why_ended(&self) -> Option<StoreError> {
+        if self.facts.evicted.load(Relaxed) {
+            return Some(StoreError::Unavailable("other replicas have evicted this one".to_owned()));
+        }
+        let forgotten = self.facts.has_forgotten.load(Relaxed);
+        forgotten.then(|| StoreError::Corrupt("the store lacks writes that it had acknowledged".to_owned()))
+    }
+
+    /// Finds out why a batch of that number had no turn; `None` if it must be sent again.
+    async fn missing_turn(&mut self, next: u64) -> Option<Fate> {
+        let open = self.open.as_ref()?;
+        let sql = "SELECT batches FROM writer WHERE epoch = $1 AND number = $2";
+        let found = open.client.query_opt(sql, &[&self.epoch.0.cast_signed(), &self.number]).await;
+        match found.map(|row| row.map(|row| row.get::<_, i64>(0).cast_unsigned())) {
+            Ok(Some(batches)) if batches == next => {
+                self.batches.store(next, Relaxed);
+                return Some(Fate::AnswerLost);
+            }
+            // Another statement under this number was rolled back meanwhile.
+            Ok(Some(batches)) if batches + 1 == next => return None,
+            Ok(Some(_)) => self.facts.has_forgotten.store(true, Relaxed),
+            Ok(None) => self.facts.evicted.store(true, Relaxed),
+            Err(_) => {
+                self.open = None;
+                return None;
+            }
+        }
+        self.why_ended().map(Fate::NotWritten)
+    }
+
+    /// Runs a statement on the open connection, or on another one.
+    async fn query(&mut self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Broken> {
+        let open = match &mut self.open {
+            Some(open) if !open.client.is_closed() => open,
+            _ => {
+                let client = self.server.connect(|_| {}).await.map_err(Broken::NotSent)?;
+                self.open.insert(Open { client, prepared: HashMap::new() })
+            }
+        };
+        let statement = match open.prepared.get(sql) {
+            Some(statement) => statement.clone(),
+            None => {
+                let prepared = timeout(ANSWER_PATIENCE, open.client.prepare(sql)).await;
+                match prepared {
+                    Ok(Ok(statement)) => open.prepared.entry(sql.to_owned()).or_insert(statement).clone(),
+                    Ok(Err(error)) if is_refusal(&error) => return Err(Broken::Refused(error)),
+                    Ok(Err(error)) => {
+                        self.open = None;
+                        return Err(Broken::NotSent(crate::connection::unavailable(error)));
+                    }
+                    Err(_) => {
+                        self.open = None;
+                        return Err(Broken::NotSent(StoreError::Unavailable("PostgreSQL does not answer".to_owned())));
+                    }
+                }
+            }
+        };
+        match timeout(ANSWER_PATIENCE, open.client.query(&statement, parameters)).await {
+            Ok(Ok(rows)) => Ok(rows),
+            Ok(Err(error)) if is_refusal(&error) => Err(Broken::Refused(error)),
+            Ok(Err(_)) | Err(_) => {
+                self.open = None;
+                Err(Broken::Unanswered)
+            }
+        }
+    }
+}
+
+/// The reason why a statement has no rows.
+enum Broken {
+    /// The server has refused it.
+    Refused(Error),
+    /// It was not sent.
+    NotSent(StoreError),
+    /// It was sent, and no answer came.
+    Unanswered,
+}

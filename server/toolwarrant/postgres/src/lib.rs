@@ -1,0 +1,143 @@
+//! The store of several replicas, in one PostgreSQL.
+//!
+//! All ports of a [`Store`](toolwarrant_store::Store), and those of a cluster, are implemented by
+//! [`Postgres`]. Every write is a numbered batch of a `lane`, in one statement: `accepting` and
+//! `advancing` put many tasks into one, `single` has the rest. Reads share connections. The SQL
+//! stands in `reads`, `directory`, `cluster` and `rules`, the tables in `schema.sql`.
+
+mod accepting;
+mod advancing;
+mod cluster;
+mod column;
+mod connection;
+mod directory;
+mod documents;
+mod lane;
+mod partitions;
+mod ports;
+mod reader;
+mod reads;
+mod rules;
+mod single;
+#[cfg(feature = "testing")]
+pub mod testing;
+
+use accepting::Accepting;
+use advancing::Advancing;
+use connection::{Server, unavailable};
+use lane::{Lane, LaneFacts};
+use reader::Reader;
+use single::Single;
+use std::fmt;
+use std::sync::Arc;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_core::cluster::Epoch;
+use toolwarrant_core::store::StoreError;
+
+/// The tables.
+pub(crate) const SCHEMA: &str = include_str!("schema.sql");
+
+/// The layout of the tables that this program reads and writes.
+const LAYOUT: i32 = 1;
+
+/// The replica to join as.
+#[derive(Clone, Debug)]
+pub struct Membership {
+    /// Its name, which the next run has too.
+    pub name: String,
+    /// The program, with its version.
+    pub program: String,
+    /// The latest level of stored data that it can read.
+    pub level: u32,
+}
+
+/// A store that replicas share, opened by one of them.
+pub struct Postgres {
+    epoch: Epoch,
+    replica: String,
+    restored_at: Option<Timestamp>,
+    facts: Arc<LaneFacts>,
+    accepting: Lane<Accepting>,
+    advancing: Lane<Advancing>,
+    single: Lane<Single>,
+    /// Beats.
+    control: Reader,
+    /// Reads of requests.
+    reader: Reader,
+    /// Reads that may take minutes.
+    inspector: Reader,
+}
+
+impl Postgres {
+    /// Makes the tables of a new cluster.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or there is a cluster already.
+    pub async fn init(url: &str) -> Result<(), StoreError> {
+        let client = Server::parse(url)?.connect(|_| {}).await?;
+        if client
+            .query_opt("SELECT 1 WHERE to_regclass('cluster') IS NOT NULL", &[])
+            .await
+            .map_err(unavailable)?
+            .is_some()
+        {
+            return Err(StoreError::Conflict("there is a store already".to_owned()));
+        }
+        // One message is one transaction.
+        client.batch_execute(SCHEMA).await.map_err(unavailable)
+    }
+
+    /// Joins the cluster as a replica.
+    ///
+    /// # Errors
+    /// The server cannot be reached, is older than PostgreSQL 15, or has no tables of this layout.
+    pub async fn join(url: &str, Membership { name, program, level }: Membership) -> Result<Self, StoreError> {
+        let server = Server::parse(url)?;
+        let mut client = server.connect(|_| {}).await?;
+        check(&client).await?;
+        let row = client.query_one("SELECT restored_at FROM cluster", &[]).await.map_err(unavailable)?;
+        let restored_at = row.get::<_, Option<i64>>(0).map(column::moment);
+        let epoch = cluster::join(&mut client, &name, &program, level).await?;
+        let facts = Arc::new(LaneFacts::default());
+        Ok(Self {
+            epoch,
+            replica: name,
+            restored_at,
+            accepting: Lane::start(&server, epoch, 0, &facts),
+            advancing: Lane::start(&server, epoch, 1, &facts),
+            single: Lane::start(&server, epoch, 2, &facts),
+            control: Reader::new(&server),
+            reader: Reader::new(&server),
+            inspector: Reader::new(&server),
+            facts,
+        })
+    }
+}
+
+/// Refuses a server or a layout that this program does not know.
+async fn check(client: &tokio_postgres::Client) -> Result<(), StoreError> {
+    let version =
+        client.query_one("SELECT current_setting('server_version_num')::int", &[]).await.map_err(unavailable)?;
+    let version: i32 = version.get(0);
+    if version < 150_000 {
+        return Err(StoreError::Corrupt(format!(
+            "the server is PostgreSQL {}, and 15 or later is needed",
+            version / 10_000
+        )));
+    }
+    let found = "SELECT 1 WHERE to_regclass('cluster') IS NOT NULL";
+    if client.query_opt(found, &[]).await.map_err(unavailable)?.is_none() {
+        return Err(StoreError::Corrupt("there are no tables yet; `store init` makes them".to_owned()));
+    }
+    let layout = client.query_one("SELECT layout FROM cluster", &[]).await.map_err(unavailable)?;
+    match layout.get::<_, i32>(0) {
+        LAYOUT => Ok(()),
+        other => Err(StoreError::Corrupt(format!("the tables have layout {other}, and this program knows {LAYOUT}"))),
+    }
+}
+
+impl fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Postgres").field("replica", &self.replica).field("epoch", &self.epoch).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,73 @@
+//! Partitions by day: made ahead, and dropped when their tasks are too old to be shown.
+
+use crate::column::{get, rows};
+use crate::connection::unavailable;
+use std::time::Duration;
+use tokio_postgres::Client;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_core::store::StoreError;
+
+/// The tables with partitions.
+const TABLES: [&str; 2] = ["ended", "event"];
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// Days for which partitions are made ahead.
+const AHEAD: u32 = 14;
+
+/// Longest time from the acceptance of a task to its end.
+const LONGEST: Duration = Duration::from_hours(24);
+
+/// Makes the partitions of today and of the next days.
+pub(crate) async fn make(client: &Client, now: Timestamp) -> Result<(), StoreError> {
+    for day in 0..=AHEAD {
+        let from = Timestamp(now.plus(DAY * day).0 / millis(DAY) * millis(DAY));
+        for table in TABLES {
+            let (name, from, to) = (name(table, from), bound(from), bound(from.plus(DAY)));
+            let exists = client.query_opt("SELECT 1 WHERE to_regclass($1) IS NOT NULL", &[&name]).await;
+            if exists.map_err(unavailable)?.is_none() {
+                let make = format!(
+                    "CREATE TABLE IF NOT EXISTS {name} PARTITION OF {table} FOR VALUES FROM ('{from}') TO ('{to}')"
+                );
+                client
+                    .batch_execute(&format!("SET lock_timeout = '2s'; {make}; SET lock_timeout = 0"))
+                    .await
+                    .map_err(unavailable)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Drops the partitions whose tasks have all ended before `before`. Returns their number.
+pub(crate) async fn drop_old(client: &Client, before: Timestamp) -> Result<u32, StoreError> {
+    let mut dropped = 0;
+    for table in TABLES {
+        let sql = "SELECT child.relname AS name FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid
+                   WHERE inhparent = to_regclass($1) AND child.relname < $2 AND child.relname NOT LIKE '%default'
+                   ORDER BY 1";
+        // The name of a day sorts as the day.
+        let oldest = name(table, before.minus(LONGEST).minus(DAY));
+        for row in rows(client.query(sql, &[&table, &oldest]).await)? {
+            let name: &str = get(&row, "name")?;
+            let drop = format!("SET lock_timeout = '2s'; DROP TABLE {name}; SET lock_timeout = 0");
+            client.batch_execute(&drop).await.map_err(unavailable)?;
+            dropped += 1;
+        }
+    }
+    Ok(dropped)
+}
+
+/// Returns the name of the partition of a day: the table and the number of the day.
+fn name(table: &str, day: Timestamp) -> String {
+    format!("{table}_{:06}", day.0 / millis(DAY))
+}
+
+/// Returns the first id of a moment.
+fn bound(at: Timestamp) -> String {
+    format!("{:012x}{:020x}", at.0, 0)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

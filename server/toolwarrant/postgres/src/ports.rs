@@ -1,0 +1,368 @@
+//! The ports, each method as one statement.
+
+use crate::accepting::Accept;
+use crate::advancing::Advancement;
+use crate::column::{Id, json, millis, moment};
+use crate::lane::Parameter;
+use crate::single::Write;
+use crate::{Postgres, cluster, directory, documents, partitions, reads, rules};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use toolwarrant_audit::{Anchor, Birth, Head};
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::hex;
+use toolwarrant_core::act::{Act, ActFilter, StoredAct};
+use toolwarrant_core::cluster::{Beat, Beats, ClusterStore, Epoch};
+use toolwarrant_core::documents::{Document, DocumentStore};
+use toolwarrant_core::store::{
+    ApplicationRow, AuditStore, DirectoryChanges, DirectoryStore, KeyRow, SecretUse, StoreError, Stored,
+};
+use toolwarrant_store::{Figure, Integrity, IntegrityRule, Recovery};
+use toolwarrant_tasks::store::{
+    Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,
+    RefundFilter, TaskFilter, TaskRows, TaskStore, TimelineEvent,
+};
+use toolwarrant_tasks::task::TaskId;
+
+/// Time for reads that go through a whole table.
+const INSPECTION: Duration = Duration::from_mins(10);
+
+impl Postgres {
+    async fn write(&self, write: Write) -> Result<Vec<i64>, StoreError> {
+        self.single.ask(write).await
+    }
+
+    /// Writes a change of the directory. Without an answer, the version was not the expected one.
+    async fn change(&self, write: Result<Write, StoreError>) -> Result<Option<u64>, StoreError> {
+        let version = self.write(write?).await?.first().copied();
+        version.map(|version| Some(version.cast_unsigned())).ok_or(StoreError::Stale)
+    }
+}
+
+impl TaskStore for Postgres {
+    fn repeat(&self, identity: Identity) -> Stored<'_, Option<DuplicateOf>> {
+        Box::pin(self.reader.read(move |client| {
+            let identity = identity.clone();
+            async move { reads::repeat(&client, identity).await }
+        }))
+    }
+
+    fn accept(&self, mut new: NewTask) -> Stored<'_, Acceptance> {
+        Box::pin(async move {
+            let marks = std::mem::take(&mut new.marks);
+            let answer = self.accepting.ask(Accept { task: Some(new), marks }).await?;
+            answer.ok_or_else(|| StoreError::Corrupt("a task has no answer".to_owned()))
+        })
+    }
+
+    fn advance(&self, advance: Advance) -> Stored<'_, Advanced> {
+        Box::pin(async move { self.advancing.ask(Advancement::new(advance, self.epoch)?).await })
+    }
+
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>> {
+        let owner = Some(self.epoch.0);
+        Box::pin(self.reader.read(move |client| async move { reads::open_tasks(&client, owner, after, limit).await }))
+    }
+
+    fn task(&self, id: TaskId) -> Stored<'_, Option<Record>> {
+        Box::pin(async move {
+            let found = self.reader.read(move |client| async move { reads::records(&client, vec![id]).await }).await?;
+            Ok(found.into_iter().next())
+        })
+    }
+
+    fn tasks(&self, filter: TaskFilter) -> Stored<'_, TaskRows> {
+        Box::pin(self.reader.read(move |client| {
+            let filter = filter.clone();
+            async move { reads::tasks(&client, filter).await }
+        }))
+    }
+
+    fn timeline(&self, id: TaskId) -> Stored<'_, Vec<TimelineEvent>> {
+        Box::pin(self.reader.read(move |client| async move { reads::timeline(&client, id).await }))
+    }
+
+    fn ledger(&self, after: u64, limit: u32) -> Stored<'_, Vec<LedgerRow>> {
+        Box::pin(self.reader.read(move |client| async move { reads::ledger(&client, after, limit).await }))
+    }
+
+    fn refunds(&self, filter: RefundFilter) -> Stored<'_, Vec<LedgerRow>> {
+        Box::pin(self.reader.read(move |client| {
+            let filter = filter.clone();
+            async move { reads::refunds(&client, filter).await }
+        }))
+    }
+
+    /// Makes partitions ahead, and drops those that are too old; they have the ended tasks of a
+    /// day. Deletes targets that have long cooled down.
+    fn purge(&self, before: Timestamp, limit: u32) -> Stored<'_, u32> {
+        Box::pin(async move {
+            let partitions = |client: std::sync::Arc<tokio_postgres::Client>| async move {
+                partitions::make(&client, reads::time(&client).await?).await?;
+                partitions::drop_old(&client, before).await
+            };
+            self.inspector.read_within(INSPECTION, partitions).await?;
+            let sql = ", gone AS (
+                    DELETE FROM target USING turn WHERE (target.target, resource) IN (
+                        SELECT target, resource FROM target WHERE task IS NULL AND (until IS NULL OR until < $4)
+                        ORDER BY until LIMIT $5) AND task IS NULL
+                    RETURNING 1 AS one)
+                SELECT turn.one, (SELECT count(*) FROM gone) AS answer FROM turn";
+            let parameters = move || -> Vec<Parameter> { vec![Box::new(millis(before)), Box::new(i64::from(limit))] };
+            self.write(Write::new(sql, parameters)).await?;
+            // No more can be done at once.
+            Ok(0)
+        })
+    }
+
+    fn mark(&self, marks: Vec<DeduplicationKey>) -> Stored<'_, ()> {
+        Box::pin(async move { self.accepting.ask(Accept { task: None, marks }).await.map(drop) })
+    }
+
+    fn marks(&self, space: &'static str, after: Option<Box<[u8]>>, limit: u32) -> Stored<'_, Vec<Box<[u8]>>> {
+        Box::pin(self.reader.read(move |client| {
+            let after = after.clone();
+            async move { reads::marks(&client, space, after, limit).await }
+        }))
+    }
+
+    fn purge_marks(&self, now: Timestamp, limit: u32) -> Stored<'_, u32> {
+        Box::pin(async move {
+            let sql = ", gone AS (
+                    DELETE FROM mark USING turn WHERE (space, key) IN (
+                        SELECT space, key FROM mark WHERE until < $4 ORDER BY until, space, key LIMIT $5)
+                    RETURNING 1 AS one)
+                SELECT turn.one, (SELECT count(*) FROM gone) AS answer FROM turn";
+            let parameters = move || -> Vec<Parameter> { vec![Box::new(millis(now)), Box::new(i64::from(limit))] };
+            let purged = self.write(Write::new(sql, parameters)).await?;
+            Ok(purged.first().map_or(0, |purged| u32::try_from(*purged).unwrap_or(u32::MAX)))
+        })
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn may_send(&self) -> Stored<'_, bool> {
+        Box::pin(self.reader.read(move |client| async move {
+            let sql = "SELECT 1 FROM writer WHERE epoch = $1 AND number = 1";
+            let found = client.query_opt(sql, &[&self.epoch.0.cast_signed()]).await;
+            Ok(found.map_err(crate::connection::unavailable)?.is_some())
+        }))
+    }
+
+    fn orphans(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>> {
+        Box::pin(self.reader.read(move |client| async move { reads::open_tasks(&client, None, after, limit).await }))
+    }
+
+    fn adopt(&self, orphans: Vec<TaskId>) -> Stored<'_, Vec<TaskId>> {
+        Box::pin(async move {
+            let sql = ", adopted AS (
+                    UPDATE task SET owner = $2 FROM turn, unnest($4::uuid[]) WITH ORDINALITY AS asked (id, place), replica
+                        WHERE task.id = asked.id AND replica.epoch = task.owner AND replica.state IN ('left', 'evicted')
+                    RETURNING asked.place)
+                SELECT turn.one, adopted.place AS answer FROM turn LEFT JOIN adopted ON true";
+            let asked = orphans.clone();
+            let parameters =
+                move || -> Vec<Parameter> { vec![Box::new(asked.iter().copied().map(Id).collect::<Vec<_>>())] };
+            let places = self.write(Write::new(sql, parameters)).await?;
+            let of_place = |place: i64| usize::try_from(place - 1).ok().and_then(|place| orphans.get(place).copied());
+            Ok(places.into_iter().filter_map(of_place).collect())
+        })
+    }
+}
+
+impl AuditStore for Postgres {
+    fn audit_anchor(&self) -> Stored<'_, Option<Anchor>> {
+        Box::pin(async move {
+            let replica = &self.replica;
+            let found = self.reader.read(move |client| async move {
+                let sql = "SELECT anchor FROM audit_anchor WHERE replica = $1";
+                client.query_opt(sql, &[replica]).await.map_err(crate::connection::unavailable)
+            });
+            let Some(row) = found.await? else { return Ok(None) };
+            let broken = || StoreError::Corrupt("the anchor of the audit trail cannot be read".to_owned());
+            let head = |number, hash: &str| Some(Head { number, hash: hex::decode(hash)?.as_slice().try_into().ok()? });
+            let (newest, newest_hash, pruned, pruned_hash, file, length): (u64, String, u64, String, String, u64) =
+                serde_json::from_str(row.get(0)).map_err(|_| broken())?;
+            let newest = head(newest, &newest_hash).ok_or_else(broken)?;
+            let pruned = head(pruned, &pruned_hash).ok_or_else(broken)?;
+            Ok(Some(Anchor { newest, pruned, birth: Birth { file, length } }))
+        })
+    }
+
+    fn put_audit_anchor(&self, Anchor { newest, pruned, birth }: Anchor) -> Stored<'_, ()> {
+        Box::pin(async move {
+            let head = |head: &Head| (head.number, hex::encode(&head.hash));
+            let ((newest, newest_hash), (pruned, pruned_hash)) = (head(&newest), head(&pruned));
+            let anchor = json(&(newest, newest_hash, pruned, pruned_hash, birth.file, birth.length));
+            let anchor = anchor.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+            let sql = ", put AS (
+                    INSERT INTO audit_anchor SELECT $4, $5 FROM turn
+                    ON CONFLICT (replica) DO UPDATE SET anchor = excluded.anchor)
+                SELECT one, NULL::bigint AS answer FROM turn";
+            let replica = self.replica.clone();
+            let parameters = move || -> Vec<Parameter> { vec![Box::new(replica.clone()), Box::new(anchor.clone())] };
+            self.write(Write::new(sql, parameters)).await.map(drop)
+        })
+    }
+}
+
+impl DirectoryStore for Postgres {
+    fn directory(&self) -> Stored<'_, (Vec<ApplicationRow>, Vec<KeyRow>)> {
+        Box::pin(async move {
+            let read =
+                |client: std::sync::Arc<tokio_postgres::Client>| async move { directory::changes(&client, None).await };
+            let DirectoryChanges { applications, keys, version: _ } =
+                self.inspector.read_within(INSPECTION, read).await?;
+            Ok((applications, keys))
+        })
+    }
+
+    fn put_application(
+        &self,
+        application: ApplicationRow,
+        acts: Vec<Act>,
+        base: Option<u64>,
+    ) -> Stored<'_, Option<u64>> {
+        Box::pin(self.change(directory::put_application(application, acts, base)))
+    }
+
+    fn latest_time(&self) -> Stored<'_, Option<Timestamp>> {
+        Box::pin(self.reader.read(|client| async move {
+            let row =
+                client.query_one("SELECT seen FROM cluster", &[]).await.map_err(crate::connection::unavailable)?;
+            Ok(row.get::<_, Option<i64>>(0).map(moment))
+        }))
+    }
+
+    fn see(&self, now: Timestamp) -> Stored<'_, ()> {
+        Box::pin(async move {
+            let sql = ", put AS (UPDATE cluster SET seen = $4 FROM turn) SELECT one, NULL::bigint AS answer FROM turn";
+            let parameters = move || -> Vec<Parameter> { vec![Box::new(millis(now))] };
+            self.write(Write::new(sql, parameters)).await.map(drop)
+        })
+    }
+
+    fn put_key(&self, key: KeyRow, acts: Vec<Act>, base: Option<u64>) -> Stored<'_, Option<u64>> {
+        Box::pin(self.change(directory::put_key(key, acts, base)))
+    }
+
+    fn changes(&self, after: u64) -> Stored<'_, DirectoryChanges> {
+        Box::pin(self.reader.read(move |client| async move { directory::changes(&client, Some(after)).await }))
+    }
+
+    fn put_uses(&self, uses: Vec<SecretUse>) -> Stored<'_, ()> {
+        Box::pin(async move { self.write(directory::put_uses(uses)).await.map(drop) })
+    }
+
+    fn uses(&self, keys: Option<Vec<String>>) -> Stored<'_, Vec<SecretUse>> {
+        Box::pin(self.reader.read(move |client| {
+            let keys = keys.clone();
+            async move { directory::uses(&client, keys).await }
+        }))
+    }
+
+    fn put_acts(&self, acts: Vec<Act>) -> Stored<'_, ()> {
+        Box::pin(async move { self.write(directory::put_acts(&acts)?).await.map(drop) })
+    }
+
+    fn acts(&self, filter: ActFilter) -> Stored<'_, Vec<StoredAct>> {
+        Box::pin(self.reader.read(move |client| {
+            let filter = filter.clone();
+            async move { directory::acts(&client, filter).await }
+        }))
+    }
+
+    fn acts_without_line(&self, after: u64, limit: u32) -> Stored<'_, Vec<StoredAct>> {
+        Box::pin(
+            self.reader.read(move |client| async move { directory::acts_without_line(&client, after, limit).await }),
+        )
+    }
+
+    fn put_lines_of_acts(&self, numbers: Vec<u64>) -> Stored<'_, ()> {
+        Box::pin(async move {
+            let numbers: Vec<_> = numbers.into_iter().map(u64::cast_signed).collect();
+            let sql = ", put AS (UPDATE act SET has_line = true FROM turn WHERE number = ANY($4))
+                SELECT one, NULL::bigint AS answer FROM turn";
+            let parameters = move || -> Vec<Parameter> { vec![Box::new(numbers.clone())] };
+            self.write(Write::new(sql, parameters)).await.map(drop)
+        })
+    }
+}
+
+impl Integrity for Postgres {
+    fn violations(&self, rule: IntegrityRule) -> Stored<'_, Vec<String>> {
+        let read =
+            move |client: std::sync::Arc<tokio_postgres::Client>| async move { rules::violations(&client, rule).await };
+        Box::pin(self.inspector.read_within(INSPECTION, read))
+    }
+
+    fn figures(&self) -> Stored<'_, Vec<Figure>> {
+        let read = |client: std::sync::Arc<tokio_postgres::Client>| async move { rules::figures(&client).await };
+        Box::pin(self.inspector.read_within(INSPECTION, read))
+    }
+
+    fn touch(&self) -> Stored<'_, ()> {
+        Box::pin(async move {
+            let write = Write::new(" SELECT one, NULL::bigint AS answer FROM turn", Vec::new);
+            self.write(write).await.map(drop)
+        })
+    }
+}
+
+impl Recovery for Postgres {
+    fn restored_at(&self) -> Option<Timestamp> {
+        self.restored_at
+    }
+}
+
+impl ClusterStore for Postgres {
+    fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    fn beat(&self, beat: Beat) -> Stored<'_, Beats> {
+        Box::pin(async move {
+            let epoch = self.epoch;
+            let beats =
+                self.control.read(move |client| async move { cluster::beat(&client, epoch, beat).await }).await?;
+            let is_evicted = beats.replicas.iter().all(|row| row.epoch != epoch || row.state.has_ended());
+            self.facts.evicted.fetch_or(is_evicted, Relaxed);
+            Ok(beats)
+        })
+    }
+
+    fn evict(&self, epoch: Epoch, beat: u64) -> Stored<'_, bool> {
+        Box::pin(async move {
+            let parameters =
+                move || -> Vec<Parameter> { vec![Box::new(epoch.0.cast_signed()), Box::new(beat.cast_signed())] };
+            Ok(!self.write(Write::new(cluster::EVICT, parameters)).await?.is_empty())
+        })
+    }
+
+    fn leave(&self) -> Stored<'_, ()> {
+        Box::pin(async move { self.write(Write::new(cluster::LEAVE, Vec::new)).await.map(drop) })
+    }
+
+    fn forget_ended(&self) -> Stored<'_, ()> {
+        Box::pin(async move { self.write(Write::new(cluster::FORGET, Vec::new)).await.map(drop) })
+    }
+}
+
+impl DocumentStore for Postgres {
+    fn documents(&self, space: &'static str, keys: Vec<String>) -> Stored<'_, Vec<Document>> {
+        Box::pin(self.reader.read(move |client| {
+            let keys = keys.clone();
+            async move { documents::read(&client, space, keys).await }
+        }))
+    }
+
+    fn put_documents(&self, space: &'static str, given: Vec<Document>) -> Stored<'_, Vec<bool>> {
+        Box::pin(async move {
+            let count = given.len();
+            let put = self.write(documents::put(space, given)).await?;
+            Ok((1..).take(count).map(|place: i64| put.contains(&place)).collect())
+        })
+    }
+}

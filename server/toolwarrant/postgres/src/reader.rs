@@ -1,0 +1,72 @@
+//! A connection that reads. Statements of many callers are on their way at the same time.
+
+use crate::connection::Server;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+use tokio_postgres::Client;
+use toolwarrant_core::store::StoreError;
+
+/// Reads from the server, and connects again if the connection has broken.
+pub(crate) struct Reader {
+    server: Server,
+    open: Mutex<Option<Arc<Client>>>,
+}
+
+/// Time in which a read must be answered.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Reader {
+    /// Returns a reader that connects at the first read.
+    pub(crate) fn new(server: &Server) -> Self {
+        Self { server: server.clone(), open: Mutex::new(None) }
+    }
+
+    /// Reads, and reads again if the connection has broken meanwhile.
+    pub(crate) async fn read<T, F>(&self, work: impl Fn(Arc<Client>) -> F) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        self.read_within(PATIENCE, work).await
+    }
+
+    /// Reads for at most that long.
+    pub(crate) async fn read_within<T, F>(
+        &self,
+        patience: Duration,
+        work: impl Fn(Arc<Client>) -> F,
+    ) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        let read = async {
+            let client = self.client().await?;
+            match work(Arc::clone(&client)).await {
+                Err(StoreError::Unavailable(_)) if client.is_closed() => work(self.client().await?).await,
+                read => read,
+            }
+        };
+        let late = || StoreError::Unavailable(format!("PostgreSQL has not answered for {} s", patience.as_secs()));
+        match timeout(patience, read).await {
+            Ok(read) => read,
+            Err(_) => {
+                // The next read gets a new connection.
+                *self.open.lock().await = None;
+                Err(late())
+            }
+        }
+    }
+
+    async fn client(&self) -> Result<Arc<Client>, StoreError> {
+        let mut open = self.open.lock().await;
+        match &*open {
+            Some(client) if !client.is_closed() => Ok(Arc::clone(client)),
+            _ => {
+                let client = Arc::new(self.server.connect(|_| {}).await?);
+                *open = Some(Arc::clone(&client));
+                Ok(client)
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Reads of tasks, their timelines and the ledger.
+
+use crate::accepting::fingerprint;
+use crate::column::{Id, get, millis, moment, read_state, rows};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error, StrDeserializer};
+use std::time::Duration;
+use tokio::time::sleep;
+use tokio_postgres::{Client, Row};
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_core::store::StoreError;
+use toolwarrant_core::tasks::TaskStatus;
+use toolwarrant_tasks::machine::{Entry, Happening};
+use toolwarrant_tasks::store::{
+    CallFacts, DuplicateOf, Identity, LedgerRow, OpenTask, Record, RefundFilter, TaskFilter, TaskRows, TimelineEvent,
+};
+use toolwarrant_tasks::task::{Phase, Status, TaskId};
+
+/// Finds the task in flight with this identity.
+pub(crate) async fn repeat(client: &Client, identity: Identity) -> Result<Option<DuplicateOf>, StoreError> {
+    let Identity { application, key, fingerprint: asked, resource, target } = identity;
+    let found = match key {
+        Some(key) => {
+            let sql = "SELECT id, tool, target, fingerprint FROM task WHERE application = $1 AND idem_key = $2";
+            client.query(sql, &[&application, &key]).await
+        }
+        None => {
+            let sql = "SELECT id, tool, task.target, fingerprint FROM target JOIN task ON task.id = target.task
+                       WHERE target.target = $1 AND target.resource = $2 AND application = $3 AND idem_key IS NULL
+                         AND fingerprint = $4";
+            client.query(sql, &[&target, &resource, &application, &asked.as_slice()]).await
+        }
+    };
+    let duplicate = |row: &Row| {
+        let (id, fingerprint) = (get::<Id>(row, "id")?.0, fingerprint(get(row, "fingerprint")?)?);
+        Ok(DuplicateOf { id, tool: get(row, "tool")?, target: get(row, "target")?, fingerprint })
+    };
+    rows(found)?.first().map(duplicate).transpose()
+}
+
+/// All columns of a [`Record`], of tasks in flight and of ended ones.
+const RECORDS: &str = "
+    SELECT id, application, tool, resource, target, created_at, wake_at, version, state, sealed, request_id, key_id, arguments,
+           NULL::bigint AS refunded_at
+        FROM task WHERE id = ANY($1)
+    UNION ALL
+    SELECT id, application, tool, resource, target, created_at, NULL, version, state, NULL, request_id, key_id, arguments,
+           (SELECT at FROM ledger WHERE task = ended.id AND kind = 'refund')
+        FROM ended WHERE id = ANY($1)";
+
+/// Reads these tasks, in any order.
+pub(crate) async fn records(client: &Client, ids: Vec<TaskId>) -> Result<Vec<Record>, StoreError> {
+    let ids: Vec<_> = ids.into_iter().map(Id).collect();
+    rows(client.query(RECORDS, &[&ids]).await)?.iter().map(record).collect()
+}
+
+fn record(row: &Row) -> Result<Record, StoreError> {
+    let id = get::<Id>(row, "id")?.0;
+    let (created_at, version) = (get(row, "created_at")?, get::<i32>(row, "version")?);
+    Ok(Record {
+        id,
+        application: get(row, "application")?,
+        tool: get(row, "tool")?,
+        resource: get(row, "resource")?,
+        target: get(row, "target")?,
+        created_at: moment(created_at),
+        version: u32::try_from(version).unwrap_or(0),
+        task: read_state(id, version, get(row, "state")?, (created_at, get(row, "wake_at")?))?,
+        sealed: get(row, "sealed")?,
+        refunded_at: get::<Option<i64>>(row, "refunded_at")?.map(moment),
+        call: Some(CallFacts {
+            request_id: get(row, "request_id")?,
+            key_id: get(row, "key_id")?,
+            arguments: get(row, "arguments")?,
+        }),
+    })
+}
+
+/// Reads tasks in flight with ids above `after`, ordered by id: those of this owner, or those of
+/// replicas that have ended.
+pub(crate) async fn open_tasks(
+    client: &Client,
+    owner: Option<u64>,
+    after: Option<TaskId>,
+    limit: u32,
+) -> Result<Vec<OpenTask>, StoreError> {
+    let sql = "SELECT id, application, idem_key, fingerprint, resource, target, wake_at, tool, sealed FROM task
+               WHERE owner = ANY(CASE WHEN $1::bigint IS NULL
+                                      THEN ARRAY(SELECT epoch FROM replica WHERE state IN ('left', 'evicted'))
+                                      ELSE ARRAY[$1] END)
+                 AND ($2::uuid IS NULL OR id > $2) ORDER BY id LIMIT $3";
+    let owner = owner.map(u64::cast_signed);
+    let found = rows(client.query(sql, &[&owner, &after.map(Id), &i64::from(limit)]).await)?;
+    let open = |row: &Row| {
+        Ok(OpenTask {
+            id: get::<Id>(row, "id")?.0,
+            identity: Identity {
+                application: get(row, "application")?,
+                key: get(row, "idem_key")?,
+                fingerprint: fingerprint(get(row, "fingerprint")?)?,
+                resource: get(row, "resource")?,
+                target: get(row, "target")?,
+            },
+            tool: get(row, "tool")?,
+            sealed: get(row, "sealed")?,
+            wake_at: get::<Option<i64>>(row, "wake_at")?.map(moment),
+        })
+    };
+    found.iter().map(open).collect()
+}
+
+/// Reads tasks, newest first.
+pub(crate) async fn tasks(client: &Client, filter: TaskFilter) -> Result<TaskRows, StoreError> {
+    let TaskFilter { application, limit, examine, .. } = &filter;
+    let (first, end) = filter.ids();
+    let columns = "FROM %s WHERE ($1::text IS NULL OR application = $1) AND ($2::uuid IS NULL OR id >= $2)
+                   AND ($3::uuid IS NULL OR id < $3) ORDER BY id DESC LIMIT $4";
+    let of_table = |table: &str, status: &str| {
+        format!("(SELECT id, tool, resource, target, {status} AS status {})", columns.replacen("%s", table, 1))
+    };
+    let in_flight = of_table("task", "NULL");
+    let sql = match filter.is_in_flight() {
+        true => in_flight,
+        false => format!("{in_flight} UNION ALL {} ORDER BY id DESC LIMIT $4", of_table("ended", "status")),
+    };
+    let most = i64::from(*examine) + 1;
+    let found = rows(client.query(&sql, &[application, &first.map(Id), &end.map(Id), &most]).await)?;
+    let (mut selected, mut listed, mut last) = (Vec::new(), TaskRows::default(), None);
+    for row in &found {
+        if selected.len() == *limit as usize || listed.examined == *examine {
+            listed.next = last;
+            break;
+        }
+        listed.examined += 1;
+        let id = get::<Id>(row, "id")?.0;
+        last = Some(id);
+        let status = match get::<Option<&str>>(row, "status")?.and_then(phase) {
+            Some(Phase::Done(status)) => status.into(),
+            _ => TaskStatus::Dispatched,
+        };
+        if filter.admits(get(row, "tool")?, get(row, "resource")?, get(row, "target")?, status) {
+            selected.push(id);
+        }
+    }
+    listed.records = records(client, selected).await?;
+    listed.records.sort_by_key(|record| std::cmp::Reverse(record.id));
+    Ok(listed)
+}
+
+/// Reads the timeline of a task. The acceptance comes from the row of the task.
+pub(crate) async fn timeline(client: &Client, id: TaskId) -> Result<Vec<TimelineEvent>, StoreError> {
+    let sql = "SELECT 0 AS version, created_at AS at, 'ready' AS phase, 'accepted' AS what, false AS is_event
+                   FROM (SELECT id, created_at FROM task UNION ALL SELECT id, created_at FROM ended) AS accepted WHERE id = $1
+               UNION ALL SELECT version, at, phase, what, is_event FROM event WHERE task = $1 ORDER BY version";
+    let broken = |why: String| StoreError::Corrupt(format!("the timeline of {id} cannot be read: {why}"));
+    let event = |row: &Row| {
+        let (name, what): (&str, String) = (get(row, "phase")?, get(row, "what")?);
+        let phase = phase(name).ok_or_else(|| broken(format!("there is no phase `{name}`")))?.as_str();
+        let event = get::<bool>(row, "is_event")?.then(|| serde_json::from_str(&what).ok()).flatten();
+        let what = event.map_or(Happening::Sentence(what), Happening::Event);
+        Ok(TimelineEvent { at: moment(get(row, "at")?), phase, what })
+    };
+    rows(client.query(sql, &[&Id(id)]).await)?.iter().map(event).collect()
+}
+
+/// Pause before the ledger is read again, and the number of pauses, while a transaction that may
+/// add earlier entries is open.
+const LEDGER_PAUSE: Duration = Duration::from_millis(20);
+const LEDGER_PAUSES: u32 = 50;
+
+/// Reads ledger entries with numbers above `after`, in the order of their numbers. Returns only
+/// entries before which no other can still come, and waits up to a second for them.
+pub(crate) async fn ledger(client: &Client, after: u64, limit: u32) -> Result<Vec<LedgerRow>, StoreError> {
+    let sql = "SELECT number, task, application, kind, at,
+                      number < pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 10 AS is_complete
+               FROM ledger WHERE number > $1 ORDER BY number LIMIT $2";
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    for pause in 0.. {
+        let found = rows(client.query(sql, &[&after, &i64::from(limit)]).await)?;
+        let complete = found.iter().take_while(|row| row.try_get("is_complete").unwrap_or(false)).count();
+        if complete == found.len() || pause == LEDGER_PAUSES {
+            return found.iter().take(complete).map(entry).collect();
+        }
+        sleep(LEDGER_PAUSE).await;
+    }
+    Ok(Vec::new())
+}
+
+/// Reads refunds, newest first.
+pub(crate) async fn refunds(client: &Client, filter: RefundFilter) -> Result<Vec<LedgerRow>, StoreError> {
+    let RefundFilter { application, since, until, before, limit } = filter;
+    let of_application = if application.is_some() { "application = $1" } else { "$1::text IS NULL" };
+    let sql = format!(
+        "SELECT number, task, application, kind, at FROM ledger WHERE kind = 'refund' AND {of_application}
+             AND at >= $2 AND at < $3 AND number < $4 ORDER BY number DESC LIMIT $5"
+    );
+    let (since, until) = (since.map_or(0, millis), until.map_or(i64::MAX, millis));
+    let before = before.map_or(i64::MAX, |number| i64::try_from(number).unwrap_or(i64::MAX));
+    let found = client.query(&sql, &[&application, &since, &until, &before, &i64::from(limit)]).await;
+    rows(found)?.iter().map(entry).collect()
+}
+
+fn entry(row: &Row) -> Result<LedgerRow, StoreError> {
+    let (number, kind): (i64, &str) = (get(row, "number")?, get(row, "kind")?);
+    let kinds = [Entry::Charge, Entry::ReverseCharge, Entry::Refund].into_iter().filter_map(Entry::kind);
+    let unknown =
+        || StoreError::Corrupt(format!("line {number} of the ledger cannot be read: there is no kind `{kind}`"));
+    Ok(LedgerRow {
+        number: number.cast_unsigned(),
+        id: get::<Id>(row, "task")?.0,
+        application: get(row, "application")?,
+        kind: kinds.into_iter().find(|known| *known == kind).ok_or_else(unknown)?,
+        at: moment(get(row, "at")?),
+    })
+}
+
+/// Reads deduplication keys, in order.
+pub(crate) async fn marks(
+    client: &Client,
+    space: &'static str,
+    after: Option<Box<[u8]>>,
+    limit: u32,
+) -> Result<Vec<Box<[u8]>>, StoreError> {
+    let sql = "SELECT key FROM mark WHERE space = $1 AND key > $2 ORDER BY key LIMIT $3";
+    let found = client.query(sql, &[&space, &after.as_deref().unwrap_or_default(), &i64::from(limit)]).await;
+    rows(found)?.iter().map(|row| get::<Vec<u8>>(row, "key").map(Vec::into_boxed_slice)).collect()
+}
+
+/// Returns the time of the store.
+pub(crate) async fn time(client: &Client) -> Result<Timestamp, StoreError> {
+    let found = rows(client.query("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now", &[]).await)?;
+    found.first().map_or(Ok(0), |row| get(row, "now")).map(moment)
+}
+
+/// Parses the name of a phase or status.
+pub(crate) fn phase(name: &str) -> Option<Phase> {
+    let name = || -> StrDeserializer<'_, Error> { name.into_deserializer() };
+    let ended = Status::deserialize(name()).map(Phase::Done);
+    ended.or_else(|_| Phase::deserialize(name())).ok()
+}

@@ -1,0 +1,191 @@
+-- The tables of a cluster, in the schema that comes first in the search path. Times are milliseconds since the Unix epoch.
+
+-- The cluster itself, in one row. A change of applications or keys counts `directory` up and holds the row until it commits.
+CREATE TABLE cluster (
+    one         boolean PRIMARY KEY CHECK (one),
+    layout      integer NOT NULL,
+    directory   bigint  NOT NULL DEFAULT 0,
+    -- The number of the latest act.
+    acts        bigint  NOT NULL DEFAULT 0,
+    -- The latest time that a replica has recorded.
+    seen        bigint,
+    -- The time at which the data was restored from a backup, if it was.
+    restored_at bigint
+);
+INSERT INTO cluster (one, layout) VALUES (true, 1);
+
+CREATE TABLE replica (
+    epoch   bigint  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name    text    NOT NULL,
+    program text    NOT NULL,
+    level   integer NOT NULL,
+    beat    bigint  NOT NULL DEFAULT 0,
+    seen    bigint  NOT NULL DEFAULT 0,
+    state   text    NOT NULL DEFAULT 'serving' CHECK (state IN ('serving', 'draining', 'left', 'evicted'))
+) WITH (fillfactor = 50);
+
+-- One row for each connection of a replica that writes. It counts batches, so that a batch lands once. Without the row, nothing
+-- of that epoch lands.
+CREATE TABLE writer (
+    epoch   bigint  NOT NULL,
+    number  integer NOT NULL,
+    batches bigint  NOT NULL DEFAULT 0,
+    PRIMARY KEY (epoch, number)
+) WITH (fillfactor = 10);
+
+-- Tasks in flight. Columns that never change come first, so that a step writes little. The state of version 0 is the policy: the
+-- rest of it follows from the times of acceptance and start.
+CREATE TABLE task (
+    id          uuid    NOT NULL PRIMARY KEY,
+    created_at  bigint  NOT NULL,
+    fingerprint bytea   NOT NULL,
+    application text    NOT NULL,
+    tool        text    NOT NULL,
+    resource    text    NOT NULL,
+    target      text    NOT NULL,
+    idem_key    text,
+    request_id  text    NOT NULL,
+    key_id      text    NOT NULL,
+    arguments   text,
+    sealed      bytea   NOT NULL,
+    -- The run that drives it.
+    owner       bigint  NOT NULL,
+    version     integer NOT NULL,
+    wake_at     bigint,
+    state       text    NOT NULL
+) WITH (fillfactor = 50);
+CREATE UNIQUE INDEX ix_task_key ON task (application, idem_key) WHERE idem_key IS NOT NULL;
+CREATE INDEX ix_task_owner ON task (owner, id);
+
+-- A target that a task holds, or that cools down. One statement takes the lock and reads the cool-down.
+CREATE TABLE target (
+    target   text NOT NULL,
+    resource text NOT NULL,
+    task     uuid,
+    since    bigint,
+    until    bigint,
+    PRIMARY KEY (target, resource)
+) WITH (fillfactor = 50);
+CREATE INDEX ix_target_until ON target (until) WHERE task IS NULL;
+
+-- Tasks that have ended, a day of acceptance in each partition. Ids begin with the millisecond.
+CREATE TABLE ended (
+    id          uuid    NOT NULL PRIMARY KEY,
+    created_at  bigint  NOT NULL,
+    finished_at bigint,
+    application text    NOT NULL,
+    tool        text    NOT NULL,
+    resource    text    NOT NULL,
+    target      text    NOT NULL,
+    request_id  text    NOT NULL,
+    key_id      text    NOT NULL,
+    arguments   text,
+    version     integer NOT NULL,
+    status      text    NOT NULL,
+    state       text    NOT NULL
+) PARTITION BY RANGE (id);
+CREATE INDEX ix_ended_application ON ended (application, id);
+CREATE TABLE ended_default PARTITION OF ended DEFAULT;
+
+-- The timelines of tasks, in the same days. If `is_event` is true, `what` is the event as JSON.
+CREATE TABLE event (
+    task     uuid    NOT NULL,
+    version  integer NOT NULL,
+    at       bigint  NOT NULL,
+    phase    text    NOT NULL,
+    what     text    NOT NULL,
+    is_event boolean NOT NULL,
+    PRIMARY KEY (task, version)
+) PARTITION BY RANGE (task);
+CREATE TABLE event_default PARTITION OF event DEFAULT;
+
+-- Charges, reversals and refunds. A number begins with the transaction, so numbers below those of the oldest open transaction
+-- are complete.
+CREATE TABLE ledger (
+    task        uuid   NOT NULL,
+    kind        text   NOT NULL CHECK (kind IN ('charge', 'reversal', 'refund')),
+    application text   NOT NULL,
+    at          bigint NOT NULL,
+    number      bigint NOT NULL,
+    PRIMARY KEY (task, kind)
+);
+CREATE UNIQUE INDEX ix_ledger_number ON ledger (number);
+CREATE INDEX ix_ledger_refund ON ledger (number) WHERE kind = 'refund';
+CREATE INDEX ix_ledger_refund_application ON ledger (application, number) WHERE kind = 'refund';
+
+-- What must not happen twice.
+CREATE TABLE mark (
+    space text   NOT NULL,
+    key   bytea  NOT NULL,
+    until bigint NOT NULL,
+    PRIMARY KEY (space, key)
+);
+CREATE INDEX ix_mark_until ON mark (until);
+
+-- Applications and keys, each with the version of the directory that changed it last. Permissions, grants and labels are JSON.
+CREATE TABLE application (
+    id                  text    NOT NULL PRIMARY KEY,
+    number              bigint  GENERATED ALWAYS AS IDENTITY,
+    name                text    NOT NULL,
+    permissions         text    NOT NULL,
+    requests_per_minute bigint  NOT NULL,
+    grants              text    NOT NULL,
+    labels              text    NOT NULL,
+    created_at          bigint  NOT NULL,
+    suspended_at        bigint,
+    deleted_at          bigint,
+    version             bigint  NOT NULL
+);
+CREATE UNIQUE INDEX ix_application_name ON application (name) WHERE deleted_at IS NULL;
+CREATE INDEX ix_application_version ON application (version);
+
+CREATE TABLE api_key (
+    id           text   NOT NULL PRIMARY KEY,
+    application  text   NOT NULL REFERENCES application (id),
+    created_at   bigint NOT NULL,
+    expires_at   bigint,
+    suspended_at bigint,
+    labels       text   NOT NULL,
+    -- The live secrets, sealed, as JSON.
+    secrets      text   NOT NULL,
+    version      bigint NOT NULL
+);
+CREATE INDEX ix_api_key_version ON api_key (version);
+CREATE INDEX ix_api_key_application ON api_key (application);
+
+CREATE TABLE secret_use (
+    key      text   NOT NULL,
+    verifier bytea  NOT NULL,
+    at       bigint NOT NULL,
+    address  text,
+    PRIMARY KEY (key, verifier)
+) WITH (fillfactor = 50);
+
+-- Who changed what. `act` is the act as JSON; the columns before it repeat what is searched for.
+CREATE TABLE act (
+    number   bigint  NOT NULL PRIMARY KEY,
+    id       text    NOT NULL UNIQUE,
+    at       bigint  NOT NULL,
+    operator text    NOT NULL,
+    command  text    NOT NULL,
+    object   text,
+    act      text    NOT NULL,
+    has_line boolean NOT NULL DEFAULT false
+);
+CREATE INDEX ix_act_object ON act (object, number) WHERE object IS NOT NULL;
+CREATE INDEX ix_act_without_line ON act (number) WHERE NOT has_line;
+
+-- The newest seal of the audit trail of each replica, as JSON.
+CREATE TABLE audit_anchor (
+    replica text NOT NULL PRIMARY KEY,
+    anchor  text NOT NULL
+);
+
+-- Small values that replicas share.
+CREATE TABLE document (
+    space   text   NOT NULL,
+    key     text   NOT NULL,
+    version bigint NOT NULL,
+    body    bytea  NOT NULL,
+    PRIMARY KEY (space, key)
+) WITH (fillfactor = 50);

@@ -1,0 +1,61 @@
+//! Writes that are seldom: each is a batch of its own.
+
+use crate::connection::describe;
+use crate::lane::{Parameter, Work};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Error, Row};
+use toolwarrant_core::store::StoreError;
+
+/// Carries out one write at a time.
+pub(crate) struct Single;
+
+/// A write. Its statement ends with rows of `turn.one` and a number, the `answer`.
+pub(crate) struct Write {
+    pub(crate) sql: String,
+    pub(crate) parameters: Box<dyn Fn() -> Vec<Parameter> + Send + Sync>,
+    /// The conflict that the violation of a constraint stands for, by its name.
+    pub(crate) conflicts: Vec<(&'static str, String)>,
+}
+
+impl Write {
+    /// Returns a write that conflicts with nothing.
+    pub(crate) fn new(sql: impl Into<String>, parameters: impl Fn() -> Vec<Parameter> + Send + Sync + 'static) -> Self {
+        Self { sql: sql.into(), parameters: Box::new(parameters), conflicts: Vec::new() }
+    }
+}
+
+impl Work for Single {
+    type Request = Write;
+    type Answer = Vec<i64>;
+
+    fn sql(batch: &[&Write]) -> String {
+        batch.first().map(|write| write.sql.clone()).unwrap_or_default()
+    }
+
+    fn parameters(batch: &[&Write]) -> Vec<Parameter> {
+        batch.first().map(|write| (write.parameters)()).unwrap_or_default()
+    }
+
+    fn names(_: &Write) -> Vec<String> {
+        vec![String::new()]
+    }
+
+    fn answers(_: &[&Write], rows: &[Row]) -> Vec<Option<Result<Vec<i64>, StoreError>>> {
+        vec![Some(Ok(rows.iter().filter_map(|row| row.try_get("answer").ok()?).collect()))]
+    }
+
+    async fn recall(_: &Client, _: &Write) -> Result<Vec<i64>, StoreError> {
+        Err(StoreError::Unavailable("the write has landed, and its answer was lost".to_owned()))
+    }
+
+    fn refusal(write: &Write, error: &Error) -> Option<StoreError> {
+        let said = error.as_db_error()?;
+        if let Some((_, why)) = write.conflicts.iter().find(|(name, _)| said.constraint() == Some(name)) {
+            return Some(StoreError::Conflict(why.clone()));
+        }
+        match *said.code() {
+            SqlState::T_R_DEADLOCK_DETECTED | SqlState::T_R_SERIALIZATION_FAILURE => None,
+            _ => Some(StoreError::Unavailable(format!("PostgreSQL: {}", describe(error)))),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! A server of PostgreSQL for tests: in a temporary folder, on a Unix socket. It ends with the
+//! process that started it.
+
+use crate::connection::{Server, unavailable};
+use std::fs::{self, File};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use toolwarrant_core::store::StoreError;
+
+/// A running server.
+#[derive(Debug)]
+pub struct TestServer {
+    folder: TempDir,
+    /// A shell that stops the server when its standard input ends, as it does with this process.
+    _child: Child,
+    schemas: AtomicU32,
+}
+
+/// The number of the user that runs the server if this process is root's: `nobody`.
+const NOBODY: u32 = 65_534;
+
+/// Time in which the server must answer.
+const START_PATIENCE: Duration = Duration::from_secs(60);
+
+impl TestServer {
+    /// Starts a server; `None` if PostgreSQL is not installed.
+    ///
+    /// # Panics
+    /// It is installed and does not start.
+    #[must_use]
+    pub fn start() -> Option<Self> {
+        let programs = programs()?;
+        let folder = tempfile::Builder::new().prefix("pg-").tempdir().expect("a temporary folder");
+        let is_root = fs::metadata("/proc/self").is_ok_and(|about| std::os::unix::fs::MetadataExt::uid(&about) == 0);
+        let data = folder.path().join("data");
+        if is_root {
+            chown(folder.path(), Some(NOBODY), Some(NOBODY)).expect("root may give a folder away");
+            fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+        }
+        let run = |program: &Path| {
+            let mut command = Command::new(program);
+            if is_root {
+                command.uid(NOBODY).gid(NOBODY);
+            }
+            command.current_dir("/").stdin(Stdio::null());
+            command
+        };
+        let made = run(&programs.join("initdb"))
+            .args(["--username=tests", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C", "-D"])
+            .arg(&data)
+            .output()
+            .expect("initdb can be started");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let log = File::create(folder.path().join("log")).expect("a file can be made");
+        let script = "\"$@\" & server=$!; read -r _; kill -QUIT $server; wait $server";
+        let child = run(Path::new("/bin/sh"))
+            .args(["-c", script, "sh"])
+            .arg(programs.join("postgres"))
+            .arg("-D")
+            .arg(&data)
+            .args([
+                "-c",
+                "listen_addresses=",
+                "-c",
+                "fsync=off",
+                "-c",
+                "max_connections=500",
+                "-c",
+                "shared_buffers=64MB",
+            ])
+            .arg("-c")
+            .arg(format!("unix_socket_directories={}", folder.path().display()))
+            .stdin(Stdio::piped())
+            .stdout(log.try_clone().expect("a file can be shared"))
+            .stderr(log)
+            .spawn()
+            .expect("a shell can be started");
+        let begun = Instant::now();
+        while !folder.path().join(".s.PGSQL.5432").exists() {
+            assert!(begun.elapsed() < START_PATIENCE, "the server did not start");
+            thread::sleep(Duration::from_millis(20));
+        }
+        Some(Self { folder, _child: child, schemas: AtomicU32::new(0) })
+    }
+
+    /// Makes a schema, and returns the URL under which it comes first.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub async fn schema(&self) -> Result<String, StoreError> {
+        let name = format!("s{}", self.schemas.fetch_add(1, Relaxed));
+        let client = loop {
+            // A socket can be there before the server is ready.
+            match Server::parse(&self.url())?.connect(|_| {}).await {
+                Ok(client) => break client,
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        };
+        client.batch_execute(&format!("CREATE SCHEMA {name}")).await.map_err(unavailable)?;
+        Ok(format!("{}&options=-csearch_path%3D{name}", self.url()))
+    }
+
+    /// Returns the URL of the server.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let folder = self.folder.path().to_string_lossy().replace('/', "%2F");
+        format!("postgres://tests@/postgres?host={folder}")
+    }
+}
+
+/// Returns the folder of the newest installed server.
+fn programs() -> Option<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
+    let folders = versions.filter_map(|version| Some(version.ok()?.path().join("bin")));
+    let number = |folder: &PathBuf| folder.parent()?.file_name()?.to_str()?.parse::<u32>().ok();
+    folders.filter(|folder| folder.join("postgres").exists()).max_by_key(number)
+}
