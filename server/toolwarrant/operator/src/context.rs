@@ -18,7 +18,7 @@ use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::registry::Registry;
-use toolwarrant_core::store::{DirectoryStore, StoreError};
+use toolwarrant_core::store::StoreError;
 use toolwarrant_store::Store;
 use toolwarrant_store::sqlite::{DatabaseError, OpenOptions, Sqlite};
 
@@ -166,14 +166,14 @@ impl From<OpenError> for OperatorError {
     }
 }
 
-/// An opened data folder. Servers of tests have a store in memory in place of the database.
-pub struct OpenedData<D = Sqlite> {
+/// An opened data folder.
+pub struct OpenedData {
     /// Applications and keys.
     pub registry: Registry,
     /// Seals and opens secrets with the master key.
     pub keyring: KeyRing,
     /// The database.
-    pub database: Arc<D>,
+    pub database: Arc<dyn Store>,
     /// The clock of this process, which continues from the latest time recorded in the folder.
     pub clock: Clock,
 }
@@ -191,7 +191,7 @@ impl OpenedData {
     ) -> Result<Self, OpenError> {
         let master_key = folder.master_key(random)?;
         let keyring = KeyRing::new(&names.salt, &master_key, random.clone());
-        let database = Arc::new(Sqlite::open(open_options(&folder.database()?, folder, catalogue))?);
+        let database: Arc<dyn Store> = Arc::new(Sqlite::open(open_options(&folder.database()?, folder, catalogue))?);
         let clock = database.latest_time().await?.map_or_else(Clock::system, Clock::since);
         let (directory, keys) = (database.clone(), keyring.clone());
         let registry = Registry::open(directory, catalogue, names.keys, keys, clock.clone(), random.clone()).await?;

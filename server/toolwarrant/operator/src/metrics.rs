@@ -19,8 +19,7 @@ use toolwarrant_core::counts::{LOST_LINES, Requests};
 use toolwarrant_core::store::StoreError;
 use toolwarrant_http::edge::ConnectionLimiter;
 use toolwarrant_http::monitor::MonitorSource;
-use toolwarrant_store::sqlite::Sqlite;
-use toolwarrant_store::{Integrity, IntegrityRule, VIOLATIONS_MAX};
+use toolwarrant_store::{IntegrityRule, Store, VIOLATIONS_MAX, WriteFigures};
 use toolwarrant_tasks::engine::Engine;
 
 /// Time for the store to answer.
@@ -32,7 +31,7 @@ const LAG_MAX: Duration = Duration::from_secs(60);
 /// The parts of a serving program that have counts.
 pub struct StatusSources {
     /// The store.
-    pub database: Arc<Sqlite>,
+    pub database: Arc<dyn Store>,
     /// The engine, which drives tasks.
     pub engine: Arc<Engine>,
     /// The counts of the pipeline.
@@ -125,7 +124,7 @@ impl ServiceStatus {
     }
 
     /// Tests whether the store can write. Waits for a test write that is already running.
-    async fn test_write(&self, database: &Arc<Sqlite>) -> Result<(), StoreError> {
+    async fn test_write(&self, database: &Arc<dyn Store>) -> Result<(), StoreError> {
         let mut running = self.test_write.lock().await;
         // The outcome of a test write for which no request waited may be old.
         while running.try_join_next().is_some() {}
@@ -153,7 +152,7 @@ impl ServiceStatus {
             if let Some(upstreams) = upstreams {
                 upstreams::metrics(&mut page, &upstreams.states());
             }
-            store_metrics(&mut page, database, self.names.program).await;
+            store_metrics(&mut page, &**database, self.names.program).await;
         }
         page.text()
     }
@@ -196,11 +195,11 @@ fn task_metrics(page: &mut Page<'_>, engine: &Engine) {
     page.gauge("held_polls", "Calls that wait for the end of a task.", engine.poll_count());
 }
 
-async fn store_metrics(page: &mut Page<'_>, database: &Sqlite, program: &str) {
-    let (written, waiting) = database.write_stats();
-    page.counter("store_commits_total", "Committed transactions.", written.commits.get());
-    page.counter("store_writes_total", "Requests in these transactions.", written.requests.get());
-    page.counter("store_commit_failures_total", "Failed transactions.", written.failures.get());
+async fn store_metrics(page: &mut Page<'_>, database: &dyn Store, program: &str) {
+    let WriteFigures { commits, requests, failures, waiting } = database.writes();
+    page.counter("store_commits_total", "Committed transactions.", commits);
+    page.counter("store_writes_total", "Requests in these transactions.", requests);
+    page.counter("store_commit_failures_total", "Failed transactions.", failures);
     page.gauge("store_queue", "Requests that wait for the next transaction.", waiting);
     // Without an answer there is no sample, because an old number would hide a fault.
     if let Ok(Ok(broken)) = timeout(STORE_TIMEOUT, database.violations(IntegrityRule::Refunds)).await {

@@ -32,7 +32,7 @@ use toolwarrant_base::random::Random;
 use toolwarrant_core::act::{Changes, Channel, Operator, Origin};
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::registry::Durability;
-use toolwarrant_store::sqlite::Sqlite;
+use toolwarrant_store::Store;
 
 /// Interval at which a follower asks for new lines.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
@@ -241,7 +241,7 @@ struct Trail {
 impl Trail {
     /// Continues the trail. Returns `None` if it cannot be written: the next start of a server
     /// writes the lines.
-    async fn open(folder: &DataFolder, keyring: &KeyRing, clock: &Clock, store: Arc<Sqlite>) -> Option<Self> {
+    async fn open(folder: &DataFolder, keyring: &KeyRing, clock: &Clock, store: Arc<dyn Store>) -> Option<Self> {
         // A server may be told to keep more than the default.
         let options = AuditOptions { keep_bytes: u64::MAX, ..AuditOptions::default() };
         match AuditKeeper::start(&folder.join(AUDIT), keyring, clock.clone(), store, options).await {

@@ -3,7 +3,7 @@
 use crate::accepting::Accept;
 use crate::advancing::Advancement;
 use crate::column::{Id, json, millis, moment};
-use crate::lane::Parameter;
+use crate::lane::{LaneFacts, Parameter};
 use crate::single::Write;
 use crate::{Postgres, cluster, directory, documents, partitions, reads, rules};
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,7 +17,7 @@ use toolwarrant_core::documents::{Document, DocumentStore};
 use toolwarrant_core::store::{
     ApplicationRow, AuditStore, DirectoryChanges, DirectoryStore, KeyRow, SecretUse, StoreError, Stored,
 };
-use toolwarrant_store::{Figure, Integrity, IntegrityRule, Recovery};
+use toolwarrant_store::{Figure, Integrity, IntegrityRule, Recovery, WriteFigures};
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,
     RefundFilter, TaskFilter, TaskRows, TaskStore, TimelineEvent,
@@ -301,6 +301,12 @@ impl Integrity for Postgres {
     fn figures(&self) -> Stored<'_, Vec<Figure>> {
         let read = |client: std::sync::Arc<tokio_postgres::Client>| async move { rules::figures(&client).await };
         Box::pin(self.inspector.read_within(INSPECTION, read))
+    }
+
+    fn writes(&self) -> WriteFigures {
+        let LaneFacts { commits, requests, failures, .. } = &*self.facts;
+        let waiting = self.accepting.queue_length() + self.advancing.queue_length() + self.single.queue_length();
+        WriteFigures { commits: commits.get(), requests: requests.get(), failures: failures.get(), waiting }
     }
 
     fn touch(&self) -> Stored<'_, ()> {

@@ -10,17 +10,16 @@ use toolwarrant_core::pipeline::{Handlers, Pipeline};
 use toolwarrant_operator::OpenedData;
 use toolwarrant_operator::data::{AUDIT, DataFolder};
 use toolwarrant_operator::keeping::{AuditKeeper, AuditOptions};
-use toolwarrant_store::Store;
 use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::Executor;
 
 /// The parts of a core.
-pub(crate) struct CoreParts<'a, H, D> {
+pub(crate) struct CoreParts<'a, H> {
     pub(crate) handlers: H,
     pub(crate) executor: Option<Arc<dyn Executor>>,
     /// The data folder and what is in it. The audit trail is written there.
     pub(crate) folder: &'a DataFolder,
-    pub(crate) data: &'a OpenedData<D>,
+    pub(crate) data: &'a OpenedData,
     pub(crate) random: Random,
     pub(crate) audit: AuditOptions,
     /// Maximum number of tasks in flight.
@@ -40,7 +39,7 @@ impl<H: Handlers> Core<H> {
     /// # Errors
     /// The trail cannot be written, the store cannot be read, or there is no executor for the tasks
     /// of the contract.
-    pub(crate) async fn compose<D: Store>(parts: CoreParts<'_, H, D>) -> Result<Self> {
+    pub(crate) async fn compose(parts: CoreParts<'_, H>) -> Result<Self> {
         let CoreParts { handlers, executor, folder, data, random, audit, max_in_flight } = parts;
         let OpenedData { registry, keyring, database, clock } = data;
         let (trail, without_address) = (folder.join(AUDIT), audit.without_address);

@@ -34,7 +34,7 @@ use toolwarrant_operator::socket::{OperatorGroups, OperatorSocket};
 use toolwarrant_operator::{
     ActLines, Background, Check, Config, Names, OpenError, OpenedData, OperatorContext, OperatorError, until,
 };
-use toolwarrant_store::Recovery;
+use toolwarrant_store::Store;
 use toolwarrant_tasks::engine::Engine;
 
 /// The settings of a [`Program`](crate::Program), apart from the service itself.
@@ -283,7 +283,7 @@ impl Server {
 }
 
 /// Warns of keys that a restore has turned off.
-async fn warn_of_keys_off(database: &impl Recovery) -> Result<()> {
+async fn warn_of_keys_off(database: &dyn Store) -> Result<()> {
     let off = database.keys_to_confirm().await.context("cannot read the keys")?.len();
     if off > 0 {
         tracing::warn!(

@@ -171,11 +171,12 @@ pub async fn start_on<H: Handlers, C>(
     let directory = (database.clone(), keyring.clone(), clock.clone());
     let registry =
         Registry::open(directory.0, H::CATALOGUE, names.keys, directory.1, directory.2, Random::from_seed(2));
-    let data = OpenedData { registry: registry.await.expect("an empty store"), keyring, database, clock };
+    let registry = registry.await.expect("an empty store");
+    let data = OpenedData { registry, keyring, database: database.clone(), clock };
     let (audit, max_in_flight) = (AuditOptions::default(), TASKS_MAX);
     let parts = CoreParts { handlers, executor, folder: &folder, data: &data, random, audit, max_in_flight };
     let Core { pipeline, engine, keeper: _ } = Core::compose(parts).await.expect("an empty store");
-    let OpenedData { registry, keyring: _, database: store, clock } = data;
+    let OpenedData { registry, keyring: _, database: _, clock } = data;
     let driven = Arc::clone(&engine);
     let runner = Background::start("the engine", AT_ONCE, |stopped| driven.run(stopped));
     let audit_handle = pipeline.audit_handle();
@@ -193,7 +194,7 @@ pub async fn start_on<H: Handlers, C>(
         router: endpoint.router(),
         clock,
         engine,
-        store,
+        store: database,
         registry,
         audit: folder.join(AUDIT),
         audit_handle,

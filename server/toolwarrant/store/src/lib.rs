@@ -17,7 +17,7 @@ pub mod suite;
 pub mod testing;
 
 pub use recovery::Recovery;
-pub use rules::{Figure, Integrity, IntegrityRule, VIOLATIONS_MAX, check_charges};
+pub use rules::{Figure, Integrity, IntegrityRule, VIOLATIONS_MAX, WriteFigures, check_charges};
 
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;

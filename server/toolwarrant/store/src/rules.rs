@@ -15,9 +15,27 @@ pub trait Integrity: Send + Sync + 'static {
     /// calls.
     fn figures(&self) -> Stored<'_, Vec<Figure>>;
 
+    /// Returns the counts of transactions. Default: the store does not count them.
+    fn writes(&self) -> WriteFigures {
+        WriteFigures::default()
+    }
+
     /// Writes without changing anything. A success shows that the store can write, and that it
     /// writes to the file that the next start will open.
     fn touch(&self) -> Stored<'_, ()>;
+}
+
+/// Transactions since the process started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteFigures {
+    /// Committed transactions.
+    pub commits: u64,
+    /// Requests in committed transactions.
+    pub requests: u64,
+    /// Failed transactions.
+    pub failures: u64,
+    /// Requests that wait for the next transaction.
+    pub waiting: usize,
 }
 
 /// The amount of stored data of one kind.

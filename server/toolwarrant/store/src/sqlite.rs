@@ -29,10 +29,9 @@ use open::EarlierLayout;
 pub use open::{LAYOUT, OpenOptions};
 pub use recovery::{RestoredData, restore};
 pub use watermark::path_of as watermark;
-pub use writer::WriteCounts;
 
 use crate::recovery::Recovery;
-use crate::rules::{Figure, Integrity, IntegrityRule};
+use crate::rules::{Figure, Integrity, IntegrityRule, WriteFigures};
 use fault::Fault;
 use keeper::Keeper;
 use open::Connections;
@@ -51,7 +50,7 @@ use toolwarrant_tasks::store::{
     RefundFilter, TaskFilter, TaskRows, TaskStore, TimelineEvent,
 };
 use toolwarrant_tasks::task::TaskId;
-use writer::Writer;
+use writer::{WriteCounts, Writer};
 
 /// An open database. Dropping it finishes all requests first.
 ///
@@ -129,12 +128,6 @@ impl Sqlite {
             }
             Ok(written)
         })
-    }
-
-    /// Returns the counters, and the number of waiting writes.
-    #[must_use]
-    pub fn write_stats(&self) -> (&WriteCounts, usize) {
-        (&self.writer.counts, self.writer.queue_length())
     }
 }
 
@@ -287,6 +280,12 @@ impl Integrity for Sqlite {
 
     fn figures(&self) -> Stored<'_, Vec<Figure>> {
         self.inspector.read(kept::figures)
+    }
+
+    fn writes(&self) -> WriteFigures {
+        let WriteCounts { commits, requests, failures } = &*self.writer.counts;
+        let waiting = self.writer.queue_length();
+        WriteFigures { commits: commits.get(), requests: requests.get(), failures: failures.get(), waiting }
     }
 
     fn touch(&self) -> Stored<'_, ()> {

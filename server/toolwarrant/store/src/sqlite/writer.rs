@@ -35,7 +35,7 @@ const STILL_BUSY: Duration = Duration::from_millis(100);
 
 /// Counters of writes since the store was opened.
 #[derive(Debug, Default)]
-pub struct WriteCounts {
+pub(super) struct WriteCounts {
     /// Committed transactions.
     pub commits: Count,
     /// Requests in committed transactions.
