@@ -30,7 +30,7 @@ const OWNERS: [(&str, &[&str]); 7] = [
             "xtask",
         ],
     ),
-    ("rustls", &["toolwarrant-outbound", "toolwarrant-http"]),
+    ("rustls", &["toolwarrant-outbound", "toolwarrant-http", "toolwarrant-postgres"]),
     ("tiktoken-rs", &["xtask"]),
 ];
 

@@ -1,24 +1,39 @@
 //! Connections: where the server is, how a session begins, and what an error says about the
 //! statement that met it.
 
+use crate::tls::Encryption;
 use std::error::Error as StdError;
+use std::future::poll_fn;
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
-use tokio_postgres::config::{Host, TargetSessionAttrs};
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::error::Severity;
 use tokio_postgres::types::WrongType;
-use tokio_postgres::{AsyncMessage, Client, Config, Error, NoTls};
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, Error, NoTls};
+use toolwarrant_base::text::Secret;
 use toolwarrant_core::store::StoreError;
 
 /// Time in which a connection must be made.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
 
+/// The address of a store.
+#[derive(Clone, Debug)]
+pub struct Address {
+    /// A URL without a password, such as `postgres://user@host1,host2/db`.
+    pub url: String,
+    /// The password of the user.
+    pub password: Option<Secret<String>>,
+}
+
 /// The server of a cluster, with the account that connects.
 #[derive(Clone)]
 pub(crate) struct Server {
     config: Config,
+    /// `None` if nothing between this process and the server can read along.
+    encryption: Option<Encryption>,
 }
 
 /// Settings of every session. The writing statements join rows by their keys alone, whatever the
@@ -28,19 +43,32 @@ const SESSION: &str = "SET application_name = 'toolwarrant'; SET jit = off; SET 
     SET lock_timeout = 0; SET idle_session_timeout = 0; SET client_min_messages = warning";
 
 impl Server {
-    /// Parses a URL, such as `postgres://user@host1,host2/db`.
+    /// Parses an address. Connections are encrypted, except to sockets and loopback addresses.
     ///
     /// # Errors
-    /// It is not such a URL, or it leads over a network without encryption.
-    pub(crate) fn parse(url: &str) -> Result<Self, StoreError> {
+    /// It is not such a URL, it contains a password, or the system cannot verify certificates.
+    pub(crate) fn parse(Address { url, password }: &Address) -> Result<Self, StoreError> {
         let wrong = |why: String| StoreError::Corrupt(format!("the URL of the store cannot be used: {why}"));
-        let mut config = Config::from_str(url).map_err(|error| wrong(error.to_string()))?;
+        let mut config = Config::from_str(url).map_err(|error| wrong(describe(&error)))?;
+        if config.get_password().is_some() {
+            return Err(wrong(
+                "it contains a password, which other users of this machine can see; give it in a file".to_owned(),
+            ));
+        }
+        if let Some(password) = password {
+            config.password(password.expose());
+        }
         config.connect_timeout(CONNECT_PATIENCE).target_session_attrs(TargetSessionAttrs::ReadWrite);
         config.keepalives_idle(Duration::from_secs(5)).tcp_user_timeout(Duration::from_secs(10));
-        if let Some(host) = config.get_hosts().iter().find(|host| !is_local(host)) {
-            return Err(wrong(format!("{host:?} is not on this machine, and connections are not encrypted")));
+        if config.get_hosts().is_empty() {
+            return Err(wrong("it names no host, such as postgres://user@host/db".to_owned()));
         }
-        Ok(Self { config })
+        let encryption = match config.get_hosts().iter().all(is_local) {
+            true => None,
+            false => Some(Encryption::new().map_err(|error| wrong(format!("cannot set up TLS: {error}")))?),
+        };
+        config.ssl_mode(if encryption.is_some() { SslMode::Require } else { SslMode::Disable });
+        Ok(Self { config, encryption })
     }
 
     /// Opens a session on the server that accepts writes. `message` receives notices and
@@ -50,13 +78,18 @@ impl Server {
     /// No such server can be reached.
     pub(crate) async fn connect(&self, message: impl Fn(AsyncMessage) + Send + 'static) -> Result<Client, StoreError> {
         let connected = timeout(CONNECT_PATIENCE, async {
-            let (client, mut connection) = self.config.connect(NoTls).await?;
-            // The task ends when the client is dropped or the server closes the connection.
-            tokio::spawn(async move {
-                while let Some(Ok(received)) = std::future::poll_fn(|context| connection.poll_message(context)).await {
-                    message(received);
+            let client = match &self.encryption {
+                Some(encryption) => {
+                    let (client, connection) = self.config.connect(encryption.clone()).await?;
+                    drive(connection, message);
+                    client
                 }
-            });
+                None => {
+                    let (client, connection) = self.config.connect(NoTls).await?;
+                    drive(connection, message);
+                    client
+                }
+            };
             client.batch_execute(SESSION).await?;
             Ok::<_, Error>(client)
         });
@@ -67,6 +100,19 @@ impl Server {
             }
         }
     }
+}
+
+/// Drives a connection until its client is dropped or the server closes it.
+fn drive<S, T>(mut connection: Connection<S, T>, message: impl Fn(AsyncMessage) + Send + 'static)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    tokio::spawn(async move {
+        while let Some(Ok(received)) = poll_fn(|context| connection.poll_message(context)).await {
+            message(received);
+        }
+    });
 }
 
 /// Returns true if nothing between this process and the host can read along.

@@ -21,6 +21,9 @@ mod rules;
 mod single;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod tls;
+
+pub use connection::Address;
 
 use accepting::Accepting;
 use advancing::Advancing;
@@ -30,7 +33,10 @@ use reader::Reader;
 use single::Single;
 use std::fmt;
 use std::sync::Arc;
+use tokio_postgres::Client;
 use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::hex;
+use toolwarrant_base::keyring::Digest;
 use toolwarrant_core::cluster::Epoch;
 use toolwarrant_core::store::StoreError;
 
@@ -49,6 +55,8 @@ pub struct Membership {
     pub program: String,
     /// The latest level of stored data that it can read.
     pub level: u32,
+    /// The fingerprint of its master key.
+    pub key: Digest,
 }
 
 /// A store that replicas share, opened by one of them.
@@ -69,12 +77,14 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Makes the tables of a new cluster.
+    /// Makes the tables of a new cluster, whose secrets are sealed with the key of this
+    /// fingerprint.
     ///
     /// # Errors
-    /// The server cannot be reached, or there is a cluster already.
-    pub async fn init(url: &str) -> Result<(), StoreError> {
-        let client = Server::parse(url)?.connect(|_| {}).await?;
+    /// The server cannot be reached, is older than PostgreSQL 15, or has a cluster already.
+    pub async fn init(address: &Address, key: Digest) -> Result<(), StoreError> {
+        let client = Server::parse(address)?.connect(|_| {}).await?;
+        check_server(&client).await?;
         if client
             .query_opt("SELECT 1 WHERE to_regclass('cluster') IS NOT NULL", &[])
             .await
@@ -84,17 +94,23 @@ impl Postgres {
             return Err(StoreError::Conflict("there is a store already".to_owned()));
         }
         // One message is one transaction.
-        client.batch_execute(SCHEMA).await.map_err(unavailable)
+        let key = hex::encode(&key);
+        let mut sql = SCHEMA.to_owned();
+        sql += &format!("INSERT INTO cluster (one, layout, key) VALUES (true, {LAYOUT}, '\\x{key}')");
+        client.batch_execute(&sql).await.map_err(unavailable)
     }
 
     /// Joins the cluster as a replica.
     ///
     /// # Errors
-    /// The server cannot be reached, is older than PostgreSQL 15, or has no tables of this layout.
-    pub async fn join(url: &str, Membership { name, program, level }: Membership) -> Result<Self, StoreError> {
-        let server = Server::parse(url)?;
+    /// The server cannot be reached, is older than PostgreSQL 15, has no tables of this layout, or
+    /// its secrets were sealed with another key.
+    pub async fn join(address: &Address, membership: Membership) -> Result<Self, StoreError> {
+        let Membership { name, program, level, key } = membership;
+        let server = Server::parse(address)?;
         let mut client = server.connect(|_| {}).await?;
-        check(&client).await?;
+        check_server(&client).await?;
+        check_layout(&client, key).await?;
         let row = client.query_one("SELECT restored_at FROM cluster", &[]).await.map_err(unavailable)?;
         let restored_at = row.get::<_, Option<i64>>(0).map(column::moment);
         let epoch = cluster::join(&mut client, &name, &program, level).await?;
@@ -114,8 +130,8 @@ impl Postgres {
     }
 }
 
-/// Refuses a server or a layout that this program does not know.
-async fn check(client: &tokio_postgres::Client) -> Result<(), StoreError> {
+/// Refuses a server that is too old.
+async fn check_server(client: &Client) -> Result<(), StoreError> {
     let version =
         client.query_one("SELECT current_setting('server_version_num')::int", &[]).await.map_err(unavailable)?;
     let version: i32 = version.get(0);
@@ -125,13 +141,21 @@ async fn check(client: &tokio_postgres::Client) -> Result<(), StoreError> {
             version / 10_000
         )));
     }
+    Ok(())
+}
+
+/// Refuses a layout that this program does not know, and another master key.
+async fn check_layout(client: &Client, key: Digest) -> Result<(), StoreError> {
     let found = "SELECT 1 WHERE to_regclass('cluster') IS NOT NULL";
     if client.query_opt(found, &[]).await.map_err(unavailable)?.is_none() {
         return Err(StoreError::Corrupt("there are no tables yet; `store init` makes them".to_owned()));
     }
-    let layout = client.query_one("SELECT layout FROM cluster", &[]).await.map_err(unavailable)?;
-    match layout.get::<_, i32>(0) {
-        LAYOUT => Ok(()),
+    let row = client.query_one("SELECT layout, key FROM cluster", &[]).await.map_err(unavailable)?;
+    match row.get::<_, i32>(0) {
+        LAYOUT if row.get::<_, &[u8]>(1) == key => Ok(()),
+        LAYOUT => Err(StoreError::Corrupt(
+            "the master key is not the one that this store was made with; copy that one to the data folder".to_owned(),
+        )),
         other => Err(StoreError::Corrupt(format!("the tables have layout {other}, and this program knows {LAYOUT}"))),
     }
 }

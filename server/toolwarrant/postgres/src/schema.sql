@@ -4,6 +4,8 @@
 CREATE TABLE cluster (
     one         boolean PRIMARY KEY CHECK (one),
     layout      integer NOT NULL,
+    -- The fingerprint of the master key.
+    key         bytea   NOT NULL,
     directory   bigint  NOT NULL DEFAULT 0,
     -- The number of the latest act.
     acts        bigint  NOT NULL DEFAULT 0,
@@ -12,7 +14,6 @@ CREATE TABLE cluster (
     -- The time at which the data was restored from a backup, if it was.
     restored_at bigint
 );
-INSERT INTO cluster (one, layout) VALUES (true, 1);
 
 CREATE TABLE replica (
     epoch   bigint  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

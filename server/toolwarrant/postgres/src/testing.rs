@@ -1,7 +1,7 @@
 //! A server of PostgreSQL for tests: in a temporary folder, on a Unix socket. It ends with the
 //! process that started it.
 
-use crate::connection::{Server, unavailable};
+use crate::connection::{Address, Server, unavailable};
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -89,21 +89,25 @@ impl TestServer {
         Some(Self { folder, _child: child, schemas: AtomicU32::new(0) })
     }
 
-    /// Makes a schema, and returns the URL under which it comes first.
+    /// Makes a schema, and returns the address under which it comes first.
     ///
     /// # Errors
     /// The server does not answer.
-    pub async fn schema(&self) -> Result<String, StoreError> {
+    pub async fn schema(&self) -> Result<Address, StoreError> {
         let name = format!("s{}", self.schemas.fetch_add(1, Relaxed));
         let client = loop {
             // A socket can be there before the server is ready.
-            match Server::parse(&self.url())?.connect(|_| {}).await {
+            match Server::parse(&self.address(self.url()))?.connect(|_| {}).await {
                 Ok(client) => break client,
                 Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
             }
         };
         client.batch_execute(&format!("CREATE SCHEMA {name}")).await.map_err(unavailable)?;
-        Ok(format!("{}&options=-csearch_path%3D{name}", self.url()))
+        Ok(self.address(format!("{}&options=-csearch_path%3D{name}", self.url())))
+    }
+
+    fn address(&self, url: String) -> Address {
+        Address { url, password: None }
     }
 
     /// Returns the URL of the server.

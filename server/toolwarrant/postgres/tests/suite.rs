@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 use toolwarrant_postgres::testing::TestServer;
-use toolwarrant_postgres::{Membership, Postgres};
+use toolwarrant_postgres::{Address, Membership, Postgres};
 use toolwarrant_store::Store;
 use toolwarrant_store::suite::model::{self, Reopened};
 
@@ -11,30 +11,33 @@ fn server() -> Option<&'static TestServer> {
     SERVER.get_or_init(TestServer::start).as_ref()
 }
 
-async fn join(url: &str) -> Postgres {
-    let membership = Membership { name: "one".to_owned(), program: "test 1".to_owned(), level: 1 };
-    Postgres::join(url, membership).await.expect("the server runs")
+async fn join(address: &Address) -> Postgres {
+    let membership = Membership { name: "one".to_owned(), program: "test 1".to_owned(), level: 1, key: KEY };
+    Postgres::join(address, membership).await.expect("the server runs")
 }
 
+/// The fingerprint of the master key.
+const KEY: [u8; 32] = [7; 32];
+
 async fn open() -> Option<((), Arc<dyn Store>)> {
-    let url = server()?.schema().await.expect("the server runs");
-    Postgres::init(&url).await.expect("the schema is empty");
-    Some(((), Arc::new(join(&url).await)))
+    let address = server()?.schema().await.expect("the server runs");
+    Postgres::init(&address, KEY).await.expect("the schema is empty");
+    Some(((), Arc::new(join(&address).await)))
 }
 
 toolwarrant_store::store_suite!(open);
 
 /// A store that is opened again under its name.
-struct Rejoined(String, Postgres);
+struct Rejoined(Address, Postgres);
 
 impl Reopened for Rejoined {
     const DELETES_ROWS: bool = false;
 
     async fn open() -> Self {
-        let url = server().expect("PostgreSQL is installed").schema().await.expect("the server runs");
-        Postgres::init(&url).await.expect("the schema is empty");
-        let store = join(&url).await;
-        Self(url, store)
+        let address = server().expect("PostgreSQL is installed").schema().await.expect("the server runs");
+        Postgres::init(&address, KEY).await.expect("the schema is empty");
+        let store = join(&address).await;
+        Self(address, store)
     }
 
     fn store(&self) -> &dyn Store {
@@ -42,13 +45,13 @@ impl Reopened for Rejoined {
     }
 
     async fn reopen(self, _killed: bool) -> Self {
-        let Self(url, store) = self;
+        let Self(address, store) = self;
         drop(store);
-        let store = join(&url).await;
+        let store = join(&address).await;
         let orphans = toolwarrant_tasks::store::TaskStore::orphans(&store, None, 1_000).await.expect("the server runs");
         let ids = orphans.into_iter().map(|task| task.id).collect();
         toolwarrant_tasks::store::TaskStore::adopt(&store, ids).await.expect("the server runs");
-        Self(url, store)
+        Self(address, store)
     }
 }
 
