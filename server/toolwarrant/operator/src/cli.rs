@@ -16,6 +16,7 @@ use crate::flags;
 use crate::maintain::MaintainerCommand;
 use crate::names::Names;
 use crate::own::OwnCommand;
+use crate::place::StoreOptions;
 use crate::render;
 use crate::user::claims;
 use crate::verify::ContractGroup;
@@ -53,6 +54,8 @@ pub enum Invocation<F> {
         config: Config,
         /// The data folder.
         data: PathBuf,
+        /// The place of the data.
+        store: StoreOptions,
         /// Level and format of the log.
         log: LogOptions,
     },
@@ -68,6 +71,8 @@ pub enum Invocation<F> {
         config: Config,
         /// The data folder.
         data: PathBuf,
+        /// The place of the data.
+        store: StoreOptions,
         /// The way to a running server.
         way: WayToServer,
         /// True to print JSON instead of text.
@@ -254,8 +259,11 @@ impl CommandLine<'_> {
         config: Config,
     ) -> Result<Invocation<F>, clap::Error> {
         let common = CommonFlags::from_arg_matches(matches)?;
-        let CommonFlags { data, config: _, json, operator_sockets, socket, claimed_name, reason } = common;
+        let CommonFlags { data, mut store, config: _, json, operator_sockets, socket, claimed_name, reason } = common;
         let is_set = |path: &PathBuf| !path.as_os_str().is_empty();
+        store.store = store.store.filter(|url| !url.is_empty());
+        store.replica = store.replica.filter(|name| !name.is_empty());
+        store.store_password = store.store_password.filter(is_set);
         let operator_sockets = operator_sockets.filter(is_set);
         let way = WayToServer {
             socket: socket.filter(is_set),
@@ -278,7 +286,8 @@ impl CommandLine<'_> {
                 *file = file.take().filter(|file| !file.as_os_str().is_empty());
             }
             let (flags, log) = (F::from_arg_matches(matches)?, LogOptions::from_arg_matches(matches)?);
-            Ok::<_, clap::Error>(Invocation::Serve { serve, flags, config: config.clone(), data: data.clone(), log })
+            let (config, data, store) = (config.clone(), data.clone(), store.clone());
+            Ok::<_, clap::Error>(Invocation::Serve { serve, flags, config, data, store, log })
         };
         let mut question = None;
         let command = match matches.subcommand() {
@@ -306,7 +315,8 @@ impl CommandLine<'_> {
             Some(_) => OperatorCommand::from_arg_matches(matches)?,
         };
         let question = question.or_else(|| command.question());
-        Ok(Invocation::Operate { command, question, flags: F::from_arg_matches(matches)?, config, data, way, json })
+        let flags = F::from_arg_matches(matches)?;
+        Ok(Invocation::Operate { command, question, flags, config, data, store, way, json })
     }
 }
 

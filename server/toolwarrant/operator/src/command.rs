@@ -117,6 +117,9 @@ pub enum OperatorCommand {
     /// and fails if it finds a fault. It reads everything, which takes a while with millions of
     /// tasks; a running server continues meanwhile.
     Doctor,
+    /// Make and check the store that replicas share
+    #[command(subcommand)]
+    Store(StoreCommand),
     /// A command that the service adds
     #[command(skip)]
     Own {
@@ -147,6 +150,7 @@ impl OperatorCommand {
             | Self::Export
             | Self::Acts(_)
             | Self::Tools { .. }
+            | Self::Store(_)
             | Self::Clock(ClockCommand::Accept)
             | Self::Audit(AuditCommand::Tail { .. } | AuditCommand::After { .. } | AuditCommand::List(_)) => {
                 Duration::from_secs(30)
@@ -441,6 +445,16 @@ pub enum ClockCommand {
     /// is set back would revive expired keys. If that time was wrong, for example in the year 2100,
     /// this command corrects it.
     Accept,
+}
+
+/// Commands about the store that replicas share. They need its URL, and no server.
+#[derive(Clone, Copy, Debug, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum StoreCommand {
+    /// Make the tables of a new store, and a master key if the data folder has none
+    Init,
+    /// Show what the server promises: its version, its standby, and what a failover can forget
+    Check,
 }
 
 /// Commands about the audit trail.

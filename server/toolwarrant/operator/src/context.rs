@@ -6,6 +6,7 @@ use crate::error::OperatorError;
 use crate::lines::ActLines;
 use crate::names::Names;
 use crate::own::{CommandRunner, Explanation};
+use crate::place::StoreOptions;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::registry::Registry;
 use toolwarrant_core::store::StoreError;
+use toolwarrant_postgres::Postgres;
 use toolwarrant_store::Store;
 use toolwarrant_store::sqlite::{DatabaseError, OpenOptions, Sqlite};
 
@@ -174,12 +176,15 @@ pub struct OpenedData {
     pub keyring: KeyRing,
     /// The database.
     pub database: Arc<dyn Store>,
+    /// The same, if replicas share it.
+    pub shared: Option<Arc<Postgres>>,
     /// The clock of this process, which continues from the latest time recorded in the folder.
     pub clock: Clock,
 }
 
 impl OpenedData {
-    /// Opens a folder that this process has locked. Blocks on the disk.
+    /// Opens a folder that this process has locked, and the store. A command names itself in a
+    /// shared store. Blocks on the disk.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -188,14 +193,23 @@ impl OpenedData {
         names: &Names,
         catalogue: &'static Catalogue,
         random: &Random,
+        (store, command): (&StoreOptions, Option<&str>),
     ) -> Result<Self, OpenError> {
-        let master_key = folder.master_key(random)?;
+        let (master_key, database, shared): (_, Arc<dyn Store>, _) = match store.is_folder() {
+            true => {
+                let (path, master_key) = (folder.database()?, folder.master_key(random)?);
+                (master_key, Arc::new(Sqlite::open(open_options(&path, folder, catalogue))?), None)
+            }
+            false => {
+                let shared = Arc::new(store.join(folder, names, command).await?);
+                (folder.master_key(random)?, shared.clone(), Some(shared))
+            }
+        };
         let keyring = KeyRing::new(&names.salt, &master_key, random.clone());
-        let database: Arc<dyn Store> = Arc::new(Sqlite::open(open_options(&folder.database()?, folder, catalogue))?);
         let clock = database.latest_time().await?.map_or_else(Clock::system, Clock::since);
         let (directory, keys) = (database.clone(), keyring.clone());
         let registry = Registry::open(directory, catalogue, names.keys, keys, clock.clone(), random.clone()).await?;
-        Ok(Self { registry, keyring, database, clock })
+        Ok(Self { registry, keyring, database, shared, clock })
     }
 }
 

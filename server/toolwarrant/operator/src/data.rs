@@ -6,6 +6,7 @@
 //! master.key      opens sealed data and verifies secrets; back it up apart from the rest
 //! NAME.db         tasks, ledger, applications, keys
 //! NAME.watermark  records how much the database has held, so that a loss is detected
+//! replica         the name of the replica; the data is then in a shared store, and not here
 //! audit/          one line for each tool call, one file a day
 //! admin.sock      receives operator commands while a server runs
 //! restoring/      only if a restore was interrupted
@@ -13,10 +14,11 @@
 //!
 //! A service may store further files there. Start at [`DataFolder::open`].
 
-use crate::flags::DATA;
+use crate::flags::{DATA, STORE};
 use crate::names::Names;
 pub(crate) use crate::owner::LOCK;
 use crate::owner::{OtherUser, refuse_other_user, remedy};
+use crate::place::{REPLICA, read_replica};
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
@@ -45,10 +47,12 @@ pub struct DataFolder {
 pub(crate) type Lock = Arc<[File; 2]>;
 
 /// Returns true if the folder contains a non-empty database of this service, or a record of one
-/// that it has held.
-pub(crate) fn has_database(folder: &Path, names: &Names) -> bool {
+/// that it has held, or belongs to a replica.
+pub(crate) fn has_data(folder: &Path, names: &Names) -> bool {
     let database = folder.join(&names.database);
-    database.metadata().is_ok_and(|about| about.len() > 0) || watermark(&database).exists()
+    folder.join(REPLICA).exists()
+        || database.metadata().is_ok_and(|about| about.len() > 0)
+        || watermark(&database).exists()
 }
 
 /// The file with the name of the program that the folder belongs to.
@@ -112,6 +116,18 @@ pub enum FolderError {
          without any application"
     )]
     EmptyDatabase(PathBuf),
+    /// The folder of a replica has no master key.
+    #[error("{0} is missing; copy it from another replica, or run `store init` for a new store")]
+    KeyOfReplica(PathBuf),
+    /// The folder belongs to a replica, and the data is not in it.
+    #[error("{0} belongs to the replica `{1}`, whose data is in a shared store; name that with --{store}", store = STORE)]
+    OfReplica(PathBuf, String),
+    /// The folder belongs to another replica.
+    #[error("{0} belongs to the replica `{1}`; each replica needs a folder of its own")]
+    OtherReplica(PathBuf, String),
+    /// The folder has a database, and the data is to be in a shared store.
+    #[error("{0} has a database of its own; choose another folder for a replica with --{data}", data = DATA)]
+    HasDatabase(PathBuf),
     /// A restore was interrupted.
     #[error("a restore of {0} was interrupted, and files are missing; run the command `restore` again")]
     HalfRestored(PathBuf),
@@ -194,9 +210,21 @@ impl DataFolder {
     /// # Errors
     /// See [`FolderError::EmptyDatabase`].
     pub(crate) fn database(&self) -> Result<PathBuf, FolderError> {
+        if let Some(replica) = read_replica(&self.path)? {
+            return Err(FolderError::OfReplica(self.path.clone(), replica));
+        }
         let path = self.join(&self.database);
         let empty = path.metadata().is_ok_and(|about| about.len() == 0);
         if empty && self.join(MASTER_KEY).exists() { Err(FolderError::EmptyDatabase(path)) } else { Ok(path) }
+    }
+
+    /// Refuses a folder with a database.
+    ///
+    /// # Errors
+    /// [`FolderError::HasDatabase`].
+    pub(crate) fn refuse_database(&self) -> Result<(), FolderError> {
+        let has_one = self.join(&self.database).exists();
+        if has_one { Err(FolderError::HasDatabase(self.path.clone())) } else { Ok(()) }
     }
 
     /// Returns the master key. The first start creates it, before anything is sealed.

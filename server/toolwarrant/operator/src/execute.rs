@@ -131,6 +131,7 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
             Ok(done)
         }
         OperatorCommand::Restore { .. } => Err(refusal("a server uses the data folder; stop it first")),
+        OperatorCommand::Store(_) => Err(refusal("a server runs here; this command needs only the URL of the store")),
         OperatorCommand::Clock(ClockCommand::Accept) => {
             Err(refusal("stop the server first: it continues from its own time"))
         }

@@ -21,6 +21,18 @@ pub const MAX_CONNECTIONS: &str = "max-connections";
 /// The data folder.
 pub const DATA: &str = "data";
 
+/// The store that replicas share.
+pub const STORE: &str = "store";
+
+/// The file with the password for the store.
+pub const STORE_PASSWORD: &str = "store-password-file";
+
+/// The name of a replica.
+pub const REPLICA: &str = "replica";
+
+/// The time for which a replica answers without its store.
+pub const AUTHORITY_LEASE: &str = "authority-lease";
+
 /// The configuration file.
 pub const CONFIG: &str = "config";
 

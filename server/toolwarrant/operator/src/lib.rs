@@ -29,6 +29,7 @@ mod names;
 pub mod offline;
 mod own;
 pub mod owner;
+mod place;
 mod prometheus;
 pub mod render;
 mod restore;
@@ -41,7 +42,7 @@ mod when;
 pub use background::{Background, until};
 pub use command::{
     ActQuery, AppCommand, AuditCommand, AuditQuery, Authority, ClockCommand, KeyCommand, KeyQuery, KeyState,
-    OperatorCommand, RefundQuery, TargetCommand, TargetQuery, TaskCommand, TaskListQuery,
+    OperatorCommand, RefundQuery, StoreCommand, TargetCommand, TargetQuery, TaskCommand, TaskListQuery,
 };
 pub use config::{Config, ConfigError, ConfigMistake, ConfigTable, Findings, Spanned};
 pub use context::{Check, Inventory, Item, OpenError, OpenedData, OperatorContext, VisitState};
@@ -52,6 +53,7 @@ pub use lines::ActLines;
 pub use maintain::{MaintainerCommand, maintain};
 pub use names::Names;
 pub use own::{CommandRunner, Commands, Explanation, NoCommands, OwnCommand, runner};
+pub use place::StoreOptions;
 pub use upstreams::{UpstreamState, Upstreams};
 pub use user::local_operator;
 pub use verify::{ContractGroup, NOT_COMPARED, NotCompared, execute_contract};

@@ -3,9 +3,9 @@
 
 use crate::background::Background;
 use crate::cli::WayToServer;
-use crate::command::{AppCommand, AuditCommand, Authority, ClockCommand, OperatorCommand};
+use crate::command::{AppCommand, AuditCommand, Authority, ClockCommand, OperatorCommand, StoreCommand};
 use crate::context::{Check, Inventory, OpenError, OpenedData, OperatorContext};
-use crate::data::{AUDIT, DataFolder, FolderError, SOCKET, has_database, refuse_foreign};
+use crate::data::{AUDIT, DataFolder, FolderError, SOCKET, has_data, refuse_foreign};
 use crate::doctor;
 use crate::error::OperatorError;
 use crate::execute::{execute, tools};
@@ -15,6 +15,7 @@ use crate::lines::ActLines;
 use crate::names::Names;
 use crate::own::{CommandRunner, Explanation};
 use crate::owner::refuse_other_user;
+use crate::place::StoreOptions;
 use crate::restore;
 use crate::socket::{self, Request};
 use crate::user::local_operator;
@@ -50,7 +51,7 @@ async fn ask_server(
         return Some(socket::ask(socket, request).await.unwrap_or_else(|| Err(denial())));
     }
     // Members of a group may have no data folder, and cannot enter that of the server.
-    if !data_given && (refuse_other_user(folder).is_err() || !has_database(folder, names)) {
+    if !data_given && (refuse_other_user(folder).is_err() || !has_data(folder, names)) {
         let sockets = socket::of_groups(groups);
         for socket in &sockets {
             if let Some(answer) = socket::ask(socket, request).await {
@@ -90,6 +91,8 @@ pub struct Offline<'a> {
     pub catalogue: &'static Catalogue,
     /// The doctor's checks that the service adds.
     pub checks: Arc<[Check]>,
+    /// The place of its data.
+    pub store: StoreOptions,
     /// Makes its parts.
     pub parts: MakeParts<'a>,
 }
@@ -100,7 +103,7 @@ impl Offline<'_> {
     /// # Errors
     /// See [`OperatorError`].
     pub async fn run(self, folder: &Path, way: WayToServer, command: OperatorCommand) -> Result<Value, OperatorError> {
-        let Self { names, catalogue, checks, .. } = &self;
+        let Self { names, catalogue, checks, store, .. } = &self;
         if let OperatorCommand::Tools { name } = &command {
             return tools(catalogue, name.as_deref());
         }
@@ -109,6 +112,9 @@ impl Offline<'_> {
         if let OperatorCommand::Restore { file, master_key, owner } = command {
             refuse_foreign(folder, names).map_err(OpenError::from)?;
             return restore::run(folder, names, catalogue, &file, (master_key, owner), operator);
+        }
+        if let OperatorCommand::Store(command) = command {
+            return self.carry_out_on_store(folder, command).await;
         }
         let claims = way.claims.clone();
         let request = Request { program: names.program.to_owned(), command: command.absolute(), claims };
@@ -122,7 +128,7 @@ impl Offline<'_> {
         // start of a server, and a service's own command, which may have to prepare that.
         let may_begin =
             matches!(command, OperatorCommand::App(AppCommand::Create { .. }) | OperatorCommand::Own { .. });
-        if !may_begin && !has_database(folder, names) {
+        if store.is_folder() && !may_begin && !has_data(folder, names) {
             let (folder, program) = (folder.display(), names.program);
             let why = format!(
                 "there is no database in {folder}; start a server once or create an application with `{program} app create`, or choose \
@@ -180,6 +186,21 @@ impl Offline<'_> {
         Ok(())
     }
 
+    /// Makes or checks the store that replicas share.
+    async fn carry_out_on_store(&self, folder: &Path, command: StoreCommand) -> Result<Value, OperatorError> {
+        let Self { names, store, .. } = self;
+        if store.is_folder() {
+            return Err(OperatorError::refusal(format!(
+                "--{} names the store that replicas share, such as postgres://user@host/db; without it, the data is in the data folder",
+                flags::STORE
+            )));
+        }
+        Ok(match command {
+            StoreCommand::Init => store.init(&DataFolder::open(folder, names).map_err(OpenError::from)?, names).await?,
+            StoreCommand::Check => store.check().await?,
+        })
+    }
+
     /// Carries out `command` on a folder that this process has locked.
     async fn carry_out(
         self,
@@ -187,9 +208,10 @@ impl Offline<'_> {
         command: OperatorCommand,
         operator: &Operator,
     ) -> Result<Value, OperatorError> {
-        let Self { names, catalogue, checks, parts } = self;
-        let OpenedData { registry, database, keyring, clock } =
-            OpenedData::open(folder, &names, catalogue, &Random::System).await?;
+        let Self { names, catalogue, checks, store, parts } = self;
+        let place = (&store, Some("command"));
+        let OpenedData { registry, database, shared: _, keyring, clock } =
+            OpenedData::open(folder, &names, catalogue, &Random::System, place).await?;
         let trail = match command.authority() {
             Authority::Reads => None,
             Authority::Changes | Authority::Owner => Trail::open(folder, &keyring, &clock, database.clone()).await,

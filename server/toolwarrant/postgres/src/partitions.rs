@@ -26,13 +26,9 @@ pub(crate) async fn make(client: &Client, now: Timestamp) -> Result<(), StoreErr
             let (name, from, to) = (name(table, from), bound(from), bound(from.plus(DAY)));
             let exists = client.query_opt("SELECT 1 WHERE to_regclass($1) IS NOT NULL", &[&name]).await;
             if exists.map_err(unavailable)?.is_none() {
-                let make = format!(
-                    "CREATE TABLE IF NOT EXISTS {name} PARTITION OF {table} FOR VALUES FROM ('{from}') TO ('{to}')"
-                );
-                client
-                    .batch_execute(&format!("SET lock_timeout = '2s'; {make}; SET lock_timeout = 0"))
-                    .await
-                    .map_err(unavailable)?;
+                let make = "CREATE TABLE IF NOT EXISTS";
+                let make = format!("{make} {name} PARTITION OF {table} FOR VALUES FROM ('{from}') TO ('{to}')");
+                define(client, &make).await?;
             }
         }
     }
@@ -50,12 +46,18 @@ pub(crate) async fn drop_old(client: &Client, before: Timestamp) -> Result<u32, 
         let oldest = name(table, before.minus(LONGEST).minus(DAY));
         for row in rows(client.query(sql, &[&table, &oldest]).await)? {
             let name: &str = get(&row, "name")?;
-            let drop = format!("SET lock_timeout = '2s'; DROP TABLE {name}; SET lock_timeout = 0");
-            client.batch_execute(&drop).await.map_err(unavailable)?;
+            define(client, &format!("DROP TABLE IF EXISTS {name}")).await?;
             dropped += 1;
         }
     }
     Ok(dropped)
+}
+
+/// Changes tables, in one transaction, while no other replica does. Waits for locks only shortly,
+/// because everybody else waits behind it.
+async fn define(client: &Client, change: &str) -> Result<(), StoreError> {
+    let alone = "SELECT pg_advisory_xact_lock(hashtext(current_schema || ' partitions'))";
+    client.batch_execute(&format!("{alone}; SET LOCAL lock_timeout = '2s'; {change}")).await.map_err(unavailable)
 }
 
 /// Returns the name of the partition of a day: the table and the number of the day.

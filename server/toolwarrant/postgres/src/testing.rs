@@ -106,6 +106,23 @@ impl TestServer {
         Ok(self.address(format!("{}&options=-csearch_path%3D{name}", self.url())))
     }
 
+    /// Returns the path of the socket.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join(".s.PGSQL.5432")
+    }
+
+    /// Begins a transaction that stays open until the result is dropped.
+    ///
+    /// # Panics
+    /// The server does not answer.
+    pub async fn begin(&self) -> impl Sized + use<> {
+        let server = Server::parse(&self.address(self.url())).expect("a URL");
+        let client = server.connect(|_| {}).await.expect("the server runs");
+        client.batch_execute("BEGIN; SELECT pg_current_xact_id()").await.expect("the server runs");
+        client
+    }
+
     fn address(&self, url: String) -> Address {
         Address { url, password: None }
     }

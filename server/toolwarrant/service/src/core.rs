@@ -41,7 +41,7 @@ impl<H: Handlers> Core<H> {
     /// of the contract.
     pub(crate) async fn compose(parts: CoreParts<'_, H>) -> Result<Self> {
         let CoreParts { handlers, executor, folder, data, random, audit, max_in_flight } = parts;
-        let OpenedData { registry, keyring, database, clock } = data;
+        let OpenedData { registry, keyring, database, shared: _, clock } = data;
         let (trail, without_address) = (folder.join(AUDIT), audit.without_address);
         let audit = AuditKeeper::start(&trail, keyring, clock.clone(), database.clone(), audit).await;
         let (audit, keeper) = audit.with_context(|| format!("cannot write to {}", trail.display()))?;

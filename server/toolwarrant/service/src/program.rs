@@ -25,7 +25,7 @@ use toolwarrant_operator::offline::{Offline, ServiceParts};
 use toolwarrant_operator::owner::become_owner;
 use toolwarrant_operator::{
     AuditCommand, Check, Config, ConfigError, ConfigTable, ContractGroup, NOT_COMPARED, Names, NoCommands,
-    OperatorCommand, OperatorError, OwnCommand, execute_contract, maintain, render,
+    OperatorCommand, OperatorError, OwnCommand, StoreOptions, execute_contract, maintain, render,
 };
 
 /// The program of a service. `F` is the type of the flags that the service adds, `C` that of its
@@ -136,12 +136,12 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             }
         };
         let done = match invocation {
-            Invocation::Serve { serve, flags, config, data, log: options } => {
+            Invocation::Serve { serve, flags, config, data, store, log: options } => {
                 log(options);
                 if !serve.allow_core_dumps {
                     forbid_dumps();
                 }
-                self.serve(serve, &data, (flags, config), compose, &streams)
+                self.serve(serve, (&data, &store), (flags, config), compose, &streams)
             }
             Invocation::Explain { outcome: Ok(answer), json, .. } => {
                 print(&render_answer(&answer, json)).map(|()| ExitCode::SUCCESS)
@@ -166,11 +166,11 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
                 let done = done.map_err(|why| anyhow!(why));
                 done.and_then(|(text, code)| print(&text).map(|()| ExitCode::from(code)))
             }
-            Invocation::Operate { command, question, flags, config, data, way, json } => {
+            Invocation::Operate { command, question, flags, config, data, store, way, json } => {
                 log(LogOptions::default());
                 forbid_dumps();
                 let agreed = question.map_or(Ok(()), |question| question::ask(&question));
-                agreed.and_then(|()| self.operate(command, (flags, config), (&data, way), json, compose))
+                agreed.and_then(|()| self.operate(command, (flags, config), (&data, store, way), json, compose))
             }
         };
         done.unwrap_or_else(|error| complain(&error, name, json, |text| streams.complain(text)))
@@ -182,7 +182,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         self,
         command: OperatorCommand,
         (flags, config): (F, Config),
-        (data, way): (&Path, WayToServer),
+        (data, store, way): (&Path, StoreOptions, WayToServer),
         json: bool,
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>,
     ) -> Result<ExitCode> {
@@ -196,6 +196,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             names: Arc::new(self.identity.names),
             catalogue: H::CATALOGUE,
             checks: self.identity.checks.into(),
+            store,
             parts: Box::new(parts),
         };
         if let OperatorCommand::Audit(AuditCommand::Tail { lines, follow: true }) = command {
@@ -249,7 +250,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
     fn serve<H: Handlers>(
         self,
         serve: ServeOptions,
-        data: &Path,
+        place: (&Path, &StoreOptions),
         set: (F, Config),
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>,
         streams: &Streams,
@@ -259,7 +260,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         runtime.block_on(async {
             let mut stop = StopSignals::listen().context("cannot listen for signals")?;
             let hangup = Hangup::listen().context("cannot listen for signals")?;
-            let mut server = Server::start(self.identity, serve, data, set, compose).await?;
+            let mut server = Server::start(self.identity, serve, place, set, compose).await?;
             streams.say(&if json { server.greeting() } else { server.welcome() });
             let renewals = std::mem::take(&mut server.renewals);
             let (stop_serving, stopped) = oneshot::channel::<()>();

@@ -32,7 +32,8 @@ use toolwarrant_operator::keeping::AuditKeeper;
 use toolwarrant_operator::metrics::{ServiceStatus, StatusSources};
 use toolwarrant_operator::socket::{OperatorGroups, OperatorSocket};
 use toolwarrant_operator::{
-    ActLines, Background, Check, Config, Names, OpenError, OpenedData, OperatorContext, OperatorError, until,
+    ActLines, Background, Check, Config, Names, OpenError, OpenedData, OperatorContext, OperatorError, StoreOptions,
+    until,
 };
 use toolwarrant_store::Store;
 use toolwarrant_tasks::engine::Engine;
@@ -83,7 +84,7 @@ impl Server {
     pub(crate) async fn start<H: Handlers, F: Flags, C>(
         identity: Identity,
         serve: ServeOptions,
-        data: &Path,
+        (data, store): (&Path, &StoreOptions),
         (flags, config): (F, Config),
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>,
     ) -> Result<Self> {
@@ -96,7 +97,7 @@ impl Server {
         };
         let Listening { listener, tls, limits, limiter, policy, url, monitor } = Listening::open(serve, &names).await?;
         let folder = DataFolder::open(data, &names).map_err(OpenError::from).map_err(OperatorError::from)?;
-        let opened = OpenedData::open(&folder, &names, H::CATALOGUE, &random).await?;
+        let opened = OpenedData::open(&folder, &names, H::CATALOGUE, &random, (store, None)).await?;
         warn_of_keys_off(&*opened.database).await?;
         let setup = Setup { flags, config, folder: &folder, clock: opened.clock.clone(), random: random.clone() };
         let Service { handlers, executor, inventory, own, upstreams, background, serves, hint, .. } = compose(setup)?;
@@ -105,7 +106,7 @@ impl Server {
         let (data, max_in_flight) = (&opened, TASKS_MAX);
         let parts = CoreParts { handlers, executor, folder: &folder, data, random, audit: keeping, max_in_flight };
         let Core { pipeline, engine, keeper } = Core::compose(parts).await?;
-        let OpenedData { registry, keyring: _, database, clock } = opened;
+        let OpenedData { registry, keyring: _, database, shared: _, clock } = opened;
         for unknown in unknown_permissions(&registry.applications().await, H::CATALOGUE) {
             tracing::warn!("{unknown}; `app revoke` removes it");
         }

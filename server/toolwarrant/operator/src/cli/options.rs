@@ -2,6 +2,7 @@
 
 use crate::flags;
 use crate::keeping::AuditOptions;
+use crate::place::StoreOptions;
 use clap::{Args, ValueEnum};
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -129,6 +130,10 @@ pub(super) struct CommonFlags {
     /// Folder for stored data: tasks, applications, keys, the audit trail
     #[arg(long = flags::DATA, global = true, value_name = "DIR", default_value = "data", value_parser = folder)]
     pub(super) data: PathBuf,
+
+    /// The place of the data.
+    #[command(flatten)]
+    pub(super) store: StoreOptions,
 
     /// Configuration file in TOML with a key for each flag of the server; read at the start, not at
     /// SIGHUP

@@ -1,6 +1,8 @@
 //! The properties of a command by which it is judged and recorded.
 
-use super::{AppCommand, AuditCommand, ClockCommand, KeyCommand, OperatorCommand, TargetCommand, TaskCommand};
+use super::{
+    AppCommand, AuditCommand, ClockCommand, KeyCommand, OperatorCommand, StoreCommand, TargetCommand, TaskCommand,
+};
 use serde::Serialize;
 use serde_json::Value;
 use toolwarrant_core::act::Role;
@@ -46,6 +48,7 @@ impl OperatorCommand {
             | Self::Apply { dry_run: true, .. }
             | Self::Acts(_)
             | Self::Tools { .. }
+            | Self::Store(StoreCommand::Check)
             | Self::Doctor => Authority::Reads,
             Self::App(
                 AppCommand::Create { .. }
@@ -75,7 +78,10 @@ impl OperatorCommand {
             }
             | Self::Apply { dry_run: false, .. }
             | Self::Own { .. } => Authority::Changes,
-            Self::Backup { .. } | Self::Restore { .. } | Self::Clock(ClockCommand::Accept) => Authority::Owner,
+            Self::Backup { .. }
+            | Self::Restore { .. }
+            | Self::Store(StoreCommand::Init)
+            | Self::Clock(ClockCommand::Accept) => Authority::Owner,
         }
     }
 
@@ -98,6 +104,7 @@ impl OperatorCommand {
             Self::Task(command) => format!("task {}", name_variant(command)),
             Self::Audit(command) => format!("audit {}", name_variant(command)),
             Self::Clock(command) => format!("clock {}", name_variant(command)),
+            Self::Store(command) => format!("store {}", name_variant(command)),
             Self::Target { resource, command } => format!("{resource} {}", name_variant(command)),
             Self::Own { command, .. } => match command.as_object().and_then(|members| members.iter().next()) {
                 // The variants of a group are in camel case, and fields are not.

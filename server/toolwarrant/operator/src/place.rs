@@ -1,0 +1,162 @@
+//! The place of the stored data: an SQLite database in the data folder, or a PostgreSQL that
+//! replicas share. With a shared store, the folder has the name of the replica, the master key, the
+//! lock and the audit trail.
+
+use crate::context::OpenError;
+use crate::credential::CredentialSource;
+use crate::data::{DataFolder, FolderError, read_master_key};
+use crate::flags;
+use crate::names::Names;
+use clap::Args;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use toolwarrant_base::keyring::{Digest, KeyRing};
+use toolwarrant_base::random::Random;
+use toolwarrant_core::store::StoreError;
+use toolwarrant_postgres::{Address, Membership, Postgres};
+
+/// The flags that say where the data is.
+#[derive(Clone, Debug, Args)]
+pub struct StoreOptions {
+    /// PostgreSQL that several replicas share, such as postgres://user@host1,host2/db; by default,
+    /// the data is in the data folder
+    #[arg(long = flags::STORE, global = true, value_name = "URL")]
+    pub store: Option<String>,
+
+    /// File with the password for the store, which only its owner can read
+    #[arg(long = flags::STORE_PASSWORD, global = true, value_name = "FILE")]
+    pub store_password: Option<PathBuf>,
+
+    /// Name of this replica among those that share the store; by default the name that the data
+    /// folder has, or that of the machine
+    #[arg(long = flags::REPLICA, global = true, value_name = "NAME")]
+    pub replica: Option<String>,
+
+    /// Seconds for which a replica answers without its store; others wait longer before they take
+    /// its tasks over
+    #[arg(long = flags::AUTHORITY_LEASE, global = true, value_name = "SECONDS", default_value = "5",
+          value_parser = clap::value_parser!(u64).range(2..=60))]
+    pub authority_lease: u64,
+}
+
+/// The latest level of stored data that this program can read.
+const LEVEL: u32 = 1;
+
+/// Longest name of a replica.
+const NAME_MAX: usize = 63;
+
+/// The file in the data folder with the name of its replica.
+pub(crate) const REPLICA: &str = "replica";
+
+impl StoreOptions {
+    /// Returns true if the data is in the folder.
+    #[must_use]
+    pub fn is_folder(&self) -> bool {
+        self.store.is_none()
+    }
+
+    /// Returns the length of the lease.
+    #[must_use]
+    pub fn lease(&self) -> Duration {
+        Duration::from_secs(self.authority_lease)
+    }
+
+    /// Returns the address of the shared store.
+    fn address(&self) -> Result<Address, OpenError> {
+        let url = self.store.clone().unwrap_or_default();
+        let password = self.store_password.clone().map(|file| CredentialSource::File(file).read()).transpose();
+        let password = password.map_err(|error| StoreError::Corrupt(error.to_string()))?;
+        Ok(Address { url, password })
+    }
+
+    /// Joins the cluster as the replica that the folder belongs to. The name of a command is added
+    /// to that of the replica.
+    ///
+    /// # Errors
+    /// The folder belongs to another replica, or has a database or no master key; or see
+    /// [`Postgres::join`].
+    pub(crate) async fn join(
+        &self,
+        folder: &DataFolder,
+        names: &Names,
+        command: Option<&str>,
+    ) -> Result<Postgres, OpenError> {
+        let name = self.name_replica(folder)?;
+        let key = read_master_key(folder.path()).map_err(|error| match error {
+            FolderError::Io(path, _) => FolderError::KeyOfReplica(path),
+            other => other,
+        })?;
+        let key = fingerprint(&KeyRing::new(&names.salt, &key, Random::System));
+        let name = match command {
+            Some(command) => format!("{name} {command} {}", std::process::id()),
+            None => name,
+        };
+        let program = format!("{} {}", names.program, names.version);
+        Ok(Postgres::join(&self.address()?, Membership { name, program, level: LEVEL, key }).await?)
+    }
+
+    /// Makes the tables of a new cluster, and a master key if the folder has none.
+    ///
+    /// # Errors
+    /// See [`Postgres::init`].
+    pub(crate) async fn init(&self, folder: &DataFolder, names: &Names) -> Result<Value, OpenError> {
+        let replica = self.name_replica(folder)?;
+        let key = folder.master_key(&Random::System)?;
+        let key = fingerprint(&KeyRing::new(&names.salt, &key, Random::System));
+        Postgres::init(&self.address()?, key).await?;
+        let copy = format!("copy {} to the data folder of each other replica", folder.join("master.key").display());
+        Ok(json!({"store": "made", "replica": replica, "next": copy}))
+    }
+
+    /// Returns the facts about the server that decide what the cluster can promise.
+    ///
+    /// # Errors
+    /// The server cannot be reached.
+    pub(crate) async fn check(&self) -> Result<Value, OpenError> {
+        let facts = Postgres::inspect(&self.address()?).await?;
+        Ok(json!({"store": facts}))
+    }
+
+    /// Returns the name of the replica, and records it in the folder.
+    fn name_replica(&self, folder: &DataFolder) -> Result<String, OpenError> {
+        folder.refuse_database()?;
+        let known = read_replica(folder.path())?;
+        let name = match (known, &self.replica) {
+            (Some(known), Some(given)) if known != *given => {
+                return Err(FolderError::OtherReplica(folder.path().to_owned(), known).into());
+            }
+            (Some(known), _) => return Ok(known),
+            (None, Some(given)) => given.clone(),
+            (None, None) => rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        };
+        if name.is_empty()
+            || name.len() > NAME_MAX
+            || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+        {
+            return Err(StoreError::Corrupt(format!(
+                "a replica cannot be named {name:?}: a name has 1 to {NAME_MAX} letters, digits, hyphens, dots and underscores; \
+                 --{} sets another",
+                flags::REPLICA
+            ))
+            .into());
+        }
+        folder.write(REPLICA, &name).map_err(|error| FolderError::Io(folder.join(REPLICA), error))?;
+        Ok(name)
+    }
+}
+
+/// Returns the name of the replica that a folder belongs to, if it belongs to one.
+pub(crate) fn read_replica(folder: &Path) -> Result<Option<String>, FolderError> {
+    let path = folder.join(REPLICA);
+    match std::fs::read_to_string(&path) {
+        Ok(name) => Ok(Some(name.trim_end().to_owned())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(FolderError::Io(path, error)),
+    }
+}
+
+/// Returns the fingerprint of a master key, by which all replicas are known to have the same one.
+fn fingerprint(keyring: &KeyRing) -> Digest {
+    keyring.mac(&["store", "master key"])
+}

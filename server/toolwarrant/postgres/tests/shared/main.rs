@@ -1,0 +1,231 @@
+//! A store that several replicas share: batches that land once or never, whatever breaks.
+
+mod relay;
+
+use relay::Relay;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_core::cluster::{Beat, ClusterStore, Epoch, ReplicaState};
+use toolwarrant_core::documents::{Document, DocumentStore};
+use toolwarrant_core::store::{DirectoryStore, StoreError};
+use toolwarrant_postgres::testing::TestServer;
+use toolwarrant_postgres::{Address, Membership, Postgres};
+use toolwarrant_store::Store;
+use toolwarrant_store::suite::{AT, application, end, id, new};
+use toolwarrant_tasks::machine::Entry;
+use toolwarrant_tasks::store::{Acceptance, Advance, Advanced, LedgerRow, TaskStore};
+use toolwarrant_tasks::task::{Phase, Status, Task};
+
+const KEY: [u8; 32] = [7; 32];
+
+fn server() -> Option<&'static TestServer> {
+    static SERVER: OnceLock<Option<TestServer>> = OnceLock::new();
+    SERVER.get_or_init(TestServer::start).as_ref()
+}
+
+/// Makes a new cluster; `None` if PostgreSQL is not installed.
+async fn cluster() -> Option<Address> {
+    let address = server()?.schema().await.expect("the server runs");
+    Postgres::init(&address, KEY).await.expect("the schema is empty");
+    Some(address)
+}
+
+async fn join(address: &Address, name: &str) -> Arc<Postgres> {
+    let membership = Membership { name: name.to_owned(), program: "test 1".to_owned(), level: 1, key: KEY };
+    Arc::new(Postgres::join(address, membership).await.expect("the server runs"))
+}
+
+/// Returns the step of a task from version 0 to that phase.
+fn step(number: u128, phase: Phase, entries: Vec<Entry>) -> Advance {
+    let finished_at = matches!(phase, Phase::Done(_)).then_some(AT);
+    let task = Task { phase, finished_at, ..Task::new(new(number, "", "").policy, AT) };
+    Advance { id: id(number), version: 0, task, entries, what: "step".to_owned().into(), at: AT }
+}
+
+async fn evict(by: &Postgres, epoch: Epoch) {
+    let beats = by.beat(Beat::default()).await.expect("the server runs");
+    let row = beats.replicas.iter().find(|row| row.epoch == epoch).expect("it has joined");
+    assert!(by.evict(epoch, row.beat).await.expect("the server runs"));
+}
+
+#[tokio::test]
+async fn a_batch_of_an_evicted_epoch_lands_nowhere() {
+    let Some(address) = cluster().await else { return };
+    let (one, other) = (join(&address, "one").await, join(&address, "other").await);
+    assert_eq!(one.accept(new(1, "k", "t")).await, Ok(Acceptance::Fresh { wake_at: AT }));
+    assert!(!other.evict(one.epoch(), 7).await.expect("the server runs"), "it has beaten meanwhile");
+    evict(&other, one.epoch()).await;
+    assert!(!one.may_send().await.expect("the server runs"));
+    for refused in [
+        one.accept(new(2, "l", "u")).await.map(drop),
+        one.advance(step(1, Phase::Sending, vec![Entry::Charge])).await.map(drop),
+        one.mark(vec![]).await,
+        one.put_application(application("a", "first"), vec![], None).await.map(drop),
+    ] {
+        assert!(matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("evicted")), "{refused:?}");
+    }
+    assert_eq!((other.task(id(2)).await.expect("read"), other.ledger(0, 9).await.expect("read")), (None, vec![]));
+    // The task goes on with the other replica, and its owner decides alone.
+    assert_eq!(other.advance(step(1, Phase::Sending, vec![])).await, Ok(Advanced::Fenced));
+    let orphans = other.orphans(None, 9).await.expect("read");
+    assert_eq!(orphans.iter().map(|task| task.id).collect::<Vec<_>>(), [id(1)]);
+    assert_eq!(other.adopt(vec![id(1), id(9)]).await, Ok(vec![id(1)]));
+    assert_eq!(other.adopt(vec![id(1)]).await, Ok(vec![]), "it is nobody's orphan any more");
+    assert_eq!(other.advance(step(1, Phase::Sending, vec![Entry::Charge])).await, Ok(Advanced::Written));
+}
+
+#[tokio::test]
+async fn a_restart_of_a_name_and_a_planned_stop_free_their_tasks_at_once() {
+    let Some(address) = cluster().await else { return };
+    let (first, other) = (join(&address, "one").await, join(&address, "other").await);
+    first.accept(new(1, "k", "t")).await.expect("the server runs");
+    let second = join(&address, "one").await;
+    assert!(second.epoch() > first.epoch() && !first.may_send().await.expect("the server runs"));
+    assert_eq!(second.adopt(vec![id(1)]).await, Ok(vec![id(1)]));
+    second.leave().await.expect("the server runs");
+    assert_eq!(other.adopt(vec![id(1)]).await, Ok(vec![id(1)]));
+    let beats = other.beat(Beat::default()).await.expect("the server runs");
+    let states: Vec<_> = beats.replicas.iter().map(|row| (row.name.as_str(), row.state)).collect();
+    let expected = [("one", ReplicaState::Evicted), ("other", ReplicaState::Serving), ("one", ReplicaState::Left)];
+    assert_eq!(states, expected);
+    other.forget_ended().await.expect("the server runs");
+    assert_eq!(other.beat(Beat::default()).await.expect("the server runs").replicas.len(), 1);
+}
+
+/// The connection of one replica is cut before each message that it sends or gets while it accepts
+/// a task, and while it moves one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_breaks_at_any_message_of_a_batch_loses_and_doubles_nothing() {
+    let Some(address) = cluster().await else { return };
+    let server = server().expect("it runs");
+    let watcher = join(&address, "watcher").await;
+    let mut cuts = 0;
+    for cut in 0..60_u32 {
+        let relay = Relay::start(server.socket()).await;
+        let one = join(&relay.address(&address), "one").await;
+        let number = u128::from(cut) + 1;
+        let name = format!("t{number}");
+        relay.cut_at(cut);
+        let accepted = one.accept(new(number, &name, &name)).await;
+        let moved = one.advance(step(number, Phase::Sending, vec![Entry::Charge])).await;
+        cuts += u32::from(relay.has_cut());
+        let stored = watcher.task(id(number)).await.expect("read");
+        let version = stored.map(|record| record.version);
+        match (&accepted, &moved, version) {
+            (Ok(Acceptance::Fresh { .. }), Ok(Advanced::Written), Some(1)) => {}
+            // What was not answered has happened or not; the engine reads the task again.
+            (Ok(Acceptance::Fresh { .. }), Err(StoreError::Unavailable(_)), Some(_)) => {}
+            (Err(StoreError::Unavailable(_)), Ok(Advanced::Written), Some(1)) => {}
+            (Err(StoreError::Unavailable(_)), Ok(Advanced::Fenced), None) => {}
+            (Err(StoreError::Unavailable(_)), Err(StoreError::Unavailable(_)), _) => {}
+            _ => panic!("cut {cut}: {accepted:?}, {moved:?}, {version:?}"),
+        }
+        // The lane goes on.
+        let name = format!("u{number}");
+        let next = one.accept(new(1_000 + number, &name, &name)).await;
+        assert!(matches!(next, Ok(Acceptance::Fresh { .. })), "cut {cut}: {next:?}");
+    }
+    assert!(cuts > 20, "{cuts}");
+}
+
+#[tokio::test]
+async fn a_cool_down_that_begins_while_another_replica_waits_for_the_target_is_kept() {
+    let Some(address) = cluster().await else { return };
+    let (one, other) = (join(&address, "one").await, join(&address, "other").await);
+    let shared: Arc<dyn Store> = one.clone();
+    let mut number = 0;
+    for round in 0..40 {
+        number += 1;
+        let key = format!("k{number}");
+        let first = one.accept(new(number, &key, "t")).await.expect("the server runs");
+        let Acceptance::Fresh { .. } = first else { panic!("round {round}: {first:?}") };
+        number += 1;
+        let settled = AT.plus(Duration::from_secs(30 + number as u64));
+        let key = format!("k{number}");
+        // Both run at the same time; in either order, nothing starts before the target has settled.
+        let (_, next) =
+            tokio::join!(end(&shared, number - 1, Status::Success, settled), other.accept(new(number, &key, "t")));
+        match next.expect("the server runs") {
+            Acceptance::Fresh { wake_at } => {
+                assert_eq!(wake_at, settled, "round {round}");
+                let shared: Arc<dyn Store> = other.clone();
+                end(&shared, number, Status::Success, settled).await;
+            }
+            Acceptance::Busy { id: holder, .. } => assert_eq!(holder, id(number - 1)),
+            Acceptance::Hit(hit) => panic!("round {round}: {hit:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_the_ledger_ends_before_a_transaction_that_may_still_add_to_it() {
+    let Some(address) = cluster().await else { return };
+    let one = join(&address, "one").await;
+    for number in [1, 2] {
+        let name = format!("t{number}");
+        one.accept(new(number, &name, &name)).await.expect("the server runs");
+    }
+    let open = server().expect("it runs").begin().await;
+    one.advance(step(1, Phase::Sending, vec![Entry::Charge])).await.expect("the server runs");
+    assert_eq!(one.ledger(0, 9).await, Ok(vec![]), "an older transaction is open");
+    drop(open);
+    one.advance(step(2, Phase::Sending, vec![Entry::Charge])).await.expect("the server runs");
+    let rows: Vec<LedgerRow> = one.ledger(0, 9).await.expect("read");
+    assert_eq!(rows.iter().map(|row| row.id).collect::<Vec<_>>(), [id(1), id(2)]);
+    assert_eq!(one.ledger(rows[0].number, 9).await, Ok(vec![rows[1].clone()]));
+}
+
+#[tokio::test]
+async fn a_change_of_the_directory_needs_the_version_that_it_builds_on() {
+    let Some(address) = cluster().await else { return };
+    let (one, other) = (join(&address, "one").await, join(&address, "other").await);
+    let first = one.put_application(application("a", "first"), vec![], Some(0)).await;
+    assert_eq!(first, Ok(Some(1)));
+    let second = application("b", "second");
+    assert_eq!(other.put_application(second.clone(), vec![], Some(0)).await, Err(StoreError::Stale));
+    let changes = other.changes(0).await.expect("read");
+    assert_eq!((changes.version, changes.applications), (1, vec![application("a", "first")]));
+    assert_eq!(other.put_application(second.clone(), vec![], Some(1)).await, Ok(Some(2)));
+    let changes = one.changes(1).await.expect("read");
+    assert_eq!((changes.version, changes.applications), (2, vec![second]));
+}
+
+#[tokio::test]
+async fn a_document_is_put_only_over_the_version_that_was_read() {
+    let Some(address) = cluster().await else { return };
+    let (one, other) = (join(&address, "one").await, join(&address, "other").await);
+    let document = |key: &str, version, body: &str| Document { key: key.to_owned(), version, body: body.into() };
+    let put =
+        one.put_documents("test", vec![document("b", 0, "1"), document("a", 0, "1"), document("c", 3, "1")]).await;
+    assert_eq!(put, Ok(vec![true, true, false]));
+    let put = other.put_documents("test", vec![document("a", 0, "2"), document("b", 1, "2")]).await;
+    assert_eq!(put, Ok(vec![false, true]));
+    let mut found = one.documents("test", ["a", "b", "c"].map(str::to_owned).into()).await.expect("read");
+    found.sort_by(|one, next| one.key.cmp(&next.key));
+    assert_eq!(found, [document("a", 1, "1"), document("b", 2, "2")]);
+    assert_eq!(one.documents("other", vec!["a".to_owned()]).await, Ok(vec![]));
+}
+
+#[tokio::test]
+async fn another_master_key_an_unmade_store_and_a_second_one_are_refused() {
+    let Some(server) = server() else { return };
+    let address = server.schema().await.expect("the server runs");
+    let membership = |key| Membership { name: "one".to_owned(), program: "test 1".to_owned(), level: 1, key };
+    let refused = Postgres::join(&address, membership(KEY)).await.map(drop).expect_err("there are no tables");
+    assert!(refused.to_string().contains("store init"), "{refused}");
+    Postgres::init(&address, KEY).await.expect("the schema is empty");
+    Postgres::init(&address, KEY).await.expect_err("there is a store");
+    let refused = Postgres::join(&address, membership([8; 32])).await.map(drop).expect_err("another key");
+    assert!(refused.to_string().contains("master key"), "{refused}");
+    let clear = Address { url: "postgres://u:secret@host/db".to_owned(), password: None };
+    let refused = Postgres::init(&clear, KEY).await.expect_err("a password in the URL");
+    assert!(refused.to_string().contains("password") && !refused.to_string().contains("secret"), "{refused}");
+}
+
+#[tokio::test]
+async fn time_comes_from_the_store() {
+    let Some(address) = cluster().await else { return };
+    let now = join(&address, "one").await.beat(Beat::default()).await.expect("the server runs").now;
+    assert!(now > Timestamp(1_700_000_000_000), "{now}");
+}
