@@ -8,14 +8,17 @@
 mod end;
 mod happening;
 mod sent;
+mod times;
 
 pub use end::explain_end;
 pub use happening::{Happening, Noted, Resend};
 pub use sent::{Refusal, Sent};
+pub(crate) use times::{READ_PATIENCE, SEND_PATIENCE};
 
 use super::task::{Phase, Reading, Readings, Status, Task, UpstreamAnswer, Verdict};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use times::{QUIESCE, SEND_WINDOW, delay_times, rewound};
 use toolwarrant_base::clock::Timestamp;
 
 /// Maximum number of sends per task.
@@ -24,15 +27,6 @@ const ATTEMPTS_MAX: u8 = 3;
 const BACKOFF: Duration = Duration::from_secs(2);
 /// Wait between two readings, and between two look-ups.
 const INTERVAL: Duration = Duration::from_secs(3);
-/// Time from the decision to send to the last moment at which a byte may leave.
-const SEND_WINDOW: Duration = Duration::from_secs(5);
-/// Longest time that a send may take, counted from the last moment at which a byte may leave.
-pub(super) const SEND_PATIENCE: Duration = Duration::from_secs(10);
-/// Longest time that a reading or a look-up may take.
-pub(super) const READ_PATIENCE: Duration = Duration::from_secs(30);
-/// Longest time after its last moment at which a send found at the start may still arrive:
-/// [`SEND_PATIENCE`] plus clock skew.
-const QUIESCE: Duration = SEND_PATIENCE.saturating_add(Duration::from_secs(2));
 /// The reason why a reading after the send proves less than it could.
 const NOT_COMPARED: &str = "there is no reading from before the send to compare with";
 
@@ -44,6 +38,9 @@ pub enum Event {
     Due,
     /// A new process found the task. The effect that was in progress, if any, is lost.
     Found,
+    /// This replica adopted the task of another one that has ended. The effect that was in
+    /// progress, if any, is lost.
+    Adopted,
     /// The reading before the send; `None` if it failed.
     Baseline(Option<String>),
     /// The outcome of a send.
@@ -155,11 +152,16 @@ pub struct Step {
 /// while a task is in flight.
 #[must_use]
 pub fn step(task: Task, event: Event, now: Timestamp, facts: &dyn Fn() -> Facts) -> Step {
-    let task = if event == Event::Found { rewound(task, now) } else { task };
+    let task = match event {
+        _ if task.status().is_some() => task,
+        Event::Found => rewound(task, now),
+        Event::Adopted => delay_times(task, now),
+        _ => task,
+    };
     let step = Step { task, entries: Vec::new(), effect: None };
     match (step.task.phase, event) {
         (Phase::Done(_), _) => step,
-        (Phase::Ready | Phase::Baseline, Event::Due | Event::Found) => step.ready(now, facts),
+        (Phase::Ready | Phase::Baseline, Event::Due | Event::Found | Event::Adopted) => step.ready(now, facts),
         (Phase::Baseline, Event::Baseline(Some(reading))) => {
             let task = Task { baseline: Some(reading), ..step.task };
             Step { task, ..step }.send(now, facts)
@@ -171,8 +173,8 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: &dyn Fn() -> Facts)
             }
             _ => step.wait(now.plus(INTERVAL)),
         },
-        (Phase::Sending, Event::Found) => {
-            // A send of a process that died can arrive until then.
+        (Phase::Sending, Event::Found | Event::Adopted) => {
+            // A send of another process can arrive until then.
             let until = step.task.send_not_after.unwrap_or(now).plus(QUIESCE);
             step.wait(until.max(now))
         }
@@ -188,8 +190,8 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: &dyn Fn() -> Facts)
         ) => step.on_sent(sent, now, facts),
         // The upstream has accepted the request once. No later answer makes it unsent.
         (Phase::Polling, Event::LookedUp(_)) => step.poll(now, facts),
-        (Phase::Polling, Event::Due | Event::Found) => step.perform(Effect::LookUp),
-        (Phase::Verifying, Event::Due | Event::Found) => step.verify(now, facts),
+        (Phase::Polling, Event::Due | Event::Found | Event::Adopted) => step.perform(Effect::LookUp),
+        (Phase::Verifying, Event::Due | Event::Found | Event::Adopted) => step.verify(now, facts),
         (Phase::Verifying, Event::Probed(reading, begun)) => step.on_reading(reading, begun, now, facts),
         (_, Event::Baseline(_) | Event::Sent(_) | Event::LookedUp(_) | Event::Probed(..)) => step,
     }
@@ -204,24 +206,6 @@ pub fn abandon(task: Task, now: Timestamp) -> Step {
     let last_send_at = task.last_send_at.max(Some(now));
     let task = Task { left: true, unanswered: true, last_send_at, outcome, ..task };
     Step { task, entries: Vec::new(), effect: None }.end(Status::Timeout, now)
-}
-
-/// Limits every time in a task to the latest possible value, in case the clock was set back between
-/// two processes. The start never moves before the end of the target's cool-down, which may be
-/// longer than the task's own deadline.
-fn rewound(task: Task, now: Timestamp) -> Task {
-    let deadline = task.policy.deadline();
-    let longest_wait = deadline.max(Duration::from_millis(task.start_delay_ms));
-    let (latest_start, latest_send) = (now.plus(longest_wait), now.plus(SEND_WINDOW));
-    let not_before = task.not_before.min(latest_start);
-    Task {
-        not_before,
-        deadline_at: task.deadline_at.min(not_before.plus(deadline)),
-        send_not_after: task.send_not_after.map(|at| at.min(latest_send)),
-        last_send_at: task.last_send_at.map(|at| at.min(latest_send)),
-        outcome: task.outcome.map(|(upstream, at)| (upstream, at.min(now))),
-        ..task
-    }
 }
 
 impl Step {

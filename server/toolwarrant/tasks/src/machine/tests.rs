@@ -5,6 +5,7 @@ use super::*;
 use toolwarrant_base::random::SplitMix;
 use toolwarrant_core::tasks::UpstreamReport;
 
+mod adoption;
 mod provability;
 mod states;
 
@@ -313,6 +314,7 @@ fn assert_no_hope(seed: u64, task: &Task, provability: Provability) {
 }
 
 /// Answers each effect at random, loses some in crashes, and delivers events that are out of place.
+/// The clock of a replica that adopts the task may be behind.
 #[test]
 fn under_random_events_a_task_ends_once_and_its_entries_match_its_end() {
     for seed in 0..20_000 {
@@ -351,7 +353,12 @@ fn under_random_events_a_task_ends_once_and_its_entries_match_its_end() {
                     // A request that a process was sending when it died may have left.
                     unsafe_sends += u32::from(matches!(lost, Effect::Send(_)) && !facts.dedupes);
                     deaths += 1;
-                    Event::Found
+                    if random.below(2) == 0 {
+                        Event::Found
+                    } else {
+                        now = now.minus(Duration::from_millis(random.below(2_000)));
+                        Event::Adopted
+                    }
                 }
                 Some(Effect::Baseline) => Event::Baseline((random.below(3) > 0).then(|| "a".to_owned())),
                 Some(Effect::Send(_)) => {
@@ -369,7 +376,11 @@ fn under_random_events_a_task_ends_once_and_its_entries_match_its_end() {
                 }
                 None => {
                     now = now.max(task.wake_at.expect("it waits for something"));
-                    if random.below(20) == 0 { Event::Found } else { Event::Due }
+                    match random.below(20) {
+                        0 => Event::Found,
+                        1 => Event::Adopted,
+                        _ => Event::Due,
+                    }
                 }
             };
             let next = super::step(task, event, now, &|| facts);
@@ -504,7 +515,8 @@ fn an_event_is_the_same_after_it_was_stored() {
     let events = sent.into_iter().flat_map(|sent| [Event::Sent(sent.clone()), Event::LookedUp(Some(Some(sent)))]);
     let rest =
         [Event::Due, Event::Found, Event::Baseline(None), Event::Baseline(Some("a".to_owned())), Event::LookedUp(None)];
-    for event in events.chain(rest).chain([Event::LookedUp(Some(None)), reading(Verdict::Absent)]) {
+    let rest = rest.into_iter().chain([Event::Adopted, Event::LookedUp(Some(None)), reading(Verdict::Absent)]);
+    for event in events.chain(rest) {
         let noted = Noted { event, obstacle: Some("o".to_owned()), unreadable: None, resend: Some(Resend::NoEffect) };
         let stored = serde_json::to_string(&noted).unwrap();
         assert_eq!(serde_json::from_str::<Noted>(&stored).unwrap(), noted, "{stored}");
