@@ -313,8 +313,16 @@ fn assert_no_hope(seed: u64, task: &Task, provability: Provability) {
     }
 }
 
+/// Another process takes over, perhaps on another replica, whose clock may be behind.
+fn take_over(random: &mut SplitMix, now: &mut Timestamp) -> Event {
+    if random.below(2) == 0 {
+        return Event::Found;
+    }
+    *now = now.minus(Duration::from_millis(random.below(2_000)));
+    Event::Adopted
+}
+
 /// Answers each effect at random, loses some in crashes, and delivers events that are out of place.
-/// The clock of a replica that adopts the task may be behind.
 #[test]
 fn under_random_events_a_task_ends_once_and_its_entries_match_its_end() {
     for seed in 0..20_000 {
@@ -353,12 +361,7 @@ fn under_random_events_a_task_ends_once_and_its_entries_match_its_end() {
                     // A request that a process was sending when it died may have left.
                     unsafe_sends += u32::from(matches!(lost, Effect::Send(_)) && !facts.dedupes);
                     deaths += 1;
-                    if random.below(2) == 0 {
-                        Event::Found
-                    } else {
-                        now = now.minus(Duration::from_millis(random.below(2_000)));
-                        Event::Adopted
-                    }
+                    take_over(&mut random, &mut now)
                 }
                 Some(Effect::Baseline) => Event::Baseline((random.below(3) > 0).then(|| "a".to_owned())),
                 Some(Effect::Send(_)) => {
@@ -376,11 +379,7 @@ fn under_random_events_a_task_ends_once_and_its_entries_match_its_end() {
                 }
                 None => {
                     now = now.max(task.wake_at.expect("it waits for something"));
-                    match random.below(20) {
-                        0 => Event::Found,
-                        1 => Event::Adopted,
-                        _ => Event::Due,
-                    }
+                    if random.below(20) == 0 { take_over(&mut random, &mut now) } else { Event::Due }
                 }
             };
             let next = super::step(task, event, now, &|| facts);
