@@ -68,8 +68,8 @@ async fn phones() -> OutputWorld {
 }
 
 async fn shop() -> OutputWorld {
-    let parts = |clock: &toolwarrant::Clock| {
-        let shop = Arc::new(Shop::new(Machines::default(), clock.clone()));
+    let parts = |_: &toolwarrant::Clock| {
+        let shop = Arc::new(Shop::new(Machines::default()));
         (Contract(shop.clone()), shop as Arc<dyn toolwarrant::tasks::Executor>)
     };
     let (server, keys) = serve(parts, vec![Tenant::with(PermissionSet(u64::MAX))]).await;

@@ -14,14 +14,14 @@ use print_shop::contract::{
 };
 use print_shop::machines::Machines;
 use std::sync::Arc;
+use toolwarrant::BoxFuture;
 use toolwarrant::handler::{Call, Caller, Flag, Reply, Resource, Target, Unresolved};
-use toolwarrant::tasks::{Executor, Reading, Sent, Unreadable, Write};
-use toolwarrant::{BoxFuture, Timestamp};
+use toolwarrant::tasks::{Executor, Leave, Reading, Sent, Unreadable, Write};
 
 /// Serves the shop, whose writes never end.
 pub(crate) async fn shop(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
-    let parts = |clock: &toolwarrant::Clock| Unruly(Shop::new(Machines::default(), clock.clone()));
-    serve(|clock| (Contract(Arc::new(parts(clock))), Arc::new(Mute)), tenants).await
+    let unruly = Unruly(Shop::new(Machines::default()));
+    serve(|_| (Contract(Arc::new(unruly)), Arc::new(Mute)), tenants).await
 }
 
 /// The shop with two more printers: `p-bug` makes a handler panic, `p-slow` makes it wait forever.
@@ -137,7 +137,7 @@ impl Executor for Mute {
         Box::pin(async { Ok("1".to_owned()) })
     }
 
-    fn send<'a>(&'a self, _: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> {
+    fn send<'a>(&'a self, _: &'a Write, _: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(std::future::pending())
     }
 

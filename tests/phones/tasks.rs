@@ -11,6 +11,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use toolwarrant_core::catalogue::PermissionSet;
+use toolwarrant_tasks::leave::Leave;
 use toolwarrant_tasks::store::TaskStore;
 use toolwarrant_tasks::task::TaskId;
 
@@ -46,8 +47,8 @@ async fn a_repeat_in_flight_is_a_hit_whatever_has_become_of_the_device_and_the_p
     let device_id = DeviceId::new(&phone(18)).expect("an id");
     let shutdown = Command::SetPower(SetPowerArgs { device_id, action: PowerAction::Shutdown, idempotency_key: None });
     let somebody = TaskId::new(server.clock.now(), [9; 10]);
-    let until = server.clock.now().plus(Duration::from_secs(9));
-    sim.send(somebody, &shutdown, until).await;
+    let leave = Leave::until(server.clock.now().plus(Duration::from_secs(9)), &server.clock);
+    sim.send(somebody, &shutdown, leave).await;
     server.clock.advance(Duration::from_secs(19));
     let device = server.call(&key, "get_device", json!({"device_id": phone(18)})).await.expect("a device");
     assert_eq!(device["capabilities"]["proxy"], false);

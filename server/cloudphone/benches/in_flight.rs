@@ -21,6 +21,7 @@ use toolwarrant_base::random::Random;
 use toolwarrant_store::sqlite::{OpenOptions, Sqlite};
 use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
+use toolwarrant_tasks::leave::Leave;
 use toolwarrant_tasks::machine::{Facts, Sent};
 use toolwarrant_tasks::store::{Acceptance, Advance, CallFacts, Identity, NewTask, TaskStore};
 use toolwarrant_tasks::task::{Phase, Probe, Reading, Task, TaskId, TaskPolicy, UpstreamAnswer, Verdict};
@@ -102,7 +103,7 @@ impl Executor for Target {
         Box::pin(async { Err(Unreadable("dark".into())) })
     }
 
-    fn send<'a>(&'a self, _: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> {
+    fn send<'a>(&'a self, _: &'a Write, _: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async { Sent::NotSent("refused".into()) })
     }
 

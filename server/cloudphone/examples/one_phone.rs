@@ -14,9 +14,9 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use toolwarrant::base::ignore_poison;
 use toolwarrant::handler::Flag;
-use toolwarrant::tasks::{Facts, Sent, TaskId};
+use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
 use toolwarrant::text::Untrusted;
-use toolwarrant::{BoxFuture, Setup, Timestamp};
+use toolwarrant::{BoxFuture, Setup};
 
 fn main() -> ExitCode {
     program::<OwnFlags>().run(|Setup { flags, clock, .. }| Ok(service(Arc::new(OnePhone::new()?), flags, clock)))
@@ -105,8 +105,11 @@ impl Control for OnePhone {
         Facts::default()
     }
 
-    fn send<'a>(&'a self, _: TaskId, command: &'a Command, _: Timestamp) -> BoxFuture<'a, Sent> {
+    fn send<'a>(&'a self, _: TaskId, command: &'a Command, leave: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
+            if let Err(why) = leave.confirm().await {
+                return Sent::NotSent(why);
+            }
             match command {
                 Command::SetProxy(set) => self.set_proxy(Some(set.clone())),
                 Command::ClearProxy(_) => self.set_proxy(None),

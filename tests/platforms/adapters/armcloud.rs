@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use toolwarrant::http::{CallbackListener, CallbackPaths};
-use toolwarrant::tasks::{Sent, TaskId};
+use toolwarrant::tasks::{Leave, Sent, TaskId};
 use toolwarrant::text::Secret;
 use toolwarrant::{BoxFuture, Clock, Random};
 
@@ -81,11 +81,13 @@ impl Account {
 
     /// Shuts a pad down.
     async fn shut_down(&self, id: &DeviceId) {
-        let (device_id, now) = (id.clone(), self.clock.get().expect("the adapter is made first").now());
+        let (device_id, clock) = (id.clone(), self.clock.get().expect("the adapter is made first"));
+        let now = clock.now();
         let action = PowerAction::Shutdown;
         let command = Command::SetPower(SetPowerArgs { device_id, action, idempotency_key: None });
         let request = TaskId::new(now, [0; 10]);
-        let sent = self.adapter().send(request, &command, now.plus(Duration::from_mins(10))).await;
+        let leave = Leave::until(now.plus(Duration::from_mins(10)), clock);
+        let sent = self.adapter().send(request, &command, leave).await;
         assert_eq!(sent, Sent::Ok);
         // The platform shows for a while that the pad is stopping.
         let is_down = |found: Found| matches!(found, Ok(Some(pad)) if pad.offers(DeviceCapability::Power));

@@ -16,6 +16,7 @@ use toolwarrant_core::tasks::{AcceptedTask, Repeat, Tasks, WriteRefusal, WriteRe
 use toolwarrant_store::testing::memory::Memory;
 use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
+use toolwarrant_tasks::leave::Leave;
 use toolwarrant_tasks::machine::{Facts, Sent};
 use toolwarrant_tasks::store::{
     self, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,
@@ -65,7 +66,7 @@ impl Executor for Script {
         Box::pin(async { if self.baseline { Ok("7".to_owned()) } else { Err(Unreadable("dark".into())) } })
     }
 
-    fn send<'a>(&'a self, write: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> {
+    fn send<'a>(&'a self, write: &'a Write, _: Leave) -> BoxFuture<'a, Sent> {
         let mut sent = self.sent.lock().expect("no panic");
         sent.push((write.id, self.clock.now()));
         let outcome = self.sends[(sent.len() - 1).min(self.sends.len() - 1)].clone();

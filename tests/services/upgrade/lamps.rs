@@ -10,8 +10,8 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::PathBuf;
 use toolwarrant::handler::{Call, Caller, Flag, Reply, Resource, Target, Unresolved};
-use toolwarrant::tasks::{Executor, Reading, Sent, Unreadable, Verdict, Write};
-use toolwarrant::{BoxFuture, Timestamp};
+use toolwarrant::tasks::{Executor, Leave, Reading, Sent, Unreadable, Verdict, Write};
+use toolwarrant::BoxFuture;
 
 /// The folder of the lamps.
 pub struct LampFolder(pub PathBuf);
@@ -57,7 +57,7 @@ impl LampsTools for LampFolder {
 }
 
 impl Executor for LampFolder {
-    fn send<'a>(&'a self, write: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> {
+    fn send<'a>(&'a self, write: &'a Write, _: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
             let Some((lamp, light)) = order(write) else { return Sent::NotSent("no such lamp".into()) };
             let journal = File::options().create(true).append(true).open(self.0.join("sends"));

@@ -5,8 +5,8 @@ use cloudphone::phones::port::{Control, Exits, Found, See, Session, SessionError
 use cloudphone::platforms::simulator::Sim;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
-use toolwarrant::tasks::{Facts, Sent, TaskId};
-use toolwarrant::{BoxFuture, Timestamp};
+use toolwarrant::BoxFuture;
+use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
 
 pub(crate) struct Gate {
     pub(crate) sim: Arc<Sim>,
@@ -53,8 +53,8 @@ impl Control for Gate {
         self.sim.facts(id, command)
     }
 
-    fn send<'a>(&'a self, request: TaskId, command: &'a Command, not_after: Timestamp) -> BoxFuture<'a, Sent> {
-        self.sim.send(request, command, not_after)
+    fn send<'a>(&'a self, request: TaskId, command: &'a Command, leave: Leave) -> BoxFuture<'a, Sent> {
+        self.sim.send(request, command, leave)
     }
 
     fn look_up<'a>(

@@ -7,9 +7,9 @@ use cloudphone::phones::port::{Control, DeviceSnapshot, Exits, See, Session, Ses
 use cloudphone::platforms::simulator::Sim;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use toolwarrant::tasks::{Facts, Refusal, Sent, TaskId};
+use toolwarrant::BoxFuture;
+use toolwarrant::tasks::{Facts, Leave, Refusal, Sent, TaskId};
 use toolwarrant::text::Secret;
-use toolwarrant::{BoxFuture, Timestamp};
 
 /// Simulated phones on a platform that uses this text in every possible field.
 pub(super) struct Hostile {
@@ -92,8 +92,8 @@ impl Control for Hostile {
         self.sim.facts(id, command)
     }
 
-    fn send<'a>(&'a self, request: TaskId, command: &'a Command, not_after: Timestamp) -> BoxFuture<'a, Sent> {
-        Box::pin(async move { self.spoil(self.sim.send(request, command, not_after).await) })
+    fn send<'a>(&'a self, request: TaskId, command: &'a Command, leave: Leave) -> BoxFuture<'a, Sent> {
+        Box::pin(async move { self.spoil(self.sim.send(request, command, leave).await) })
     }
 
     fn look_up<'a>(

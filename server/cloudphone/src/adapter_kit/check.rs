@@ -12,7 +12,7 @@ use crate::phones::contract::{
 };
 use crate::phones::port::{Control, DeviceReading, Direction, Exits, Finding, Pace, Through, Unreachable};
 use std::time::Duration;
-use toolwarrant::tasks::{Sent, TaskId};
+use toolwarrant::tasks::{Leave, Sent, TaskId};
 use toolwarrant::{Clock, Random, Timestamp};
 
 /// The number of phones that are listed to find one that can be read.
@@ -188,7 +188,8 @@ impl Prover<'_> {
     async fn carry_out(&self, command: &Command, until: Timestamp) -> Result<(), String> {
         let random = self.random.bytes().map_err(|error| error.to_string())?;
         let request = TaskId::new(self.clock.now(), random);
-        let mut sent = self.control.send(request, command, self.clock.now().plus(LOOK_EVERY)).await;
+        let leave = Leave::until(self.clock.now().plus(LOOK_EVERY), self.clock);
+        let mut sent = self.control.send(request, command, leave).await;
         loop {
             let operation = match sent {
                 Sent::Ok => return Ok(()),

@@ -22,7 +22,7 @@ use serde::Serialize;
 use std::sync::Arc;
 use thiserror::Error;
 use toolwarrant::operator::UpstreamState;
-use toolwarrant::tasks::{Facts, Sent, TaskId};
+use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
 use toolwarrant::text::{HttpsUrl, NoHttpsUrl, Remark, Secret, Words};
 use toolwarrant::{BoxFuture, Timestamp};
 
@@ -114,10 +114,10 @@ pub trait Control: Upstream {
     /// lost, and what a reading can prove. The engine asks again each time that it matters.
     fn facts(&self, id: &DeviceId, command: &Command) -> Facts;
 
-    /// Sends a command under this request id. Does not send it if `not_after` has passed, which is
-    /// checked right before the first byte leaves. Does not follow redirects and does not repeat
-    /// the request.
-    fn send<'a>(&'a self, request: TaskId, command: &'a Command, not_after: Timestamp) -> BoxFuture<'a, Sent>;
+    /// Sends a command under this request id. Awaits [`Leave::confirm`] right before the first byte
+    /// leaves, and then sends without waiting for anything else. Does not follow redirects and does
+    /// not repeat the request.
+    fn send<'a>(&'a self, request: TaskId, command: &'a Command, leave: Leave) -> BoxFuture<'a, Sent>;
 
     /// Asks the platform for the outcome of a request on this phone, by its operation if there is
     /// one. Returns `None` if the platform does not know the request.

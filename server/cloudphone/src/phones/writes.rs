@@ -9,9 +9,9 @@ use super::port::{Control, Through, Unreachable};
 use super::views::Views;
 use std::net::IpAddr;
 use std::sync::Arc;
-use toolwarrant::tasks::{Executor, Facts, Reading, Sent, Unreadable, Verdict, Write};
+use toolwarrant::BoxFuture;
+use toolwarrant::tasks::{Executor, Facts, Leave, Reading, Sent, Unreadable, Verdict, Write};
 use toolwarrant::text::Remark;
-use toolwarrant::{BoxFuture, Timestamp};
 
 /// The longest boot id, in bytes. Evidence shows two of them in full.
 const BOOT_ID_MAX: usize = 64;
@@ -79,10 +79,10 @@ impl Executor for Writes {
         })
     }
 
-    fn send<'a>(&'a self, write: &'a Write, not_after: Timestamp) -> BoxFuture<'a, Sent> {
+    fn send<'a>(&'a self, write: &'a Write, leave: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
             let sent = match WriteOrder::read(write) {
-                Ok(order) => self.control.send(write.id, &order.command, not_after).await,
+                Ok(order) => self.control.send(write.id, &order.command, leave).await,
                 Err(Unreadable(why)) => Sent::NotSent(why),
             };
             self.forget(write);

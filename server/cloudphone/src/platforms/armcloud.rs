@@ -36,6 +36,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant::base::SplitMix;
+use toolwarrant::tasks::Leave;
 use toolwarrant::text::{Secret, Words, words};
 use toolwarrant::{BoxFuture, Clock, Random, Timestamp};
 use url::Url;
@@ -240,8 +241,8 @@ impl Upstream for Armcloud {
     fn session<'a>(&'a self, id: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
         Box::pin(async move {
             let code = self.code(id)?;
-            let not_after = self.clock.now().plus(LEAVES_WITHIN);
-            let issued = self.api.write::<Issued>(ApiCall::ScreenToken, &json!({"padCode": code}), not_after).await;
+            let leave = Leave::until(self.clock.now().plus(LEAVES_WITHIN), &self.clock);
+            let issued = self.api.write::<Issued>(ApiCall::ScreenToken, &json!({"padCode": code}), leave).await;
             let Issued { token } = issued.map_err(|error| match error {
                 ApiError::Unknown(why) => SessionError::Unreachable(Unreachable(why)),
                 refused => SessionError::Refused(refused.why()),

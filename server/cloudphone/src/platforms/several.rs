@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use toolwarrant::tasks::{Facts, Sent, TaskId};
+use toolwarrant::BoxFuture;
+use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
 use toolwarrant::text::Words;
-use toolwarrant::{BoxFuture, Timestamp};
 
 /// The platforms of a fleet. The ids of each begin with its name.
 pub struct Platforms(BTreeMap<PlatformName, Member>);
@@ -136,10 +136,10 @@ impl Control for Platforms {
         self.owner(id).map_or_else(gone, |owner| owner.facts(id, command))
     }
 
-    fn send<'a>(&'a self, request: TaskId, command: &'a Command, not_after: Timestamp) -> BoxFuture<'a, Sent> {
+    fn send<'a>(&'a self, request: TaskId, command: &'a Command, leave: Leave) -> BoxFuture<'a, Sent> {
         let id = command.device();
         match self.owner(id) {
-            Some(owner) => owner.send(request, command, not_after),
+            Some(owner) => owner.send(request, command, leave),
             None => Box::pin(async { Sent::NotSent(not_configured(id).0) }),
         }
     }

@@ -1,5 +1,5 @@
-//! A gate in front of a connection: decides if the first byte of a request may leave, and records
-//! if it has left.
+//! A gate in front of a connection: asks if the first byte of a request may leave, and records if
+//! it has left. The first write waits for the answer.
 //!
 //! The library writes in its own task, which may still run after the caller has given up. So the
 //! gate is decided once: either the writer passes it, or the caller shuts it, never both.
@@ -9,16 +9,19 @@ use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tower_service::Service;
 
 /// The gate of one request. The first one to use it decides, once.
 pub(super) struct Gate {
     verdict: OnceLock<Verdict>,
-    may_leave: Box<dyn Fn() -> bool + Send + Sync>,
+    may_leave: Mutex<Question>,
 }
+
+/// The question if the first byte may leave.
+type Question = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 /// The final state of a gate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,8 +35,8 @@ pub(super) enum Verdict {
 }
 
 impl Gate {
-    pub(super) fn new(may_leave: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        Self { verdict: OnceLock::new(), may_leave: Box::new(may_leave) }
+    pub(super) fn new(may_leave: impl Future<Output = bool> + Send + 'static) -> Self {
+        Self { verdict: OnceLock::new(), may_leave: Mutex::new(Box::pin(may_leave)) }
     }
 
     /// Shuts the gate, unless the first byte has passed.
@@ -41,12 +44,21 @@ impl Gate {
         *self.verdict.get_or_init(|| Verdict::Shut)
     }
 
-    /// Returns an error if bytes may not leave. The connection calls it before each write.
-    pub(super) fn pass(&self) -> io::Result<()> {
-        match self.verdict.get_or_init(|| if (self.may_leave)() { Verdict::Left } else { Verdict::Refused }) {
+    /// Returns an error if bytes may not leave. The connection calls it before each write. As soon
+    /// as the answer is there, the first byte is written.
+    pub(super) fn poll_pass(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let verdict = match self.verdict.get() {
+            Some(verdict) => verdict,
+            None => {
+                let may_leave = self.may_leave.lock().unwrap_or_else(PoisonError::into_inner).as_mut().poll(context);
+                let answer = if ready!(may_leave) { Verdict::Left } else { Verdict::Refused };
+                self.verdict.get_or_init(|| answer)
+            }
+        };
+        Poll::Ready(match verdict {
             Verdict::Left => Ok(()),
             Verdict::Refused | Verdict::Shut => Err(io::Error::other("the request is not to leave any more")),
-        }
+        })
     }
 }
 
@@ -100,7 +112,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for GatedStream<S> {
 /// Vectored writes are off, so each byte goes through `poll_write`.
 impl<S: AsyncWrite + Unpin> AsyncWrite for GatedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.gate.pass()?;
+        ready!(self.gate.poll_pass(context))?;
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 

@@ -143,8 +143,8 @@ impl HttpClient {
     }
 
     /// Returns the answer to a request that must not be repeated, sent over its own connection. The
-    /// client calls `may_leave` when the connection is ready, right before the first byte. It sends
-    /// nothing if that returns false.
+    /// client awaits `may_leave` once the connection is ready, and sends the first byte right after
+    /// that. It sends nothing if the answer is false, or does not come within the deadline.
     ///
     /// # Errors
     /// There is no answer. [`HttpFailure::nothing_left`] is true exactly if no byte of the request
@@ -153,7 +153,7 @@ impl HttpClient {
         &self,
         request: Request<impl Into<Bytes>>,
         limits: HttpLimits,
-        may_leave: impl Fn() -> bool + Send + Sync + 'static,
+        may_leave: impl Future<Output = bool> + Send + 'static,
     ) -> Result<Response<Bytes>, HttpFailure> {
         let (request, gate) = (prepare(request), Arc::new(Gate::new(may_leave)));
         let done = match &self.way {

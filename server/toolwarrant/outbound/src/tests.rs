@@ -5,12 +5,15 @@ use super::{HttpClient, HttpFailure, HttpLimits, Road, Way};
 use http::{Request, StatusCode};
 use hyper_util::client::legacy::connect::HttpConnector;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use url::Url;
@@ -101,7 +104,7 @@ fn tls_client(roots: RootCertStore) -> HttpClient {
 
 async fn once(url: &Url, limits: HttpLimits) -> Result<(StatusCode, String), HttpFailure> {
     let client = HttpClient::to(url).expect("a client");
-    let answer = client.exchange_once(post(url), limits, || true).await?;
+    let answer = client.exchange_once(post(url), limits, async { true }).await?;
     Ok((answer.status(), String::from_utf8_lossy(answer.body()).into_owned()))
 }
 
@@ -167,7 +170,7 @@ async fn a_request_that_never_left_is_reported_as_such() {
             String::from_utf8_lossy(&hello).into_owned()
         });
         let client = tls_client(RootCertStore::empty());
-        let failure = client.exchange_once(post(&url), limits, || true).await.expect_err("no answer");
+        let failure = client.exchange_once(post(&url), limits, async { true }).await.expect_err("no answer");
         assert!(matches!(failure, HttpFailure::Unreachable(_)) && failure.nothing_left(), "{failure}");
         assert!(!server.await.expect("a server").contains("hunter2"));
     }
@@ -177,7 +180,7 @@ async fn a_request_that_never_left_is_reported_as_such() {
 async fn a_request_whose_time_has_passed_when_the_connection_stands_does_not_leave() {
     let server = Server::start(&[OK]).await;
     let client = HttpClient::to(&server.url).expect("a client");
-    let failure = client.exchange_once(post(&server.url), LIMITS, || false).await.expect_err("no answer");
+    let failure = client.exchange_once(post(&server.url), LIMITS, async { false }).await.expect_err("no answer");
     assert_eq!(failure, HttpFailure::TooLate);
     assert!(failure.nothing_left());
     assert_eq!(once(&server.url, LIMITS).await, Ok((StatusCode::OK, "ok".to_owned())));
@@ -215,10 +218,10 @@ async fn the_gate_stands_behind_the_handshake_and_an_untrusted_server_gets_nothi
     let stranger = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let mut roots = RootCertStore::empty();
     roots.add(stranger.cert.der().clone()).expect("a root");
-    let untrusted = tls_client(roots).exchange_once(post(&url), LIMITS, || true).await.expect_err("no answer");
+    let untrusted = tls_client(roots).exchange_once(post(&url), LIMITS, async { true }).await.expect_err("no answer");
     assert!(matches!(untrusted, HttpFailure::Certificate(_)) && untrusted.nothing_left(), "{untrusted}");
     for (may_leave, expected) in [(false, Err(HttpFailure::TooLate)), (true, Ok(StatusCode::OK))] {
-        let answer = trusting.exchange_once(post(&url), LIMITS, move || may_leave).await;
+        let answer = trusting.exchange_once(post(&url), LIMITS, async move { may_leave }).await;
         assert_eq!(answer.map(|answer| answer.status()), expected);
     }
     assert_eq!(server.await.expect("a server"), [false, false, true]);
@@ -245,11 +248,45 @@ async fn a_reset_while_a_request_leaves_is_reported_truly() {
 
 #[tokio::test]
 async fn a_gate_that_was_shut_lets_nothing_through_and_one_that_was_passed_says_so() {
-    let (shut, passed) = (Gate::new(|| true), Gate::new(|| true));
+    let (shut, passed) = (Gate::new(async { true }), Gate::new(async { true }));
+    let pass = async |gate: &Gate| poll_fn(|context| gate.poll_pass(context)).await;
     assert!(shut.shut() == Verdict::Shut);
-    assert!(shut.pass().is_err() && passed.pass().is_ok());
+    assert!(pass(&shut).await.is_err() && pass(&passed).await.is_ok());
     assert!(passed.shut() == Verdict::Left);
-    assert!(passed.pass().is_ok(), "the rest of a request that has begun to leave");
+    assert!(pass(&passed).await.is_ok(), "the rest of a request that has begun to leave");
+    // The answer comes after the caller has given up.
+    let (answer, asked) = oneshot::channel();
+    let gate = Gate::new(async { asked.await.unwrap_or(false) });
+    assert!(poll_fn(|context| Poll::Ready(gate.poll_pass(context).is_pending())).await);
+    assert!(gate.shut() == Verdict::Shut);
+    answer.send(true).expect("a question");
+    assert!(pass(&gate).await.is_err());
+}
+
+#[tokio::test]
+async fn a_request_waits_on_its_connection_until_it_is_confirmed_that_it_may_leave() {
+    for answer in [Some(true), Some(false), None] {
+        let server = Server::start(&[OK]).await;
+        let (tell, asked) = oneshot::channel();
+        let (url, mut tell) = (server.url.clone(), Some(tell));
+        let exchange = tokio::spawn(async move {
+            let client = HttpClient::to(&url).expect("a client");
+            let limits = if answer.is_some() { LIMITS } else { SHORT };
+            client.exchange_once(post(&url), limits, async { asked.await.unwrap_or(false) }).await
+        });
+        while server.counts().0 == 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(server.counts(), (1, 0), "{answer:?}");
+        if let Some(answer) = answer {
+            tell.take().expect("one question").send(answer).expect("a question");
+        }
+        match exchange.await.expect("no panic") {
+            Ok(_) => assert_eq!(answer, Some(true)),
+            Err(failure) => assert!(answer != Some(true) && failure.nothing_left(), "{answer:?}: {failure}"),
+        }
+        assert_eq!(server.counts(), (1, usize::from(answer == Some(true))), "{answer:?}");
+    }
 }
 
 #[tokio::test]

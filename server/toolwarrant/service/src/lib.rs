@@ -22,7 +22,7 @@
 //!     })
 //! }
 //! # use contract::*;
-//! # use toolwarrant::{BoxFuture, Timestamp};
+//! # use toolwarrant::BoxFuture;
 //! # use toolwarrant::handler::*;
 //! # use toolwarrant::tasks::*;
 //! # impl Resource<LampId> for Lamps {
@@ -36,7 +36,7 @@
 //! #     async fn dim_lamp(&self, _: &Call<'_>, _: &Target<Lamp>, args: DimLampArgs) -> Result<Command, DimLampError> { Ok(Command::DimLamp(args)) }
 //! # }
 //! # impl Executor for Lamps {
-//! #     fn send<'a>(&'a self, _: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> { Box::pin(async { Sent::Ok }) }
+//! #     fn send<'a>(&'a self, _: &'a Write, _: Leave) -> BoxFuture<'a, Sent> { Box::pin(async { Sent::Ok }) }
 //! #     fn probe<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Reading> { Box::pin(std::future::pending()) }
 //! # }
 //! ```

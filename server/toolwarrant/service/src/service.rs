@@ -4,13 +4,14 @@ use anyhow::{Result, bail};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use toolwarrant_base::BoxFuture;
-use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::clock::Clock;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::{CommandRunner, Commands, Config, Inventory, NoCommands, OwnCommand, Upstreams, runner};
 use toolwarrant_tasks::executor::{Executor, Write};
+use toolwarrant_tasks::leave::Leave;
 use toolwarrant_tasks::machine::Sent;
 use toolwarrant_tasks::task::{Reading, Verdict};
 
@@ -133,7 +134,7 @@ struct NoTasks;
 const NO_EXECUTOR: &str = "this service has no executor";
 
 impl Executor for NoTasks {
-    fn send<'a>(&'a self, _: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> {
+    fn send<'a>(&'a self, _: &'a Write, _: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async { Sent::NotSent(NO_EXECUTOR.into()) })
     }
 

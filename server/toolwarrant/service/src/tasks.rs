@@ -9,8 +9,8 @@
 //! # }
 //! use contract::Command;
 //! use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-//! use toolwarrant::tasks::{Executor, Reading, Sent, Verdict, Write};
-//! use toolwarrant::{BoxFuture, Timestamp};
+//! use toolwarrant::BoxFuture;
+//! use toolwarrant::tasks::{Executor, Leave, Reading, Sent, Verdict, Write};
 //!
 //! /// The light of the only lamp, in percent.
 //! struct Desk(AtomicI64);
@@ -22,12 +22,15 @@
 //! }
 //!
 //! impl Executor for Desk {
-//!     fn send<'a>(&'a self, write: &'a Write, _not_after: Timestamp) -> BoxFuture<'a, Sent> {
+//!     fn send<'a>(&'a self, write: &'a Write, leave: Leave) -> BoxFuture<'a, Sent> {
 //!         Box::pin(async move {
-//!             match ordered(write) {
-//!                 Some(light) => self.0.store(light, Relaxed),
-//!                 None => return Sent::NotSent("this version does not know the write".into()),
+//!             let Some(light) = ordered(write) else {
+//!                 return Sent::NotSent("this version does not know the write".into());
+//!             };
+//!             if let Err(why) = leave.confirm().await {
+//!                 return Sent::NotSent(why);
 //!             }
+//!             self.0.store(light, Relaxed);
 //!             Sent::Ok
 //!         })
 //!     }
@@ -47,5 +50,6 @@ pub use toolwarrant_core::tasks::{
     Evidence, TASK_PAGE_MAX, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView, UpstreamReport,
 };
 pub use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
+pub use toolwarrant_tasks::leave::Leave;
 pub use toolwarrant_tasks::machine::{Facts, Provability, Refusal, Sent};
 pub use toolwarrant_tasks::task::{Reading, TaskId, Verdict};

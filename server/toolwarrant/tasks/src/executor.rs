@@ -1,9 +1,9 @@
 //! The port to the code that carries out writes.
 
+use super::leave::Leave;
 use super::machine::{Facts, Sent};
 use super::task::{Reading, TaskId};
 use toolwarrant_base::BoxFuture;
-use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::text::{Remark, Secret};
 
 /// Carries out writes and reads their effect. An upstream that offers nothing more needs only
@@ -42,9 +42,9 @@ pub trait Executor: Send + Sync + 'static {
         Box::pin(async { Err(Unreadable("this executor does not take readings before a send".into())) })
     }
 
-    /// Sends the write once. Checks right before the first byte leaves that `not_after` has not
-    /// passed. Does not retry and does not follow redirects.
-    fn send<'a>(&'a self, write: &'a Write, not_after: Timestamp) -> BoxFuture<'a, Sent>;
+    /// Sends the write once. Awaits [`Leave::confirm`] right before the first byte leaves, and then
+    /// sends without waiting for anything else. Does not retry and does not follow redirects.
+    fn send<'a>(&'a self, write: &'a Write, leave: Leave) -> BoxFuture<'a, Sent>;
 
     /// Asks the upstream for the outcome of a send, by its operation if it has one, otherwise by
     /// the task's id. `None` means that the upstream does not know the request. `NoAnswer` means

@@ -29,8 +29,8 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
     /// target lock.
     fn advance(&self, advance: Advance) -> Stored<'_, Advanced>;
 
-    /// Returns the tasks in flight with ids above `after`, ordered by id. If several processes share
-    /// the store, it returns those that this process drives.
+    /// Returns the tasks in flight with ids above `after`, ordered by id. If several processes
+    /// share the store, it returns those that this process drives.
     fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>>;
 
     /// Returns a task, in flight or ended.

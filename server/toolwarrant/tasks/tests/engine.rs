@@ -21,6 +21,7 @@ use toolwarrant_core::tasks::{
 use toolwarrant_store::testing::memory::Memory;
 use toolwarrant_tasks::engine::{Engine, Parts, TaskNotice};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
+use toolwarrant_tasks::leave::Leave;
 use toolwarrant_tasks::machine::{Facts, Provability, Sent};
 use toolwarrant_tasks::store::TaskStore;
 use toolwarrant_tasks::task::{Reading, Status, TaskId, Verdict};
@@ -34,7 +35,7 @@ const POLICY: PolicyDef =
 struct Obedient;
 
 impl Executor for Obedient {
-    fn send<'a>(&'a self, _: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> {
+    fn send<'a>(&'a self, _: &'a Write, _: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async { Sent::Ok })
     }
 
@@ -57,7 +58,7 @@ impl Executor for Forgetful {
         Facts { looks_up: write.arguments.expose().contains("known"), ..Facts::default() }
     }
 
-    fn send<'a>(&'a self, _: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> {
+    fn send<'a>(&'a self, _: &'a Write, _: Leave) -> BoxFuture<'a, Sent> {
         self.sends.fetch_add(1, Relaxed);
         Box::pin(std::future::pending())
     }
@@ -278,7 +279,7 @@ impl Executor for Gone {
         Facts { gone: Some("its printer was removed"), ..Facts::default() }
     }
 
-    fn send<'a>(&'a self, _: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> {
+    fn send<'a>(&'a self, _: &'a Write, _: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async { Sent::NotSent("there is no such printer".into()) })
     }
 
@@ -334,9 +335,9 @@ impl Executor for Slow {
         })
     }
 
-    fn send<'a>(&'a self, _: &'a Write, not_after: Timestamp) -> BoxFuture<'a, Sent> {
+    fn send<'a>(&'a self, _: &'a Write, leave: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
-            self.clock.sleep_until(not_after.plus(Duration::from_secs(self.sends))).await;
+            self.clock.sleep_until(leave.not_after().plus(Duration::from_secs(self.sends))).await;
             Sent::Ok
         })
     }

@@ -3,9 +3,9 @@
 use crate::contract::{Command, DimLampArgs, DimLampError, GetLampArgs, GetLampError, Lamp, LampCapabilities};
 use crate::contract::{LampCapability, LampId, LampsTools, Percent};
 use std::sync::atomic::{AtomicI64, Ordering};
+use toolwarrant::BoxFuture;
 use toolwarrant::handler::{Call, Caller, Flag, Reply, Resource, Target, Unresolved};
-use toolwarrant::tasks::{Executor, Reading, Sent, Verdict, Write};
-use toolwarrant::{BoxFuture, Timestamp};
+use toolwarrant::tasks::{Executor, Leave, Reading, Sent, Verdict, Write};
 
 /// The brightness of each lamp, in percent.
 #[derive(Default)]
@@ -56,9 +56,12 @@ impl LampsTools for Lamps {
 }
 
 impl Executor for Lamps {
-    fn send<'a>(&'a self, write: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> {
+    fn send<'a>(&'a self, write: &'a Write, leave: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
             let Some((lamp, light)) = self.order(write) else { return Sent::NotSent("no such lamp".into()) };
+            if let Err(why) = leave.confirm().await {
+                return Sent::NotSent(why);
+            }
             lamp.store(light, Ordering::Relaxed);
             Sent::Ok
         })

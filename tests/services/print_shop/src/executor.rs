@@ -7,9 +7,9 @@
 use crate::contract::{Command, FillTrayArgs, PrintPageArgs};
 use crate::machines::{Dark, Machine, PRINTERS, Said, TRAYS};
 use crate::shop::Shop;
-use toolwarrant::tasks::{Executor, Reading, Sent, Unreadable, Verdict, Write};
+use toolwarrant::BoxFuture;
+use toolwarrant::tasks::{Executor, Leave, Reading, Sent, Unreadable, Verdict, Write};
 use toolwarrant::text::Remark;
-use toolwarrant::{BoxFuture, Timestamp};
 
 /// The order for a machine that a write stands for.
 enum Order {
@@ -37,15 +37,18 @@ impl Executor for Shop {
         Box::pin(async move { self.pages(write).map(|pages| pages.to_string()) })
     }
 
-    fn send<'a>(&'a self, write: &'a Write, not_after: Timestamp) -> BoxFuture<'a, Sent> {
+    fn send<'a>(&'a self, write: &'a Write, leave: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
-            if self.clock.now() > not_after {
-                return Sent::NotSent("it is too late".into());
-            }
-            let said = match Order::read(write) {
-                Ok(Order::Print(printer)) => self.machines.print(printer),
-                Ok(Order::Fill(tray)) => self.machines.fill(tray),
+            let order = match Order::read(write) {
+                Ok(order) => order,
                 Err(Unreadable(why)) => return Sent::NotSent(why),
+            };
+            if let Err(why) = leave.confirm().await {
+                return Sent::NotSent(why);
+            }
+            let said = match order {
+                Order::Print(printer) => self.machines.print(printer),
+                Order::Fill(tray) => self.machines.fill(tray),
             };
             match said {
                 Said::Done => Sent::Ok,

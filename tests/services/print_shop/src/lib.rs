@@ -49,7 +49,7 @@ const HINT: &str = "Then try the other printers; `print-shop --help` lists their
 /// The mistakes in the configuration.
 pub fn service<F>(setup: Setup<'_, F>) -> Result<Service<Contract<Shop>, ShopCommand>, ConfigError> {
     let (supplies, van) = Supplies::of(&setup.config)?;
-    let shop = Arc::new(Shop::new(Machines::default(), setup.clock));
+    let shop = Arc::new(Shop::new(Machines::default()));
     let serves = format!("{} printers and {} trays", machines::PRINTERS.len(), machines::TRAYS.len());
     let service = Service::new(Contract(shop.clone())).executor(shop.clone()).inventory(shop).serves(serves).hint(HINT);
     Ok(service.commands(supplies.clone()).upstreams(supplies).background(van))

@@ -6,23 +6,22 @@
 use crate::contract::{Mode, Printer, PrinterCapabilities, PrinterCapability, PrinterId};
 use crate::contract::{Tray, TrayCapabilities, TrayCapability, TrayId, texts};
 use crate::machines::{Habit, Machine, Machines, PRINTERS, TRAYS};
+use toolwarrant::Timestamp;
 use toolwarrant::contract::{PolicyDef, ToolDef};
 use toolwarrant::handler::{Caller, Flag, Resource, Unresolved};
 use toolwarrant::text::Untrusted;
-use toolwarrant::{Clock, Timestamp};
 
 /// The shop.
 #[derive(Debug)]
 pub struct Shop {
     pub(crate) machines: Machines,
-    pub(crate) clock: Clock,
 }
 
 impl Shop {
     /// Makes a shop with those machines.
     #[must_use]
-    pub fn new(machines: Machines, clock: Clock) -> Self {
-        Self { machines, clock }
+    pub fn new(machines: Machines) -> Self {
+        Self { machines }
     }
 }
 

@@ -6,10 +6,10 @@ use crate::phones::port::{DeviceReading, Exits, Offers, Paces, See, Session, Ses
 use Verdict::{Absent, Present, Unreadable as Unread};
 use std::net::IpAddr;
 use std::sync::Mutex;
-use toolwarrant::Clock;
 use toolwarrant::handler::Flag;
-use toolwarrant::tasks::TaskId;
+use toolwarrant::tasks::{Leave, TaskId};
 use toolwarrant::text::Secret;
+use toolwarrant::{Clock, Timestamp};
 
 /// A phone that shows what a test sets; `None` stands for a value that cannot be read.
 #[derive(Default)]
@@ -50,7 +50,7 @@ impl Control for Staged {
         Facts::default()
     }
 
-    fn send<'a>(&'a self, request: TaskId, command: &'a Command, _: Timestamp) -> BoxFuture<'a, Sent> {
+    fn send<'a>(&'a self, request: TaskId, command: &'a Command, _: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async move { Sent::Pending(format!("{request} {command:?}")) })
     }
 
@@ -224,7 +224,7 @@ async fn a_write_goes_out_under_the_id_of_its_task_and_is_looked_up_by_it() {
     let staged = Arc::new(Staged::default());
     let writes = writes(staged.clone());
     let mut write = set_proxy(None);
-    let Sent::Pending(sent) = writes.send(&write, Timestamp(0)).await else { panic!("not sent") };
+    let Sent::Pending(sent) = writes.send(&write, leave()).await else { panic!("not sent") };
     assert!(sent.starts_with(&format!("{} SetProxy", write.id)) && !sent.contains("HUNTER2"), "{sent}");
     assert_eq!(writes.look_up(&write).await, Ok(Some(Sent::Ok)));
     write.operation = Some("7".to_owned());
@@ -236,8 +236,12 @@ async fn a_write_goes_out_under_the_id_of_its_task_and_is_looked_up_by_it() {
 async fn a_write_that_a_later_contract_does_not_know_is_not_sent() {
     let writes = writes(Arc::new(Staged::default()));
     for write in [write("paint", "", None, None), write("set_power", r#","action":"explode""#, None, None)] {
-        assert!(matches!(writes.send(&write, Timestamp(0)).await, Sent::NotSent(_)), "{write:?}");
+        assert!(matches!(writes.send(&write, leave()).await, Sent::NotSent(_)), "{write:?}");
     }
+}
+
+fn leave() -> Leave {
+    Leave::until(Timestamp(0), &Clock::manual(Timestamp(0)))
 }
 
 fn writes(control: Arc<Staged>) -> Writes {

@@ -32,6 +32,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use toolwarrant::base::ignore_poison;
 use toolwarrant::http::{HttpClient, HttpFailure, HttpLimits};
+use toolwarrant::tasks::Leave;
 use toolwarrant::text::{Remark, Untrusted};
 use toolwarrant::{Clock, Timestamp};
 use unserved::UnservedCalls;
@@ -102,8 +103,8 @@ struct Exchange<'a> {
     call: ApiCall,
     path: &'a str,
     body: &'a str,
-    /// The latest time at which it may be sent.
-    deadline: Timestamp,
+    /// The permission to send it.
+    leave: &'a Leave,
 }
 
 /// An attempt without a result.
@@ -188,7 +189,7 @@ impl Api {
         let mut pause = PAUSE;
         loop {
             let again = self.clock.now().plus(pause);
-            match self.attempt(class, call, &body, deadline).await {
+            match self.attempt(class, call, &body, &Leave::until(deadline, &self.clock)).await {
                 Ok(data) => return parse_data(&data),
                 Err(trouble) if trouble.may_pass && again < deadline && self.guard.may_retry() => {
                     self.clock.sleep_until(self.clock.now().plus(pause)).await;
@@ -199,7 +200,7 @@ impl Api {
         }
     }
 
-    /// Sends a call that changes something, once and not after `not_after`.
+    /// Sends a call that changes something, once and only with `leave`.
     ///
     /// # Errors
     /// See [`ApiError`]. An answer of success that is not a `T` is [`ApiError::Unknown`].
@@ -207,15 +208,15 @@ impl Api {
         &self,
         call: ApiCall,
         body: &impl Serialize,
-        not_after: Timestamp,
+        leave: Leave,
     ) -> Result<T, ApiError> {
         let body = to_json(body)?;
-        let data = self.attempt(Class::Write, call, &body, not_after).await.map_err(|trouble| trouble.error)?;
+        let data = self.attempt(Class::Write, call, &body, &leave).await.map_err(|trouble| trouble.error)?;
         parse_data(&data)
     }
 
     /// Starts a task of the platform on one pad, which must be the only one that `body` names.
-    /// Sends the call once, and not after `not_after`.
+    /// Sends the call once, and only with `leave`.
     ///
     /// # Errors
     /// See [`ApiError`]. The outcome is unknown if the answer has no task for exactly this pad. It
@@ -227,13 +228,13 @@ impl Api {
         call: ApiCall,
         body: &impl Serialize,
         pad_code: &str,
-        not_after: Timestamp,
+        leave: Leave,
     ) -> Result<Accepted, ApiError> {
-        self.write::<Started>(call, body, not_after).await?.on(pad_code)
+        self.write::<Started>(call, body, leave).await?.on(pad_code)
     }
 
     /// Makes one attempt. Returns the data of a success as JSON.
-    async fn attempt(&self, class: Class, call: ApiCall, body: &str, deadline: Timestamp) -> CallResult<Box<str>> {
+    async fn attempt(&self, class: Class, call: ApiCall, body: &str, leave: &Leave) -> CallResult<Box<str>> {
         let last = |error| Trouble { error, may_pass: false };
         let Some(path) = call.path(self.settings.family) else {
             return Err(last(ApiError::NotServed("this platform has no such call".into())));
@@ -242,7 +243,7 @@ impl Api {
             return Err(last(ApiError::NotServed("the platform answered 404 to such a call a while ago".into())));
         }
         let path = format!("{}{path}", self.settings.prefix);
-        let order = Exchange { class, call, path: &path, body, deadline };
+        let order = Exchange { class, call, path: &path, body, leave };
         let may_leave_out = call.is_command() && self.settings.scheme == Scheme::V2;
         let signs_body = !may_leave_out || self.signs_commands.load(Relaxed);
         let signed = |signs_body| if signs_body { body } else { "" };
@@ -286,7 +287,8 @@ impl Api {
     /// Makes one exchange under the guard. The caller must report its end to the returned pass.
     /// `signed` is the part of the body that is signed.
     async fn exchange(&self, order: &Exchange<'_>, signed: &str) -> CallResult<(Judged, Pass<'_>)> {
-        let Exchange { class, call, path, body, deadline } = *order;
+        let Exchange { class, call, path, body, leave } = *order;
+        let deadline = leave.not_after();
         let pass = self.guard.admit(class, deadline).await.map_err(|withheld| unsent(&withheld.to_string()))?;
         let (began, wall) = (self.clock.now(), self.clock.wall());
         let signed = Signable { host: &self.host, path, body: signed, at: wall };
@@ -295,8 +297,8 @@ impl Api {
             .map_err(|_| unsent("no header can carry the access key, or no URL the prefix"))?;
         let limits = |deadline| HttpLimits { deadline, largest_answer: call.largest_answer() };
         let answer = if class == Class::Write {
-            let clock = self.clock.clone();
-            let may_leave = move || clock.now() <= deadline;
+            let leave = leave.clone();
+            let may_leave = async { leave.confirm().await.is_ok() };
             self.http.exchange_once(request, limits(self.settings.write_within), may_leave).await
         } else {
             self.http.exchange(request, limits(self.settings.read_within.min(deadline.since(began)))).await

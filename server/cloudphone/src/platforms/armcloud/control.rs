@@ -17,9 +17,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::{JoinError, spawn_blocking};
+use toolwarrant::BoxFuture;
 use toolwarrant::operator::UpstreamState;
-use toolwarrant::tasks::{Facts, Provability, Refusal, Sent, TaskId};
-use toolwarrant::{BoxFuture, Timestamp};
+use toolwarrant::tasks::{Facts, Leave, Provability, Refusal, Sent, TaskId};
 
 /// The time between two looks at a command on a phone, and the longest time for a command.
 const LOOK_EVERY: Duration = Duration::from_millis(1_500);
@@ -32,7 +32,7 @@ const SKEW_MAX_SECONDS: i64 = 60;
 impl Armcloud {
     /// Sends a command to its pad. Returns `None` if it was accepted and the platform does not name
     /// a task.
-    async fn transmit(&self, command: &Command, not_after: Timestamp) -> Result<Option<Accepted>, ApiError> {
+    async fn transmit(&self, command: &Command, leave: Leave) -> Result<Option<Accepted>, ApiError> {
         if let Command::SetProxy(SetProxyArgs { device_id, .. }) = command {
             self.settle_address(device_id, None).await.map_err(|Unreachable(why)| ApiError::NotSent(why))?;
         }
@@ -60,9 +60,9 @@ impl Armcloud {
         match call {
             // The answer of these calls is not documented, and no task has been seen in it.
             ApiCall::TimingPadOn | ApiCall::TimingPadOff => {
-                self.api.write::<IgnoredAny>(call, &body, not_after).await.map(|_| None)
+                self.api.write::<IgnoredAny>(call, &body, leave).await.map(|_| None)
             }
-            _ => self.api.start(call, &body, &code, not_after).await.map(Some),
+            _ => self.api.start(call, &body, &code, leave).await.map(Some),
         }
     }
 
@@ -126,9 +126,9 @@ impl Control for Armcloud {
         Facts { provability, ..Facts::default() }
     }
 
-    fn send<'a>(&'a self, _: TaskId, command: &'a Command, not_after: Timestamp) -> BoxFuture<'a, Sent> {
+    fn send<'a>(&'a self, _: TaskId, command: &'a Command, leave: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
-            let sent = self.transmit(command, not_after).await;
+            let sent = self.transmit(command, leave).await;
             self.refresh.wake();
             let precedes_act = sent.as_ref().is_err_and(ApiError::precedes_act);
             match sent {
@@ -263,7 +263,8 @@ impl Shell for Armcloud {
             let code = self.code(id)?;
             let now = self.clock.now();
             let body = json!({"padCodes": [code], "scriptContent": script});
-            let Accepted { task_id } = self.api.start(ApiCall::AsyncCmd, &body, &code, now.plus(LEAVES_WITHIN)).await?;
+            let leave = Leave::until(now.plus(LEAVES_WITHIN), &self.clock);
+            let Accepted { task_id } = self.api.start(ApiCall::AsyncCmd, &body, &code, leave).await?;
             let until = now.plus(COMMAND_WITHIN);
             loop {
                 self.clock.sleep_until(self.clock.now().plus(LOOK_EVERY)).await;

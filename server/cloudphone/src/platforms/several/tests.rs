@@ -3,6 +3,7 @@ use crate::phones::contract::{ClearProxyArgs, DeviceSpec};
 use crate::phones::port::{DeviceReading, DeviceSnapshot, Offers, Paces};
 use proptest::prelude::*;
 use toolwarrant::handler::Flag;
+use toolwarrant::{Clock, Timestamp};
 
 /// A platform whose phones can only be listed.
 struct Shelf(Vec<Arc<DeviceSnapshot>>);
@@ -41,7 +42,7 @@ impl Control for Shelf {
         Facts::default()
     }
 
-    fn send<'a>(&'a self, _: TaskId, _: &'a Command, _: Timestamp) -> BoxFuture<'a, Sent> {
+    fn send<'a>(&'a self, _: TaskId, _: &'a Command, _: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async { Sent::Ok })
     }
 
@@ -151,9 +152,10 @@ async fn a_phone_of_a_platform_that_is_not_configured_is_not_there_and_nothing_i
     assert_eq!(fleet.read_anew(&device("c-1")).await.unwrap(), None);
     let clear = |id: &str| Command::ClearProxy(ClearProxyArgs { device_id: device(id), idempotency_key: None });
     let request = TaskId::new(Timestamp(0), [0; 10]);
-    assert_eq!(fleet.send(request, &clear("a-1"), Timestamp(0)).await, Sent::Ok);
+    let leave = || Leave::until(Timestamp(0), &Clock::manual(Timestamp(0)));
+    assert_eq!(fleet.send(request, &clear("a-1"), leave()).await, Sent::Ok);
     assert_eq!(
-        fleet.send(request, &clear("c-1"), Timestamp(0)).await,
+        fleet.send(request, &clear("c-1"), leave()).await,
         Sent::NotSent("the platform of c-1 is not configured".into())
     );
     assert!(fleet.look_up(&device("c-1"), request, Some("7")).await.is_err());

@@ -10,18 +10,21 @@ use crate::phones::contract::{SetPowerArgs, SetProxyArgs};
 use crate::phones::port::{Control, Exits, PlatformName, Through, Unreachable};
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
+use toolwarrant::BoxFuture;
 use toolwarrant::operator::UpstreamState;
-use toolwarrant::tasks::{Facts, Sent, TaskId};
-use toolwarrant::{BoxFuture, Timestamp};
+use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
 
 impl Control for Sim {
     fn facts(&self, _: &DeviceId, _: &Command) -> Facts {
         self.facts
     }
 
-    fn send<'a>(&'a self, request: TaskId, command: &'a Command, not_after: Timestamp) -> BoxFuture<'a, Sent> {
+    fn send<'a>(&'a self, request: TaskId, command: &'a Command, leave: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
-            match self.take(request, command, not_after) {
+            if let Err(why) = leave.confirm().await {
+                return Sent::NotSent(why);
+            }
+            match self.take(request, command) {
                 Err(why) => Sent::NotSent(why.into()),
                 Ok(Some(number)) => self.answer(number).await,
                 Ok(None) => {
@@ -80,8 +83,8 @@ impl Sim {
     /// command is lost.
     ///
     /// # Errors
-    /// The reason that the command was not accepted: it came too late or was refused.
-    fn take(&self, request: TaskId, command: &Command, not_after: Timestamp) -> Result<Option<usize>, String> {
+    /// The reason that the command was refused.
+    fn take(&self, request: TaskId, command: &Command) -> Result<Option<usize>, String> {
         self.reach().map_err(|error| error.to_string())?;
         let (device, change) = read(command);
         let index = fleet::index(device.as_str(), self.devices).ok_or("no such phone")?;
@@ -89,9 +92,6 @@ impl Sim {
         let now = self.clock.now();
         record.fold_if_grown(now);
         let Record { truth, journal } = record;
-        if now > not_after {
-            return Err("it is too late".to_owned());
-        }
         if let Some(first) = truth.numbers(request).first().filter(|_| self.facts.dedupes) {
             return Ok(Some(*first));
         }

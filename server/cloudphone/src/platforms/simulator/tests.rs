@@ -9,7 +9,7 @@ use super::*;
 use crate::phones::contract::{Command, DeviceCapability};
 use crate::phones::port::{Control, DeviceSnapshot};
 use std::net::IpAddr;
-use toolwarrant::tasks::Sent;
+use toolwarrant::tasks::{Leave, Sent};
 
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
@@ -151,7 +151,11 @@ fn command(index: u32, what: &str) -> Command {
 }
 
 async fn send(sim: &Sim, number: u8, index: u32, what: &str) -> Sent {
-    sim.send(request(number), &command(index, what), sim.clock.now().plus(WORK)).await
+    sim.send(request(number), &command(index, what), leave(sim, sim.clock.now().plus(WORK))).await
+}
+
+fn leave(sim: &Sim, not_after: Timestamp) -> Leave {
+    Leave::until(not_after, &sim.clock)
 }
 
 fn read(sim: &Sim, index: u32) -> Arc<DeviceSnapshot> {
@@ -328,7 +332,7 @@ async fn a_slow_phone_answers_when_it_is_done() {
 #[tokio::test]
 async fn nothing_is_sent_too_late_nor_to_a_phone_that_refuses_or_does_not_exist_nor_when_the_platform_is_cut_off() {
     let sim = sim(3, 23);
-    let late = sim.send(request(1), &command(1, "restart"), NOW.minus(Duration::from_millis(1))).await;
+    let late = sim.send(request(1), &command(1, "restart"), leave(&sim, NOW.minus(Duration::from_millis(1)))).await;
     let refused = [send(&sim, 1, 23, "restart").await, send(&sim, 1, 24, "restart").await];
     sim.cut();
     let cut = send(&sim, 1, 1, "restart").await;
@@ -340,7 +344,7 @@ async fn nothing_is_sent_too_late_nor_to_a_phone_that_refuses_or_does_not_exist_
     assert!(sim.look_up(&device_id(1), request(1), Some("operation-0")).await.is_err());
     assert!(matches!(sim.session(&device_id(1), SessionMode::View).await, Err(SessionError::Unreachable(_))));
     sim.mend();
-    assert!(matches!(sim.send(request(1), &command(1, "restart"), NOW).await, Sent::Pending(_)));
+    assert!(matches!(sim.send(request(1), &command(1, "restart"), leave(&sim, NOW)).await, Sent::Pending(_)));
     wait(&sim, 5_000);
     assert_eq!(sim.deeds(request(1)).len(), 1);
 }
@@ -364,7 +368,7 @@ async fn a_command_does_not_leave_after_its_last_moment() {
     let sim = sim(3, 23);
     let last = sim.clock.now();
     wait(&sim, 1);
-    let sent = sim.send(request(1), &command(1, "restart"), last).await;
+    let sent = sim.send(request(1), &command(1, "restart"), leave(&sim, last)).await;
     assert!(matches!(sent, Sent::NotSent(_)), "{sent:?}");
     assert_eq!(sim.deeds_on(&device_id(1)), 0);
 }

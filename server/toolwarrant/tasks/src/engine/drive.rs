@@ -5,6 +5,7 @@ use super::due::{Progress, RETRY, Wake};
 use super::{Engine, Parts};
 use crate::command::{self, UNREADABLE};
 use crate::executor::Write;
+use crate::leave::Leave;
 use crate::machine::{
     Effect, Event, Facts, Happening, Noted, Provability, READ_PATIENCE, Resend, SEND_PATIENCE, Sent, Step, step,
 };
@@ -162,8 +163,13 @@ impl Engine {
                 Event::Baseline(clock.before(late, executor.baseline(write)).await.and_then(Result::ok))
             }
             Effect::Send(not_after) => {
-                let sent = clock.before(not_after.plus(SEND_PATIENCE), executor.send(write, not_after)).await;
+                let leave = Leave::for_task(not_after, clock, &self.parts.store);
+                let sent = clock.before(not_after.plus(SEND_PATIENCE), executor.send(write, leave.clone())).await;
                 let sent = sent.unwrap_or_else(|| Sent::NoAnswer("no answer in time".into()));
+                if !leave.is_asked() && !matches!(sent, Sent::NotSent(_)) {
+                    let (task, tool) = (write.id, &write.tool);
+                    tracing::error!(%task, tool, "sent without `Leave::confirm`, which may carry it out twice");
+                }
                 self.counts.count_send(&sent);
                 Event::Sent(sent)
             }

@@ -17,6 +17,7 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::random::SplitMix;
 use toolwarrant_core::catalogue::PolicyDef;
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
+use toolwarrant_tasks::leave::Leave;
 use toolwarrant_tasks::machine::{Facts, Provability, Sent};
 use toolwarrant_tasks::task::{Reading, TaskId, Verdict};
 
@@ -293,10 +294,10 @@ impl Executor for Wheels {
         })
     }
 
-    fn send<'a>(&'a self, write: &'a Write, not_after: Timestamp) -> BoxFuture<'a, Sent> {
+    fn send<'a>(&'a self, write: &'a Write, leave: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
             let Nature { clock, weather, .. } = &*self.nature;
-            if clock.now() > not_after && !self.nature.is(Mutant::NoSendNotAfter) {
+            if leave.confirm().await.is_err() && !self.nature.is(Mutant::NoSendNotAfter) {
                 return Sent::NotSent("the moment has passed".into());
             }
             let (wheel, act) = Act::of(write);

@@ -37,8 +37,13 @@ fn keys() -> AccountKeys {
     AccountKeys { access_key: "AK".to_owned(), secret_key: Secret::new("SECRETKEY".to_owned()) }
 }
 
+/// Returns the permission to send for a long time.
+fn leave(clock: &Clock) -> Leave {
+    Leave::until(clock.now().plus(LONG), clock)
+}
+
 async fn restart(api: &Api, clock: &Clock) -> Result<Accepted, ApiError> {
-    api.start(ApiCall::Restart, &json!({"padCodes": [PAD]}), PAD, clock.now().plus(LONG)).await
+    api.start(ApiCall::Restart, &json!({"padCodes": [PAD]}), PAD, leave(clock)).await
 }
 
 /// Reads while time passes.
@@ -195,7 +200,7 @@ async fn what_never_left_is_not_done() {
     let platform = Platform::start(vec![PlatformAct::Hold]).await;
     let (api, clock) = api(&platform, Scheme::V4);
     // Its deadline has passed.
-    let late = api.start(ApiCall::Restart, &json!({}), PAD, clock.now()).await;
+    let late = api.start(ApiCall::Restart, &json!({}), PAD, Leave::until(clock.now(), &clock)).await;
     assert!(matches!(late, Err(ApiError::NotSent(_))), "{late:?}");
     // The deadline passes while the connection is made.
     let mut late = std::pin::pin!(restart(&api, &clock));
@@ -204,7 +209,7 @@ async fn what_never_left_is_not_done() {
     assert!(waits, "it connects");
     assert_eq!(describe(late.await), "not sent: its time had passed when the connection stood");
     // The platform has no such call.
-    let details = api.start(ApiCall::NetStorageOn, &json!({}), PAD, clock.now().plus(LONG)).await;
+    let details = api.start(ApiCall::NetStorageOn, &json!({}), PAD, leave(&clock)).await;
     assert!(details.expect_err("no such call").is_unsupported());
     assert_eq!(platform.requests().len(), 0);
     // Nothing listens.
@@ -287,7 +292,7 @@ async fn a_call_that_was_answered_with_404_is_tried_again_after_1_5_15_and_60_mi
     let (api, clock) = api(&platform, Scheme::V4);
     let mut sent = 0;
     let mut set_proxy = async |expected: usize| {
-        let told = api.start(ApiCall::SetProxy, &json!({}), PAD, clock.now().plus(LONG)).await;
+        let told = api.start(ApiCall::SetProxy, &json!({}), PAD, leave(&clock)).await;
         sent += expected;
         assert_eq!(platform.requests().len(), sent, "{told:?}");
         told.is_err_and(|error| error.is_unsupported())
@@ -318,7 +323,7 @@ async fn v2_signs_or_leaves_out_the_body_of_a_command_as_the_account_requires() 
     let right = || accept(json!([{"taskId": 7, "padCode": PAD}]));
     let platform = Platform::start(vec![wrong(), right(), right(), wrong(), wrong()]).await;
     let (api, clock) = api(&platform, Scheme::V2);
-    let send = async || api.start(ApiCall::AsyncCmd, &command, PAD, clock.now().plus(LONG)).await;
+    let send = async || api.start(ApiCall::AsyncCmd, &command, PAD, leave(&clock)).await;
     let sign = |body: &str| {
         let signed = Signable { host: "127.0.0.1", path, body, at: clock.wall() };
         keys()
@@ -407,7 +412,7 @@ async fn the_log_names_the_call_its_code_and_trace_and_quotes_nothing() {
         let platform = Platform::start(vec![PlatformAct::json(200, answer), PlatformAct::Cut(String::new())]).await;
         let (api, clock) = api(&platform, scheme);
         for _ in 0..2 {
-            let _ = api.write::<Value>(call, &json!({"password": "hunter2"}), clock.now().plus(LONG)).await;
+            let _ = api.write::<Value>(call, &json!({"password": "hunter2"}), leave(&clock)).await;
         }
     }
     let log = String::from_utf8(lock(&log.0).clone()).expect("UTF-8");

@@ -5,7 +5,7 @@ use super::*;
 use crate::phones::contract::CATALOGUE;
 use crate::phones::views::Views;
 use crate::phones::writes::Writes;
-use toolwarrant::tasks::{Executor, Write};
+use toolwarrant::tasks::{Executor, Leave, Write};
 use toolwarrant_core::catalogue;
 use toolwarrant_tasks::machine::{Effect, Entry, Event, step};
 use toolwarrant_tasks::task::{Status, Task};
@@ -98,14 +98,14 @@ async fn carry_out(index: u32, what: &str, facts: Facts, kill: Kill) -> End {
         sends += u32::from(matches!(next.effect, Some(Effect::Send(_))));
         event = match (next.effect, kill) {
             (Some(effect), Kill::During(last)) if effects == last => {
-                lose(perform(&writes, &write, effect, clock.now())).await;
+                lose(perform(&writes, &write, effect, &clock)).await;
                 sim = Arc::new(open());
                 Event::Found
             }
-            (Some(effect), Kill::During(_)) => finish(&clock, perform(&writes, &write, effect, clock.now())).await,
+            (Some(effect), Kill::During(_)) => finish(&clock, perform(&writes, &write, effect, &clock)).await,
             (Some(effect), Kill::Between) => {
                 sim = Arc::new(open());
-                finish(&clock, perform(&writes_on(sim.clone()), &write, effect, clock.now())).await
+                finish(&clock, perform(&writes_on(sim.clone()), &write, effect, &clock)).await
             }
             (None, _) => {
                 clock.advance(task.wake_at.unwrap().since(clock.now()));
@@ -115,10 +115,11 @@ async fn carry_out(index: u32, what: &str, facts: Facts, kill: Kill) -> End {
     }
 }
 
-async fn perform(writes: &Writes, write: &Write, effect: Effect, begun: Timestamp) -> Event {
+async fn perform(writes: &Writes, write: &Write, effect: Effect, clock: &Clock) -> Event {
+    let begun = clock.now();
     match effect {
         Effect::Baseline => Event::Baseline(writes.baseline(write).await.ok()),
-        Effect::Send(not_after) => Event::Sent(writes.send(write, not_after).await),
+        Effect::Send(not_after) => Event::Sent(writes.send(write, Leave::until(not_after, clock)).await),
         Effect::LookUp => Event::LookedUp(writes.look_up(write).await.ok()),
         Effect::Probe => Event::Probed(writes.probe(write).await, begun),
     }
