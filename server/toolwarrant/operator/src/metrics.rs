@@ -92,7 +92,8 @@ impl MonitorSource for ServiceStatus {
     fn remark(&self) -> Option<String> {
         let StatusSources { engine, upstreams, .. } = self.sources.get()?;
         let upstreams = upstreams.as_ref().and_then(|upstreams| upstreams::remark(&upstreams.states()));
-        let remarks: Vec<_> = engine.describe_unreadable().into_iter().chain(upstreams).collect();
+        let tasks = engine.describe_unreadable().into_iter().chain(engine.describe_orphans());
+        let remarks: Vec<_> = tasks.chain(upstreams).collect();
         (!remarks.is_empty()).then(|| remarks.join("\n"))
     }
 

@@ -8,6 +8,7 @@ mod drive;
 mod due;
 mod in_flight;
 mod notices;
+mod others;
 
 pub use notices::TaskNotice;
 
@@ -20,6 +21,7 @@ use crate::store::{self, DeduplicationKey, DuplicateOf, NewTask, OpenTask, Recor
 use due::{DueList, Progress, RETRY, Wake};
 use in_flight::InFlightIndex;
 use notices::Notices;
+use others::Others;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -69,9 +71,10 @@ pub struct Engine {
     notices: Arc<Notices>,
     /// The tasks in flight, found at the start, whose command the contract cannot read.
     unreadable: Mutex<BTreeSet<TaskId>>,
+    others: Others,
 }
 
-/// Maximum number of unreadable tasks that [`Engine::describe_unreadable`] names.
+/// Maximum number of tasks that a description names.
 const NAMED_MAX: usize = 10;
 
 /// Longest `retry_after_seconds` of a busy target: most tasks end long before their deadline.
@@ -96,8 +99,8 @@ impl Engine {
     /// The store cannot be read.
     pub async fn start(parts: Parts) -> Result<Arc<Self>, StoreError> {
         let polls = Polls::new(parts.clock.clone());
-        let (due, index, accepting, counts, notices, unreadable) = Default::default();
-        let engine = Self { due, index, accepting, polls, counts, notices, unreadable, parts };
+        let (due, index, accepting, counts, notices, unreadable, others) = Default::default();
+        let engine = Self { due, index, accepting, polls, counts, notices, unreadable, others, parts };
         let mut last = None;
         loop {
             let page = engine.parts.store.in_flight(last, PAGE).await?;
@@ -158,12 +161,7 @@ impl Engine {
     #[must_use]
     pub fn describe_unreadable(&self) -> Option<String> {
         let tasks = ignore_poison(self.unreadable.lock());
-        let mut named: Vec<_> = tasks.iter().take(NAMED_MAX).map(ToString::to_string).collect();
-        if tasks.len() > named.len() {
-            named.push(format!("and {} more", tasks.len() - named.len()));
-        }
-        let (count, named) = (tasks.len(), named.join(", "));
-        (count > 0).then(|| format!("tasks in flight whose command this contract cannot read: {count} ({named})"))
+        describe_tasks("tasks in flight whose command this contract cannot read", &tasks)
     }
 
     /// Returns the counters of this engine.
@@ -197,9 +195,9 @@ impl Engine {
     async fn find<'a>(&self, request: WriteRequest<'a>) -> Result<Repeat<'a>, StoreError> {
         let fingerprint = self.parts.keyring.mac(&["call", request.tool, request.arguments.expose()]);
         let write = request.with_fingerprint(fingerprint);
-        if !self.index.is_free(self.index.of(&write.identity))
-            && let Some(hit) = self.parts.store.repeat(write.identity.clone()).await?
-        {
+        // Another replica may have a task that this one does not know.
+        let may_repeat = self.parts.store.is_shared() || !self.index.is_free(self.index.of(&write.identity));
+        if may_repeat && let Some(hit) = self.parts.store.repeat(write.identity.clone()).await? {
             return Ok(Repeat::Hit(answer_repeat(hit, &fingerprint)));
         }
         Ok(Repeat::Fresh(write))
@@ -355,6 +353,15 @@ const READS: &str = "reads";
 /// The `until` of rows from a stop. It is before all others, so that a start can delete these rows
 /// alone.
 const READS_UNTIL: Timestamp = Timestamp(0);
+
+/// Counts and names tasks; `None` if there are none.
+fn describe_tasks(what: &str, tasks: &BTreeSet<TaskId>) -> Option<String> {
+    let mut named: Vec<_> = tasks.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+    if tasks.len() > named.len() {
+        named.push(format!("and {} more", tasks.len() - named.len()));
+    }
+    (!tasks.is_empty()).then(|| format!("{what}: {} ({})", tasks.len(), named.join(", ")))
+}
 
 fn mark(nonce: &UsedNonce) -> DeduplicationKey {
     DeduplicationKey { space: if nonce.reads { READS } else { NONCES }, key: nonce.entry.clone(), until: nonce.until }

@@ -18,7 +18,7 @@ pub(crate) use times::{READ_PATIENCE, SEND_PATIENCE};
 use super::task::{Phase, Reading, Readings, Status, Task, UpstreamAnswer, Verdict};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use times::{QUIESCE, SEND_WINDOW, delay_times, rewound};
+use times::{CLOCKS_APART, QUIESCE, SEND_WINDOW, delay_times, rewound};
 use toolwarrant_base::clock::Timestamp;
 
 /// Maximum number of sends per task.
@@ -90,6 +90,15 @@ impl Entry {
             Self::ReverseCharge => Some("reversal"),
             Self::Refund => Some("refund"),
             Self::Release(_) => None,
+        }
+    }
+
+    /// Returns this entry for a store that replicas share. A cool-down is longer there, because the
+    /// next task on the target may be driven by a clock that is ahead.
+    pub(crate) fn for_replicas(self, now: Timestamp) -> Self {
+        match self {
+            Self::Release(until) if until > now => Self::Release(until.plus(CLOCKS_APART)),
+            entry => entry,
         }
     }
 

@@ -84,10 +84,18 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    /// Makes this process drive these tasks, unless another one already does. Returns those that it
-    /// drives from now on.
+    /// Makes this process drive these tasks, unless another one already does, or they have ended.
+    /// Returns those that it drives, also those that an earlier call gave to it: a call whose
+    /// answer was lost is repeated.
     fn adopt(&self, orphans: Vec<TaskId>) -> Stored<'_, Vec<TaskId>> {
         drop(orphans);
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    /// Returns those of these tasks that have ended. A store of one process may return none, because
+    /// its engine knows them.
+    fn ended_of(&self, ids: Vec<TaskId>) -> Stored<'_, Vec<TaskId>> {
+        drop(ids);
         Box::pin(async { Ok(Vec::new()) })
     }
 }

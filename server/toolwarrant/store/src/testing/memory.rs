@@ -223,6 +223,12 @@ impl TaskStore for Memory {
     fn adopt(&self, orphans: Vec<TaskId>) -> Stored<'_, Vec<TaskId>> {
         ready(self.write(|tables| Ok(tables.adopt(orphans, self.epoch))))
     }
+
+    fn ended_of(&self, ids: Vec<TaskId>) -> Stored<'_, Vec<TaskId>> {
+        let tables = self.lock();
+        let has_ended = |id: &TaskId| tables.tasks.get(id).is_some_and(|row| row.record.task.status().is_some());
+        now(ids.into_iter().filter(has_ended).collect())
+    }
 }
 
 impl AuditStore for Memory {

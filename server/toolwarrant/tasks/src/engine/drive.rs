@@ -2,6 +2,7 @@
 //! result to the next step.
 
 use super::due::{Progress, RETRY, Wake};
+use super::others::LOOK_EVERY;
 use super::{Engine, Parts};
 use crate::command::{self, UNREADABLE};
 use crate::executor::Write;
@@ -16,6 +17,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::text::Secret;
 use toolwarrant_base::{ignore_poison, survive};
 use toolwarrant_core::store::StoreError;
@@ -38,6 +40,7 @@ impl Engine {
         let mut stop = pin!(stop);
         let mut driven = JoinSet::new();
         let mut purge_at = clock.now();
+        let mut look_at = if self.parts.store.is_shared() { clock.now() } else { Timestamp(u64::MAX) };
         loop {
             let now = clock.now();
             while driven.try_join_next().is_some() {}
@@ -50,7 +53,12 @@ impl Engine {
                 driven.spawn(Arc::clone(&self).purge());
                 purge_at = now.plus(PURGE_EVERY);
             }
-            let next = self.due.next().filter(|_| driven.len() < DRIVEN_MAX).unwrap_or(purge_at).min(purge_at);
+            if now >= look_at {
+                driven.spawn(Arc::clone(&self).look_around());
+                look_at = now.plus(LOOK_EVERY);
+            }
+            let due = self.due.next().filter(|_| driven.len() < DRIVEN_MAX);
+            let next = purge_at.min(look_at).min(due.unwrap_or(purge_at));
             tokio::select! {
                 biased;
                 () = &mut stop => break,
@@ -69,18 +77,31 @@ impl Engine {
         }
     }
 
-    /// Drives a task until it waits or ends. After an internal failure the engine drives it again.
+    /// Drives a task until it waits or ends. After an internal failure the engine drives it again,
+    /// unless this process has ended for others.
     async fn drive(self: Arc<Self>, id: TaskId, wake: Wake) {
         let why = match survive(self.carry_on(id, wake)).await {
             Some(Ok(())) => return,
-            Some(Err(error)) => error.to_string(),
+            Some(Err(Halt::Fenced)) if self.is_evicted().await => {
+                tracing::info!(task = %id, "other replicas drive this task from now on");
+                return self.index.release(wake.hash);
+            }
+            Some(Err(halt)) => halt.to_string(),
             None => "panicked".to_owned(),
         };
         tracing::error!(task = %id, why, "task could not be advanced; retrying");
-        self.due.add(id, self.parts.clock.now().plus(RETRY), Wake { state: Progress::Unknown, ..wake });
+        let state = wake.state.after_failure();
+        self.due.add(id, self.parts.clock.now().plus(RETRY), Wake { state, ..wake });
     }
 
-    async fn carry_on(&self, id: TaskId, wake: Wake) -> Result<(), StoreError> {
+    /// Returns true if other replicas have taken over the tasks of this one. As long as it may send,
+    /// no task is taken from it, and a step that is fenced is its own.
+    async fn is_evicted(&self) -> bool {
+        let store = &self.parts.store;
+        store.is_shared() && matches!(store.may_send().await, Ok(false))
+    }
+
+    async fn carry_on(&self, id: TaskId, wake: Wake) -> Result<(), Halt> {
         let Parts { store, clock, .. } = &self.parts;
         let Some(mut record) = store.task(id).await? else {
             self.index.release(wake.hash);
@@ -88,14 +109,18 @@ impl Engine {
         };
         let mut event = match wake.state {
             Progress::Unknown => Event::Found,
+            Progress::Adopted => Event::Adopted,
             Progress::Left(version) if version == record.version => Event::Due,
-            Progress::Left(_) => return Err(fence_error()),
+            Progress::Left(_) => return Err(Halt::Fenced),
         };
         loop {
             let now = clock.now();
             let (write, unreadable) = self.unseal(&record);
             let facts = || self.facts(&write, unreadable.is_none());
-            let Step { task, entries, effect } = step(record.task.clone(), event.clone(), now, &facts);
+            let Step { task, mut entries, effect } = step(record.task.clone(), event.clone(), now, &facts);
+            if store.is_shared() {
+                entries.iter_mut().for_each(|entry| *entry = entry.for_replicas(now));
+            }
             let resend = Resend::of(&record.task, effect);
             // This wipes the arguments before the step is stored if no effect follows.
             let effect = effect.map(|effect| {
@@ -136,13 +161,14 @@ impl Engine {
     /// Stores a step, and retries as long as the store fails, because the upstream's answer must
     /// not be lost. A step that was stored although the store reported a failure looks like a step
     /// of another process. The engine then drives the task again from there.
-    async fn write_down(&self, advance: &Advance) -> Result<(), StoreError> {
+    async fn write_down(&self, advance: &Advance) -> Result<(), Halt> {
         let Parts { store, clock, .. } = &self.parts;
         let mut told = false;
         loop {
             match store.advance(advance.clone()).await {
                 Ok(Advanced::Written) => return Ok(()),
-                Ok(Advanced::Fenced) => return Err(fence_error()),
+                Ok(Advanced::Fenced) => return Err(Halt::Fenced),
+                Err(_) if self.is_evicted().await => return Err(Halt::Fenced),
                 Err(why) => {
                     if !replace(&mut told, true) {
                         tracing::error!(task = %advance.id, %why, "a step could not be stored; retrying until it is");
@@ -242,8 +268,13 @@ fn report(record: &Record) {
     }
 }
 
-fn fence_error() -> StoreError {
-    StoreError::Conflict("another process drives this task".to_owned())
+/// The reason why a task cannot be driven on.
+#[derive(Debug, thiserror::Error)]
+enum Halt {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("another process drives this task")]
+    Fenced,
 }
 
 /// Returns true if a step must be stored. A crash may lose the next due time, and a reading that

@@ -36,6 +36,18 @@ pub(super) enum Progress {
     Left(u32),
     /// Known only to the store.
     Unknown,
+    /// Another replica drove it. This one has not stored a step of it yet.
+    Adopted,
+}
+
+impl Progress {
+    /// Returns the progress after a failure to drive the task.
+    pub(super) fn after_failure(self) -> Self {
+        match self {
+            Self::Left(_) | Self::Unknown => Self::Unknown,
+            Self::Adopted => Self::Adopted,
+        }
+    }
 }
 
 impl DueList {

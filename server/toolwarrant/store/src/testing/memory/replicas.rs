@@ -82,13 +82,12 @@ impl Tables {
         open.take(limit as usize).collect()
     }
 
-    /// Gives orphans to a run. Returns those that it got.
+    /// Gives orphans to a run. Returns those that it has.
     pub(super) fn adopt(&mut self, orphans: Vec<TaskId>, by: Epoch) -> Vec<TaskId> {
-        let is_orphan = |id: &TaskId| {
-            let row = self.tasks.get(id);
-            row.is_some_and(|row| row.record.task.status().is_none() && self.has_ended(row.owner))
-        };
-        let adopted: Vec<_> = orphans.into_iter().filter(is_orphan).collect();
+        let is_free = |row: &Row| row.owner == by || self.has_ended(row.owner);
+        let can_have =
+            |id: &TaskId| self.tasks.get(id).is_some_and(|row| row.record.task.status().is_none() && is_free(row));
+        let adopted: Vec<_> = orphans.into_iter().filter(can_have).collect();
         for id in &adopted {
             if let Some(row) = self.tasks.get_mut(id) {
                 row.owner = by;

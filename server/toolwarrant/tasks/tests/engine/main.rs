@@ -1,5 +1,7 @@
 //! The engine with a store in memory, and an executor with only the required methods.
 
+mod replicas;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
@@ -83,7 +85,11 @@ async fn engine(executor: impl Executor, clock: &Clock) -> Arc<Engine> {
 }
 
 async fn engine_on(store: &Arc<Memory>, executor: Arc<dyn Executor>, clock: &Clock) -> Arc<Engine> {
-    let parts = Parts {
+    Engine::start(parts(store, executor, clock)).await.expect("a store that can be read")
+}
+
+fn parts(store: &Arc<Memory>, executor: Arc<dyn Executor>, clock: &Clock) -> Parts {
+    Parts {
         store: store.clone(),
         executor,
         catalogue: None,
@@ -91,8 +97,7 @@ async fn engine_on(store: &Arc<Memory>, executor: Arc<dyn Executor>, clock: &Clo
         clock: clock.clone(),
         random: Random::from_seed(1),
         max_in_flight: 2_000,
-    };
-    Engine::start(parts).await.expect("a store that can be read")
+    }
 }
 
 /// Returns a write of the application `owner`.
