@@ -92,9 +92,9 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    /// Returns those of these tasks that have ended. A store of one process may return none, because
-    /// its engine knows them.
-    fn ended_of(&self, ids: Vec<TaskId>) -> Stored<'_, Vec<TaskId>> {
+    /// Returns those of these tasks that have ended. A store of one process may return none,
+    /// because its engine knows them.
+    fn find_ended(&self, ids: Vec<TaskId>) -> Stored<'_, Vec<TaskId>> {
         drop(ids);
         Box::pin(async { Ok(Vec::new()) })
     }

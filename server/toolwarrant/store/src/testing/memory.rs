@@ -224,7 +224,7 @@ impl TaskStore for Memory {
         ready(self.write(|tables| Ok(tables.adopt(orphans, self.epoch))))
     }
 
-    fn ended_of(&self, ids: Vec<TaskId>) -> Stored<'_, Vec<TaskId>> {
+    fn find_ended(&self, ids: Vec<TaskId>) -> Stored<'_, Vec<TaskId>> {
         let tables = self.lock();
         let has_ended = |id: &TaskId| tables.tasks.get(id).is_some_and(|row| row.record.task.status().is_some());
         now(ids.into_iter().filter(has_ended).collect())

@@ -94,8 +94,8 @@ impl Engine {
         self.due.add(id, self.parts.clock.now().plus(RETRY), Wake { state, ..wake });
     }
 
-    /// Returns true if other replicas have taken over the tasks of this one. As long as it may send,
-    /// no task is taken from it, and a step that is fenced is its own.
+    /// Returns true if other replicas have taken over the tasks of this one. As long as it may
+    /// send, no task is taken from it, and a step that is fenced is its own.
     async fn is_evicted(&self) -> bool {
         let store = &self.parts.store;
         store.is_shared() && matches!(store.may_send().await, Ok(false))

@@ -103,7 +103,7 @@ impl Engine {
     async fn wake_polls(&self) -> Result<(), StoreError> {
         let held = self.polls.tasks();
         if !held.is_empty() {
-            self.parts.store.ended_of(held).await?.into_iter().for_each(|id| self.polls.release(id));
+            self.parts.store.find_ended(held).await?.into_iter().for_each(|id| self.polls.release(id));
         }
         Ok(())
     }
