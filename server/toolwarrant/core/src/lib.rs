@@ -8,6 +8,7 @@ pub mod access;
 pub mod act;
 pub mod advice;
 pub mod args;
+pub mod budgets;
 pub mod catalogue;
 pub mod cluster;
 pub mod counts;

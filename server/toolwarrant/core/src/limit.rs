@@ -1,11 +1,22 @@
 //! The request budget: the number of requests that one application may make in any 60 seconds.
 //!
-//! The window slides. It is exact to a tenth of a second, and errs on the strict side. This module
-//! knows neither requests nor applications. Start at [`Window::admit`].
+//! The window slides. It is exact to a tenth of a second, and errs on the strict side. Replicas that
+//! share a budget hold allowances of it: `shared_log` decides about them, and `share` is the part of
+//! this replica. This module knows neither requests nor applications. Start at [`Window::admit`].
 
+mod charge;
+mod share;
+mod shared_log;
+
+pub use charge::{HeadCharge, RetryAfter, Shortage};
+pub(crate) use share::Step;
+pub use shared_log::CLOCK_ERROR;
+pub(crate) use shared_log::SharedLog;
+
+use share::Share;
 use std::collections::VecDeque;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::ignore_poison;
 
@@ -23,6 +34,8 @@ const WINDOW_TICKS: u64 = 601;
 pub struct Window {
     limit: AtomicU32,
     log: Mutex<Log>,
+    /// The state if several replicas share the budget. The log above is then empty.
+    share: Mutex<Share>,
     refusals: Mutex<Refusals>,
 }
 
@@ -35,18 +48,16 @@ struct Refusals {
     unlogged: u64,
 }
 
-/// The error that the budget is spent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RetryAfter {
-    /// Seconds until the same requests fit, if no others arrive; at least 1.
-    pub seconds: u64,
-}
-
 impl Window {
     /// Makes a window that admits `limit` requests in any 60 seconds, even all at once.
     #[must_use]
     pub fn new(limit: u32) -> Self {
-        Self { limit: AtomicU32::new(limit), log: Mutex::default(), refusals: Mutex::default() }
+        Self {
+            limit: AtomicU32::new(limit),
+            log: Mutex::default(),
+            share: Mutex::default(),
+            refusals: Mutex::default(),
+        }
     }
 
     /// Counts a refusal and returns the number of refusals to log now. There is at most one log
@@ -111,15 +122,33 @@ impl Window {
         log.add(tick, n.saturating_sub(charged));
         Ok(HeadCharge(tick))
     }
-}
 
-/// A request that was admitted before its messages were counted. If this is dropped, the request
-/// stays charged.
-#[derive(Clone, Copy, Debug)]
-pub struct HeadCharge(
-    /// The tick in which it was logged.
-    u64,
-);
+    /// Admits all `n` requests out of the allowance that this replica holds, or none. `head` is one
+    /// of them that was admitted before; if the budget is spent, it is given back.
+    pub(crate) fn spend(&self, head: Option<HeadCharge>, now: Timestamp, n: u32) -> Result<HeadCharge, Shortage> {
+        let limit = self.limit();
+        let mut share = self.share();
+        let spent = match (head, n.saturating_sub(u32::from(head.is_some()))) {
+            (Some(head), 0) => Ok(head),
+            _ if n > limit => Err(Shortage::Spent(RetryAfter { seconds: 60 })),
+            (_, further) => share.spend(now, further),
+        };
+        if let (Some(head), Err(Shortage::Spent(_))) = (head, &spent) {
+            share.give_back(head);
+        }
+        spent
+    }
+
+    /// Takes back a request that was admitted out of the allowance.
+    pub(crate) fn give_back(&self, head: HeadCharge) {
+        self.share().give_back(head);
+    }
+
+    /// Returns the state that replicas share.
+    pub(crate) fn share(&self) -> MutexGuard<'_, Share> {
+        ignore_poison(self.share.lock())
+    }
+}
 
 /// Admitted requests that still count, by tick, in ascending order.
 #[derive(Debug, Default)]

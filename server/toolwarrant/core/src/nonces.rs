@@ -10,7 +10,7 @@
 //! again. This module knows no signatures. Start at [`Nonces::take`].
 
 use crate::access::{Access, NONCE_KEPT, Principal, UsedNonce};
-use crate::limit::RetryAfter;
+use crate::limit::Shortage;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::atomic::AtomicBool;
@@ -72,8 +72,8 @@ pub enum BadNonce {
     /// It is the nonce of a read, and it is not known if it was used. One that is signed this many
     /// seconds later can be taken.
     Unknown(u64),
-    /// The budget of the application is spent. The nonce can still be used.
-    Spent(RetryAfter),
+    /// The budget of the application does not admit the request. The nonce can still be used.
+    Unpaid(Shortage),
 }
 
 impl Nonces {
@@ -136,6 +136,19 @@ impl Nonces {
     /// # Errors
     /// [`BadNonce`].
     pub fn take(&self, key: &Principal, nonce: &str, timestamp: u64, reads: bool) -> Result<UsedNonce, BadNonce> {
+        let window = &key.application.window;
+        let charge = |now| window.admit(None, now, 1).map(drop).map_err(Shortage::Spent);
+        self.take_if(key, (nonce, timestamp), reads, charge)
+    }
+
+    /// Like [`Self::take`], with another function that charges the request.
+    pub(crate) fn take_if(
+        &self,
+        key: &Principal,
+        (nonce, timestamp): (&str, u64),
+        reads: bool,
+        charge: impl FnOnce(Timestamp) -> Result<(), Shortage>,
+    ) -> Result<UsedNonce, BadNonce> {
         let signed = Timestamp(timestamp.saturating_mul(1000));
         let (now, wall) = (self.clock.now(), self.clock.wall());
         let (hash, window) = (hash(nonce), &key.application.window);
@@ -151,7 +164,7 @@ impl Nonces {
         if reads && timestamp <= memory.dropped.0 / 1000 {
             return Err(BadNonce::Unknown(memory.dropped.seconds_from(signed) + 1));
         }
-        window.admit(None, now, 1).map_err(BadNonce::Spent)?;
+        charge(now).map_err(BadNonce::Unpaid)?;
         let most = usize::try_from(window.limit()).unwrap_or(KEY_MAX).saturating_mul(MINUTES).min(KEY_MAX);
         memory.insert(hash, signed, now, most);
         drop(memory);

@@ -37,11 +37,12 @@ pub use signed::SignedRequest;
 
 use super::access::{Access, Caller, Credentials};
 use super::args::Arguments;
+use super::budgets::Budgets;
 use super::catalogue::{Catalogue, PermissionSet, ToolDef};
 use super::counts::Requests;
 use super::failure::Failure;
 use super::handler::{Around, Call, Flag, Proof, Resource, Target, ToolCall, Unresolved};
-use super::limit::{HeadCharge, RetryAfter};
+use super::limit::{HeadCharge, Shortage};
 use super::nonces::Nonces;
 use super::reply::{Answer, Reply, TargetIds, ToolLists};
 use super::revision::Revision;
@@ -143,7 +144,7 @@ impl Outcome {
 
 /// The answer of the budget to a request.
 #[derive(Clone, Copy, Debug)]
-pub struct Charge(Result<(), RetryAfter>);
+pub struct Charge(Result<(), Shortage>);
 
 /// Proof that the calls of a request fit the budget of its application.
 #[derive(Debug)]
@@ -156,6 +157,8 @@ pub struct Pipeline<H> {
     audit: Audit,
     tasks: Arc<dyn Tasks>,
     nonces: Nonces,
+    /// The budgets, if replicas share them.
+    budgets: Option<Arc<Budgets>>,
     clock: Clock,
     counts: Arc<Requests>,
     /// The lists of `tools/list`, by the names of the tools in them.
@@ -175,8 +178,14 @@ impl<H: Handlers> Pipeline<H> {
         clock: Clock,
     ) -> Self {
         let counts = Arc::new(Requests::new(H::CATALOGUE));
-        let (lists, records_addresses) = (Mutex::default(), true);
-        Self { handlers, access, audit, tasks, nonces, clock, counts, lists, records_addresses }
+        let (budgets, lists, records_addresses) = (None, Mutex::default(), true);
+        Self { handlers, access, audit, tasks, nonces, budgets, clock, counts, lists, records_addresses }
+    }
+
+    /// Shares the budgets of applications with other replicas.
+    #[must_use]
+    pub fn with_budgets(self, budgets: Arc<Budgets>) -> Self {
+        Self { budgets: Some(budgets), ..self }
     }
 
     /// Records no addresses of clients.
@@ -224,17 +233,26 @@ impl<H: Handlers> Pipeline<H> {
     }
 
     /// Charges one request to the budget of the application before its body is read. Returns `None`
-    /// if the budget is spent.
-    pub fn charge_head(&self, caller: &Caller) -> Option<HeadCharge> {
-        caller.application.window.admit(None, self.now(), 1).ok()
+    /// if the budget is spent, or not known.
+    pub async fn charge_head(&self, caller: &Caller) -> Option<HeadCharge> {
+        self.charge(caller, None, 1).await.ok()
+    }
+
+    /// Charges requests to the budget. It waits only if replicas share it.
+    async fn charge(&self, caller: &Caller, head: Option<HeadCharge>, requests: u32) -> Result<HeadCharge, Shortage> {
+        match &self.budgets {
+            None => caller.application.window.admit(head, self.now(), requests).map_err(Shortage::Spent),
+            Some(budgets) => budgets.admit(&caller.application, head, requests).await,
+        }
     }
 
     /// Charges `requests` to the budget of the application, all or none. One of them may already be
     /// charged as `head`. The returned proof allows their calls.
     ///
     /// # Errors
-    /// `rate_limited`, with the seconds after which the same requests would fit.
-    pub fn charge_budget<'c>(
+    /// `rate_limited`, with the seconds after which the same requests would fit; `overloaded` if the
+    /// other replicas cannot be asked.
+    pub async fn charge_budget<'c>(
         &self,
         caller: &'c Caller,
         head: Option<HeadCharge>,
@@ -242,7 +260,7 @@ impl<H: Handlers> Pipeline<H> {
     ) -> Result<Admitted<'c>, Failure> {
         let charge = match head {
             Some(_) if requests == 1 => Ok(()),
-            head => caller.application.window.admit(head, self.now(), requests).map(drop),
+            head => self.charge(caller, head, requests).await.map(drop),
         };
         self.admit(caller, Charge(charge), requests)
     }
@@ -250,17 +268,21 @@ impl<H: Handlers> Pipeline<H> {
     /// Turns the answer of the budget to `requests` into the proof that allows their calls.
     ///
     /// # Errors
-    /// `rate_limited`, with the seconds after which the same requests would fit.
+    /// `rate_limited`, with the seconds after which the same requests would fit; `overloaded` if the
+    /// other replicas could not be asked.
     pub fn admit<'c>(
         &self,
         caller: &'c Caller,
         Charge(charge): Charge,
         requests: u32,
     ) -> Result<Admitted<'c>, Failure> {
-        charge.map(|()| Admitted(caller)).map_err(|retry| {
-            self.counts.rate_limited.add(requests.into());
-            let failure = rate_limited(H::CATALOGUE, requests, caller.application.window.limit());
-            failure.with("retry_after_seconds", retry.seconds)
+        charge.map(|()| Admitted(caller)).map_err(|shortage| match shortage {
+            Shortage::Spent(retry) => {
+                self.counts.rate_limited.add(requests.into());
+                let failure = rate_limited(H::CATALOGUE, requests, caller.application.window.limit());
+                failure.with("retry_after_seconds", retry.seconds)
+            }
+            Shortage::Unknown => overload(H::CATALOGUE, "the request budget cannot be read at present"),
         })
     }
 

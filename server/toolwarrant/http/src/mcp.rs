@@ -100,7 +100,7 @@ async fn post<H: Handlers>(
             return Err(failure.into());
         }
     };
-    let charged = context.pipeline.charge_head(&caller);
+    let charged = context.pipeline.charge_head(&caller).await;
     if !is_json(head) {
         return Err(Failure::plain(roles.unsupported_media_type).into());
     }

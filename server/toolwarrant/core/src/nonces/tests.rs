@@ -95,7 +95,7 @@ fn a_request_beyond_the_budget_uses_no_nonce_and_the_budget_bounds_the_nonces_of
             let nonce = format!("{minute} {n}");
             let taken = nonces.take(&key, &nonce, clock.wall().0 / 1000, true);
             assert_eq!(taken.is_ok(), n < 5, "{nonce}: {taken:?}");
-            assert!(n < 5 || matches!(taken, Err(BadNonce::Spent(_))), "{taken:?}");
+            assert!(n < 5 || matches!(taken, Err(BadNonce::Unpaid(_))), "{taken:?}");
         }
         clock.advance(Duration::from_millis(60_100));
         assert!(count(&key) <= 5 * MINUTES);
