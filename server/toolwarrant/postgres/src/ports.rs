@@ -2,7 +2,7 @@
 
 use crate::accepting::Accept;
 use crate::advancing::Advancement;
-use crate::column::{Id, json, millis, moment};
+use crate::column::{Id, get, json, millis, moment, rows};
 use crate::lane::{LaneFacts, Parameter};
 use crate::single::Write;
 use crate::{Postgres, cluster, directory, documents, partitions, reads, rules};
@@ -158,8 +158,9 @@ impl TaskStore for Postgres {
     fn adopt(&self, orphans: Vec<TaskId>) -> Stored<'_, Vec<TaskId>> {
         Box::pin(async move {
             let sql = ", adopted AS (
-                    UPDATE task SET owner = $2 FROM turn, unnest($4::uuid[]) WITH ORDINALITY AS asked (id, place), replica
-                        WHERE task.id = asked.id AND replica.epoch = task.owner AND replica.state IN ('left', 'evicted')
+                    UPDATE task SET owner = $2 FROM turn, unnest($4::uuid[]) WITH ORDINALITY AS asked (id, place)
+                        WHERE task.id = asked.id AND (task.owner = $2 OR task.owner IN (
+                            SELECT epoch FROM replica WHERE state IN ('left', 'evicted')))
                     RETURNING asked.place)
                 SELECT turn.one, adopted.place AS answer FROM turn LEFT JOIN adopted ON true";
             let asked = orphans.clone();
@@ -169,6 +170,16 @@ impl TaskStore for Postgres {
             let of_place = |place: i64| usize::try_from(place - 1).ok().and_then(|place| orphans.get(place).copied());
             Ok(places.into_iter().filter_map(of_place).collect())
         })
+    }
+
+    fn find_ended(&self, ids: Vec<TaskId>) -> Stored<'_, Vec<TaskId>> {
+        Box::pin(self.reader.read(move |client| {
+            let ids: Vec<_> = ids.iter().copied().map(Id).collect();
+            async move {
+                let sql = "SELECT id FROM ended WHERE id = ANY($1)";
+                rows(client.query(sql, &[&ids]).await)?.iter().map(|row| Ok(get::<Id>(row, "id")?.0)).collect()
+            }
+        }))
     }
 }
 
