@@ -51,6 +51,8 @@ pub struct Nonces {
     started: Timestamp,
     /// Requests that were signed until then are refused.
     floor: Option<Timestamp>,
+    /// True if other processes take requests with the same keys. Then the store has all nonces.
+    shared: bool,
 }
 
 /// The reason why a time of signing is refused.
@@ -83,7 +85,7 @@ impl Nonces {
         let (now, wall) = (clock.now(), clock.wall());
         // The wall clock was set back since the last run if it is behind the clock of the process.
         let started = if now > wall { now.plus(UNRECORDED) } else { wall };
-        Self { clock, started, floor: None }
+        Self { clock, started, floor: None, shared: false }
     }
 
     /// Refuses all requests that were signed until then, reads and others. The data was restored
@@ -91,6 +93,12 @@ impl Nonces {
     #[must_use]
     pub fn since(self, restored_at: Option<Timestamp>) -> Self {
         Self { floor: restored_at, ..self }
+    }
+
+    /// Stores the nonces of reads like all others, because other processes share the store.
+    #[must_use]
+    pub fn share(self) -> Self {
+        Self { shared: true, ..self }
     }
 
     /// Gives the keys the nonces of their reads from storage. Unless the rows have the
@@ -149,6 +157,7 @@ impl Nonces {
         reads: bool,
         charge: impl FnOnce(Timestamp) -> Result<(), Shortage>,
     ) -> Result<UsedNonce, BadNonce> {
+        let reads = reads && !self.shared;
         let signed = Timestamp(timestamp.saturating_mul(1000));
         let (now, wall) = (self.clock.now(), self.clock.wall());
         let (hash, window) = (hash(nonce), &key.application.window);

@@ -5,6 +5,8 @@ use crate::service::require_executor;
 use anyhow::{Context, Result};
 use std::sync::Arc;
 use toolwarrant_base::random::Random;
+use toolwarrant_core::budgets::Budgets;
+use toolwarrant_core::cluster::ClusterStore;
 use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
 use toolwarrant_operator::OpenedData;
@@ -31,6 +33,8 @@ pub(crate) struct Core<H> {
     pub(crate) pipeline: Pipeline<H>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) keeper: AuditKeeper,
+    /// The budgets, if replicas share them.
+    pub(crate) budgets: Option<Arc<Budgets>>,
 }
 
 impl<H: Handlers> Core<H> {
@@ -41,7 +45,7 @@ impl<H: Handlers> Core<H> {
     /// of the contract.
     pub(crate) async fn compose(parts: CoreParts<'_, H>) -> Result<Self> {
         let CoreParts { handlers, executor, folder, data, random, audit, max_in_flight } = parts;
-        let OpenedData { registry, keyring, database, shared: _, clock } = data;
+        let OpenedData { registry, keyring, database, shared, clock } = data;
         let (trail, without_address) = (folder.join(AUDIT), audit.without_address);
         let audit = AuditKeeper::start(&trail, keyring, clock.clone(), database.clone(), audit).await;
         let (audit, keeper) = audit.with_context(|| format!("cannot write to {}", trail.display()))?;
@@ -60,11 +64,18 @@ impl<H: Handlers> Core<H> {
                 "{unreadable}; nothing more is sent for them, and what no probe can show ends without a refund; `doctor` says why"
             );
         }
-        let nonces = Nonces::new(clock.clone()).since(database.restored_at());
-        let reads = engine.take_reads().await.context("cannot read the nonces of signed requests")?;
-        nonces.load_reads(&registry.access(), &reads);
+        let mut nonces = Nonces::new(clock.clone()).since(database.restored_at());
+        let mut budgets = None;
+        if let Some(shared) = shared {
+            nonces = nonces.share();
+            budgets = Some(Budgets::new(shared.clone(), shared.epoch(), clock.clone()));
+        } else {
+            let reads = engine.take_reads().await.context("cannot read the nonces of signed requests")?;
+            nonces.load_reads(&registry.access(), &reads);
+        }
         let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), nonces, clock.clone());
+        let pipeline = budgets.iter().cloned().fold(pipeline, Pipeline::with_budgets);
         let pipeline = if without_address { pipeline.without_addresses() } else { pipeline };
-        Ok(Self { pipeline, engine, keeper })
+        Ok(Self { pipeline, engine, keeper, budgets })
     }
 }

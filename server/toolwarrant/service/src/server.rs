@@ -105,7 +105,7 @@ impl Server {
         let process = u32::from_le_bytes(random.bytes()?);
         let (data, max_in_flight) = (&opened, TASKS_MAX);
         let parts = CoreParts { handlers, executor, folder: &folder, data, random, audit: keeping, max_in_flight };
-        let Core { pipeline, engine, keeper } = Core::compose(parts).await?;
+        let Core { pipeline, engine, keeper, budgets } = Core::compose(parts).await?;
         let OpenedData { registry, keyring: _, database, shared: _, clock } = opened;
         for unknown in unknown_permissions(&registry.applications().await, H::CATALOGUE) {
             tracing::warn!("{unknown}; `app revoke` removes it");
