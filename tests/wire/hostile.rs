@@ -115,7 +115,7 @@ impl Rig {
         let (store, clock) = (self.server.store.clone(), self.server.clock.clone());
         let keyring = KeyRing::new(&names.salt, &[7; 32], Random::from_seed(4));
         let registry =
-            Registry::open(store.clone(), &CATALOGUE, names.keys, keyring, clock.clone(), Random::from_seed(4));
+            Registry::open(store.clone(), &CATALOGUE, names.keys, keyring, clock.clone(), Random::from_seed(4), None);
         let context = OperatorContext {
             names: Arc::new(names),
             catalogue: &CATALOGUE,

@@ -20,6 +20,7 @@ pub(crate) use directory::{LIVE_SECRETS, purpose};
 pub use grants::{Granted, Grants, Run};
 pub use key_nonces::{KeyNonces, NONCE_KEPT, UsedNonce};
 
+use crate::lease::Lease;
 use arc_swap::ArcSwap;
 use caller::Proof;
 use directory::{Key, VACANT};
@@ -34,7 +35,7 @@ use toolwarrant_base::keyring::{Digest, KeyRing, SecretRow, SecretUse};
 use toolwarrant_signing::{Signature, Signer};
 
 /// The keys that requests are checked against. A reader waits for no other thread: a change swaps
-/// in a whole new directory.
+/// in a whole new directory. On one of several replicas, each check needs a lease that stands.
 pub struct Access {
     directory: ArcSwap<Directory>,
     /// Notified after each change.
@@ -42,20 +43,46 @@ pub struct Access {
     keyring: KeyRing,
     /// Signs in place of a secret that is missing.
     vacant: Signer,
+    /// The lease of this replica; `None` if this process is alone.
+    lease: Option<Lease>,
 }
 
-/// A refusal that does not reveal its cause: the credentials may be missing, malformed, unknown,
-/// wrong, expired or revoked.
+/// The reason why a request has no caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the credentials are missing, malformed or wrong")]
-pub struct Unauthenticated;
+pub enum AccessError {
+    /// A refusal that does not reveal its cause: the credentials may be missing, malformed,
+    /// unknown, wrong, expired or revoked.
+    #[error("the credentials are missing, malformed or wrong")]
+    Unauthenticated,
+    /// The lease of this replica is over. Until it hears from its store, it does not know which
+    /// keys are live.
+    #[error("this replica cannot reach its store")]
+    NoLease,
+}
 
 impl Access {
     /// Makes an empty directory. `keyring` makes the verifiers.
     #[must_use]
     pub fn new(keyring: KeyRing) -> Self {
         let vacant = Signer::new(&"0".repeat(SECRET_CHARS));
-        Self { directory: ArcSwap::default(), changed: watch::Sender::new(()), keyring, vacant }
+        Self { directory: ArcSwap::default(), changed: watch::Sender::new(()), keyring, vacant, lease: None }
+    }
+
+    /// Answers only while this lease stands.
+    #[must_use]
+    pub fn with_lease(self, lease: Lease) -> Self {
+        Self { lease: Some(lease), ..self }
+    }
+
+    /// Checks that the lease of this replica stands.
+    ///
+    /// # Errors
+    /// [`AccessError::NoLease`].
+    pub(crate) fn check_lease(&self) -> Result<(), AccessError> {
+        match &self.lease {
+            Some(lease) if !lease.stands() => Err(AccessError::NoLease),
+            _ => Ok(()),
+        }
     }
 
     /// Swaps in a changed copy of the directory. If another change happens meanwhile, `edit` runs
@@ -81,13 +108,14 @@ impl Access {
     /// expires.
     ///
     /// # Errors
-    /// [`Unauthenticated`].
-    pub fn renew<'c>(&self, caller: &'c Caller, clock: &Clock) -> Result<Cow<'c, Caller>, Unauthenticated> {
+    /// [`AccessError`].
+    pub fn renew<'c>(&self, caller: &'c Caller, clock: &Clock) -> Result<Cow<'c, Caller>, AccessError> {
         let Proof { verifier, expires_at, version } = caller.proof;
         let directory = self.directory.load();
+        self.check_lease()?;
         if directory.version == version {
             let lives = expires_at.is_none_or(|end| clock.latest() < end);
-            return lives.then_some(Cow::Borrowed(caller)).ok_or(Unauthenticated);
+            return lives.then_some(Cow::Borrowed(caller)).ok_or(AccessError::Unauthenticated);
         }
         let known = directory.keys.get_key_value(&caller.key_id).filter(|(_, key)| key.live.contains(&verifier));
         let renewed = self.caller(&directory, known, verifier, clock)?;
@@ -102,13 +130,13 @@ impl Access {
         known: Option<(&Arc<str>, &Arc<Key>)>,
         verifier: Digest,
         clock: &Clock,
-    ) -> Result<Caller, Unauthenticated> {
-        let (id, key) = known.ok_or(Unauthenticated)?;
+    ) -> Result<Caller, AccessError> {
+        let (id, key) = known.ok_or(AccessError::Unauthenticated)?;
         let Key { application, live, ends, expires_at, suspended, nonces, .. } = &**key;
         let ends_at = live.iter().zip(ends).find_map(|(live, end)| end.filter(|_| *live == verifier));
         let expires_at = [*expires_at, ends_at].into_iter().flatten().min();
         if *suspended || expires_at.is_some_and(|end| clock.latest() >= end) {
-            return Err(Unauthenticated);
+            return Err(AccessError::Unauthenticated);
         }
         let (application, key_id, nonces) = (Arc::clone(application), Arc::clone(id), Arc::clone(nonces));
         let principal = Principal { application, key_id, nonces };
@@ -120,15 +148,16 @@ impl Access {
     /// key takes as much work as a wrong secret.
     ///
     /// # Errors
-    /// [`Unauthenticated`].
+    /// [`AccessError`].
     pub fn authenticate(
         &self,
         credentials: Credentials<'_>,
         from: Option<IpAddr>,
         clock: &Clock,
-    ) -> Result<Caller, Unauthenticated> {
+    ) -> Result<Caller, AccessError> {
         let Credentials { key_id, secret } = credentials;
         let directory = self.directory.load();
+        self.check_lease()?;
         let known = directory.keys.get_key_value(key_id);
         let live = known.map_or(&[VACANT; LIVE_SECRETS], |(_, key)| &key.live);
         let shown = self.verifier(secret);
@@ -142,7 +171,7 @@ impl Access {
     /// key takes as much work as a wrong signature for a key that was used before.
     ///
     /// # Errors
-    /// [`Unauthenticated`].
+    /// [`AccessError`].
     pub fn verify(
         &self,
         key_id: &str,
@@ -150,8 +179,9 @@ impl Access {
         signature: &Signature,
         from: Option<IpAddr>,
         clock: &Clock,
-    ) -> Result<Caller, Unauthenticated> {
+    ) -> Result<Caller, AccessError> {
         let directory = self.directory.load();
+        self.check_lease()?;
         let known = directory.keys.get_key_value(key_id);
         let mut matching = None;
         for n in 0..LIVE_SECRETS {
@@ -162,7 +192,7 @@ impl Access {
                 matching = known.and_then(|(_, key)| key.live.get(n).copied());
             }
         }
-        let caller = self.caller(&directory, known, matching.ok_or(Unauthenticated)?, clock)?;
+        let caller = self.caller(&directory, known, matching.ok_or(AccessError::Unauthenticated)?, clock)?;
         Ok(note_use(caller, known, from, clock))
     }
 

@@ -1,7 +1,17 @@
 //! The port to the other replicas: the processes that use the same store.
+//!
+//! A [`Member`] shows the others that this replica lives, extends its [`Lease`], and ends those that
+//! are silent. Start at [`Member::run`].
+
+mod member;
+
+pub use crate::lease::Lease;
+pub use member::{Eviction, LEASE, Member, StoreTime};
 
 use crate::store::Stored;
 use std::fmt::{self, Debug};
+use tokio::sync::watch;
+use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::Timestamp;
 
 /// One run of a replica. Later runs have greater epochs.
@@ -91,6 +101,23 @@ pub trait ClusterStore: Debug + Send + Sync + 'static {
     /// Ends this run as planned. Other replicas adopt its tasks at once.
     fn leave(&self) -> Stored<'_, ()>;
 
-    /// Forgets replicas that have ended and own no task.
-    fn forget_ended(&self) -> Stored<'_, ()>;
+    /// Forgets those of these replicas that have ended and own no task. The caller names only
+    /// replicas whose authority is over, because a change waits for each replica in the store.
+    fn forget_ended(&self, epochs: Vec<Epoch>) -> Stored<'_, ()>;
+}
+
+/// The other replicas, as the registry of applications and keys needs them.
+pub trait Cluster: Debug + Send + Sync + 'static {
+    /// Returns the lease of this replica.
+    fn lease(&self) -> Lease;
+
+    /// Returns the latest version of the directory that this replica has heard of. It only grows.
+    fn directory_version(&self) -> watch::Receiver<u64>;
+
+    /// Tells the others that this version of the directory is in force on this replica.
+    fn put_in_force(&self, version: u64);
+
+    /// Waits until this version of the directory, or a later one, is in force on each replica that
+    /// may answer. Waits for ever if this replica was evicted.
+    fn in_force_everywhere(&self, version: u64) -> BoxFuture<'_, ()>;
 }

@@ -17,6 +17,7 @@ pub mod failure;
 #[doc(hidden)]
 pub mod generated;
 pub mod handler;
+pub mod lease;
 pub mod limit;
 pub mod nonces;
 pub mod permissions;

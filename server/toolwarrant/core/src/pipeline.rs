@@ -18,7 +18,8 @@
 //!                  accept                     tasks only, after another check of the caller:
 //!                                             overloaded, target_busy
 //!                  still                      other tools: unauthenticated, forbidden, not_found
-//!                                             if the right has ended
+//!                                             if the right has ended; overloaded if this replica
+//!                                             cannot reach its store, as in each check of a caller
 //!                  audit                      a line for every call, also for refused ones
 //! ```
 //!
@@ -35,7 +36,7 @@ mod standing;
 pub use refusals::no_route;
 pub use signed::SignedRequest;
 
-use super::access::{Access, Caller, Credentials};
+use super::access::{Access, AccessError, Caller, Credentials};
 use super::args::Arguments;
 use super::budgets::Budgets;
 use super::catalogue::{Catalogue, PermissionSet, ToolDef};
@@ -218,13 +219,13 @@ impl<H: Handlers> Pipeline<H> {
     /// `from` is the address of the client.
     ///
     /// # Errors
-    /// `unauthenticated`, with the same message for every cause.
+    /// `unauthenticated`, with the same message for every cause; `overloaded` if this replica
+    /// cannot reach its store.
     pub fn authenticate(&self, credentials: Option<Credentials<'_>>, from: Option<IpAddr>) -> Result<Caller, Failure> {
         let from = self.address(from);
-        credentials.and_then(|shown| self.access.authenticate(shown, from, &self.clock).ok()).ok_or_else(|| {
-            self.counts.unauthenticated.add(1);
-            Failure::plain(H::CATALOGUE.roles.unauthenticated)
-        })
+        let shown = credentials.ok_or(AccessError::Unauthenticated);
+        let caller = shown.and_then(|shown| self.access.authenticate(shown, from, &self.clock));
+        caller.map_err(|error| self.refuse_caller(error))
     }
 
     /// Returns the address to record.
@@ -380,10 +381,12 @@ impl<H: Handlers> Pipeline<H> {
         if let Some(cause) = result.as_ref().err().and_then(Failure::cause) {
             result = Err(internal_failure(&call, cause));
         }
-        // A caller that made a task gets its id, even if it has lost its rights meanwhile.
-        if result.is_ok() && tool.task.is_none() {
-            result = call.still().and(result);
-        }
+        result = match &result {
+            // A caller that made a task gets its id, even if it has lost its rights meanwhile.
+            Ok(_) if tool.task.is_some() => result,
+            Ok(_) => call.still().and(result),
+            Err(_) => call.check_lease().and(result),
+        };
         witness.outcome = outcome(result.as_ref().err());
         result
     }
@@ -421,6 +424,7 @@ pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -
     };
     let mut write = match call.around.tasks.repeat(request).await.map_err(|error| not_accepted(call, error))? {
         Repeat::Hit(task) => {
+            call.check_lease()?;
             call.note_task(&task.task_id);
             return task_answer(call, &task);
         }

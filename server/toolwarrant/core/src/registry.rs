@@ -2,11 +2,14 @@
 //! effect. A change that takes authority away takes effect at once, and is stored as soon as the
 //! disk accepts it.
 //!
-//! A store holds the data; [`Access`] checks requests against it. Start at [`Registry`].
+//! A store holds the data; [`Access`] checks requests against it. If several replicas share the
+//! store, the registry is a copy of the data at one version, and `replicas` keeps it up to date.
+//! Start at [`Registry`].
 
 mod keys;
 mod names;
 mod pending;
+mod replicas;
 
 pub use names::{APPLICATION_NAME_MAX, may_name_application};
 
@@ -14,7 +17,10 @@ use super::access::{Access, Application, Grants, purpose};
 use super::act::{Act, Changes, Origin, RowFacts};
 use super::catalogue::{Catalogue, PermissionSet};
 use super::limit::Window;
-use crate::store::{ApplicationRow, DirectoryStore, KeyRow, Labels, StoreError};
+use crate::cluster::Cluster;
+use crate::store::{ApplicationRow, DirectoryChanges, DirectoryStore, KeyRow, Labels, SecretUse, StoreError};
+use pending::Pending;
+use replicas::{Edit, Effect, Row};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
@@ -26,12 +32,15 @@ use toolwarrant_base::random::Random;
 use toolwarrant_base::text::{Remark, Secret};
 
 /// Applications and keys. When a method returns, its change is in force and also stored, unless the
-/// method's documentation differs.
+/// method's documentation differs. On one of several replicas it is in force on all of them; a
+/// change that only gives authority waits for that for a second at most.
 pub struct Registry {
     access: Arc<Access>,
     prefixes: KeyPrefixes,
     catalogue: &'static Catalogue,
     store: Arc<dyn DirectoryStore>,
+    /// The other replicas; `None` if this process is alone.
+    cluster: Option<Arc<dyn Cluster>>,
     clock: Clock,
     random: Random,
     /// The stored data. The lock is held while a change is written, so changes happen one after the
@@ -43,8 +52,10 @@ pub struct Registry {
 struct Known {
     applications: HashMap<String, (ApplicationRow, Arc<Application>)>,
     keys: HashMap<String, KeyRow>,
-    /// The acts of rows that are in force but not stored yet, in order.
-    pending: BTreeMap<RowId, Vec<Act>>,
+    /// Rows that are in force but not stored yet.
+    pending: BTreeMap<RowId, Pending>,
+    /// The version of the directory, if several replicas share it.
+    version: u64,
 }
 
 /// The state of a change that is in force: on the disk or not.
@@ -54,7 +65,7 @@ pub enum Durability {
     /// It is on the disk.
     Stored,
     /// It is not on the disk, for this reason. [`Registry::settle`] stores it. A restart before
-    /// that brings back the authority that it took away.
+    /// that brings back the authority that it took away, and other replicas do not know of it.
     Owed(String),
 }
 
@@ -125,7 +136,7 @@ pub enum RegistryError {
 }
 
 impl Registry {
-    /// Loads all applications and keys.
+    /// Loads all applications and keys. With a `cluster`, [`Self::follow`] must run then.
     ///
     /// # Errors
     /// The store cannot be read, or the data was made with another master key than the one in
@@ -137,25 +148,32 @@ impl Registry {
         keyring: KeyRing,
         clock: Clock,
         random: Random,
+        cluster: Option<Arc<dyn Cluster>>,
     ) -> Result<Self, StoreError> {
-        let (applications, keys) = store.directory().await?;
+        let changes = match &cluster {
+            Some(_) => store.changes(0).await?,
+            None => {
+                let (applications, keys) = store.directory().await?;
+                DirectoryChanges { version: 0, applications, keys }
+            }
+        };
         // One key is enough to check the master key.
-        if let Some(key) = keys.iter().find(|key| !key.secrets.is_empty()) {
+        if let Some(key) = changes.keys.iter().find(|key| !key.secrets.is_empty()) {
             open_secrets(&keyring, key).map_err(|_| {
                 StoreError::Corrupt(
                     "the master key is not the one that this data was made with; restore that one".to_owned(),
                 )
             })?;
         }
-        let mut known = Known::default();
-        for row in applications {
-            let window = Arc::new(Window::new(row.requests_per_minute));
-            let application = application(&row, catalogue, window);
-            known.applications.insert(row.id.clone(), (row, application));
-        }
-        let access = Arc::new(Access::new(keyring));
-        known.put_in_force(&access, keys);
-        Ok(Self { access, prefixes, catalogue, store, clock, random, known: Mutex::new(known) })
+        let access = Access::new(keyring);
+        let access = Arc::new(match &cluster {
+            Some(cluster) => access.with_lease(cluster.lease()),
+            None => access,
+        });
+        let known = Mutex::default();
+        let registry = Self { access, prefixes, catalogue, store, cluster, clock, random, known };
+        registry.take_over(&mut *registry.known.lock().await, changes);
+        Ok(registry)
     }
 
     /// Returns the directory that requests are checked against.
@@ -189,13 +207,14 @@ impl Registry {
             suspended_at: None,
             deleted_at: None,
         };
-        let mut known = self.known.lock().await;
         let act = self.act(origin, Some(&row.id), Changes::between(None, Some(RowFacts::from(&row))))?;
         let (object, act_id) = (row.id.clone(), act.id.clone());
-        self.store.put_application(row.clone(), vec![act], None).await?;
-        let application = application(&row, self.catalogue, Arc::new(Window::new(requests_per_minute)));
-        known.applications.insert(object.clone(), (row, application));
-        Ok(Changed { object, act_id, durability: Durability::Stored })
+        let edit = |_: &Known| {
+            let (row, act, effect) = (Row::Application(row.clone()), act.clone(), Effect::OnlyGives);
+            Ok((Edit { before: None, row, act, effect }, ()))
+        };
+        let ((), durability) = self.carry_out(edit).await?;
+        Ok(Changed { object, act_id, durability })
     }
 
     /// Returns all applications, the oldest first.
@@ -226,7 +245,8 @@ impl Registry {
     }
 
     /// Changes an application, for all its keys at once. Its request budget continues. A change
-    /// that only takes authority away is in force even if it cannot be stored.
+    /// that only takes authority away is in force even if it cannot be stored. `edit` runs again if
+    /// another replica changes something meanwhile.
     ///
     /// # Errors
     /// There is no such application or permission, the name is not allowed, or the change cannot be
@@ -235,46 +255,28 @@ impl Registry {
         &self,
         id: &str,
         origin: &Origin,
-        edit: impl FnOnce(&mut ApplicationRow),
+        mut edit: impl FnMut(&mut ApplicationRow) + Send,
     ) -> Result<Changed, RegistryError> {
-        let mut known = self.known.lock().await;
-        let (before, former) = known.applications.get(id).cloned().ok_or_else(|| unknown("application", id))?;
-        if before.deleted_at.is_some() {
-            return Err(registry_error(format!("the application `{id}` was deleted; create another")));
-        }
-        let mut row = before.clone();
-        edit(&mut row);
-        self.check(&row.permissions)?;
-        // Data of earlier versions can contain names that are no longer allowed.
-        if *row.name != *before.name {
-            check_name(&row.name)?;
-        }
-        let changes = Changes::between(Some(RowFacts::from(&before)), Some(RowFacts::from(&row)));
-        let act = self.act(origin, Some(id), changes)?;
-        let (object, act_id) = (id.to_owned(), act.id.clone());
-        let (takes, row_id) = (takes_away(&before, &row), RowId::Application(object.clone()));
-        if !takes {
-            self.store.put_application(row.clone(), known.acts(&row_id, act.clone()), None).await?;
-            known.pending.remove(&row_id);
-        }
-        former.window.set_limit(row.requests_per_minute);
-        let application = application(&row, self.catalogue, Arc::clone(&former.window));
-        self.access.change(|directory| directory.put_application(&application));
-        let mut uses = Vec::new();
-        if row.deleted_at.is_some() {
-            let of_it = known.keys.values().filter(|key| key.application == row.id).cloned();
-            let ended: Vec<_> = of_it.map(|key| KeyRow { secrets: Vec::new(), labels: Labels::new(), ..key }).collect();
-            let ids: Vec<_> = ended.iter().map(|key| key.id.clone()).collect();
-            uses = self.access.uses_since_start(Some(&ids));
-            known.put_in_force(&self.access, ended);
-        }
-        known.applications.insert(row.id.clone(), (row, application));
-        let durability = match takes {
-            true => self.store_act(&mut known, row_id, act).await,
-            false => Durability::Stored,
+        let plan = |known: &Known| {
+            let (before, _) = known.applications.get(id).ok_or_else(|| unknown("application", id))?;
+            if before.deleted_at.is_some() {
+                return Err(registry_error(format!("the application `{id}` was deleted; create another")));
+            }
+            let mut row = before.clone();
+            edit(&mut row);
+            self.check(&row.permissions)?;
+            // Data of earlier versions can contain names that are no longer allowed.
+            if *row.name != *before.name {
+                check_name(&row.name)?;
+            }
+            let changes = Changes::between(Some(RowFacts::from(before)), Some(RowFacts::from(&row)));
+            let act = self.act(origin, Some(id), changes)?;
+            let (act_id, effect) = (act.id.clone(), Effect::of(before, &row, takes_away));
+            let (before, row) = (Some(Row::Application(before.clone())), Row::Application(row));
+            Ok((Edit { before, row, act, effect }, act_id))
         };
-        self.keep_uses(uses, &durability).await;
-        Ok(Changed { object, act_id, durability })
+        let (act_id, durability) = self.carry_out(plan).await?;
+        Ok(Changed { object: id.to_owned(), act_id, durability })
     }
 
     fn check(&self, permissions: &[String]) -> Result<(), RegistryError> {
@@ -307,12 +309,45 @@ impl Known {
 
     /// Returns the acts to store with a row: those that are pending, and then this one.
     fn acts(&self, row: &RowId, act: Act) -> Vec<Act> {
-        self.pending.get(row).into_iter().flatten().cloned().chain([act]).collect()
+        self.pending.get(row).into_iter().flat_map(|pending| pending.acts.clone()).chain([act]).collect()
     }
 
-    /// Puts these keys in force. A key without an application cannot call.
-    fn put_in_force(&mut self, access: &Access, keys: Vec<KeyRow>) {
+    /// Puts these rows in force. A key without an application cannot call. Ends the keys of a
+    /// deleted application. Returns the last uses of secrets whose cells may be gone then.
+    fn put_in_force(
+        &mut self,
+        access: &Access,
+        catalogue: &'static Catalogue,
+        applications: Vec<ApplicationRow>,
+        mut keys: Vec<KeyRow>,
+    ) -> Vec<SecretUse> {
+        let mut changed = Vec::new();
+        for row in applications {
+            let former = self.applications.get(&row.id).map(|(_, former)| Arc::clone(&former.window));
+            let window = former.clone().unwrap_or_else(|| Arc::new(Window::new(row.requests_per_minute)));
+            window.set_limit(row.requests_per_minute);
+            let application = application(&row, catalogue, window);
+            if row.deleted_at.is_some() {
+                let is_listed = |id: &String| keys.iter().any(|key| key.id == *id);
+                let of_it = self.keys.values().filter(|key| key.application == row.id && !is_listed(&key.id));
+                let of_it: Vec<_> = of_it.cloned().collect();
+                keys.extend(of_it);
+            }
+            changed.extend(former.map(|_| Arc::clone(&application)));
+            self.applications.insert(row.id.clone(), (row, application));
+        }
+        for key in &mut keys {
+            if self.applications.get(&key.application).is_some_and(|(row, _)| row.deleted_at.is_some()) {
+                (key.secrets, key.labels) = (Vec::new(), Labels::new());
+            }
+        }
+        if changed.is_empty() && keys.is_empty() {
+            return Vec::new();
+        }
+        let ids: Vec<_> = keys.iter().map(|key| key.id.clone()).collect();
+        let uses = access.uses_since_start(Some(&ids));
         access.change(|directory| {
+            changed.iter().for_each(|application| directory.put_application(application));
             for key in &keys {
                 if let Some((_, application)) = self.applications.get(&key.application) {
                     directory.put_key(&key.id, application, &key.secrets, key.expires_at);
@@ -323,6 +358,7 @@ impl Known {
             }
         });
         self.keys.extend(keys.into_iter().map(|key| (key.id.clone(), key)));
+        uses
     }
 }
 

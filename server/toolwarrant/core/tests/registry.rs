@@ -24,7 +24,9 @@ async fn open(store: &Arc<Memory>) -> Registry {
     let random = Random::System;
     let keyring = KeyRing::new("test", &[7; 32], random.clone());
     let clock = Clock::manual(Timestamp(0));
-    Registry::open(store.clone(), &CATALOGUE, PREFIXES, keyring, clock, random).await.expect("a store that can be read")
+    Registry::open(store.clone(), &CATALOGUE, PREFIXES, keyring, clock, random, None)
+        .await
+        .expect("a store that can be read")
 }
 
 fn origin() -> Origin {

@@ -96,7 +96,10 @@ async fn post<H: Handlers>(
     let caller = match context.pipeline.authenticate(credentials::read(head), peer.map(Peer::address)) {
         Ok(caller) => caller,
         Err(failure) => {
-            context.strike(peer).await;
+            // A replica without its store has judged nobody.
+            if *failure.def() == *roles.unauthenticated {
+                context.strike(peer).await;
+            }
             return Err(failure.into());
         }
     };

@@ -11,13 +11,16 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::Clock;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_core::cluster::{Cluster, Eviction, Member};
 use toolwarrant_core::registry::Registry;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_postgres::Postgres;
@@ -176,8 +179,8 @@ pub struct OpenedData {
     pub keyring: KeyRing,
     /// The database.
     pub database: Arc<dyn Store>,
-    /// The same, if replicas share it.
-    pub shared: Option<Arc<Postgres>>,
+    /// The same, if replicas share it, with the membership of this one.
+    pub shared: Option<Shared>,
     /// The clock of this process, which continues from the latest time recorded in the folder.
     pub clock: Clock,
 }
@@ -193,23 +196,53 @@ impl OpenedData {
         names: &Names,
         catalogue: &'static Catalogue,
         random: &Random,
-        (store, command): (&StoreOptions, Option<&str>),
+        (place, command): (&StoreOptions, Option<&str>),
     ) -> Result<Self, OpenError> {
-        let (master_key, database, shared): (_, Arc<dyn Store>, _) = match store.is_folder() {
+        let (master_key, database, shared): (_, Arc<dyn Store>, _) = match place.is_folder() {
             true => {
                 let (path, master_key) = (folder.database()?, folder.master_key(random)?);
                 (master_key, Arc::new(Sqlite::open(open_options(&path, folder, catalogue))?), None)
             }
             false => {
-                let shared = Arc::new(store.join(folder, names, command).await?);
+                let shared = Arc::new(place.join(folder, names, command).await?);
                 (folder.master_key(random)?, shared.clone(), Some(shared))
             }
         };
         let keyring = KeyRing::new(&names.salt, &master_key, random.clone());
         let clock = database.latest_time().await?.map_or_else(Clock::system, Clock::since);
         let (directory, keys) = (database.clone(), keyring.clone());
-        let registry = Registry::open(directory, catalogue, names.keys, keys, clock.clone(), random.clone()).await?;
+        let shared = shared.map(|store| Shared::start(store, clock.clone(), place.lease()));
+        let cluster = shared.as_ref().map(|shared| shared.member.clone() as Arc<dyn Cluster>);
+        let random = random.clone();
+        let registry = Registry::open(directory, catalogue, names.keys, keys, clock.clone(), random, cluster).await?;
         Ok(Self { registry, keyring, database, shared, clock })
+    }
+}
+
+/// A store that replicas share, and the membership of this process.
+pub struct Shared {
+    /// The store.
+    pub store: Arc<Postgres>,
+    /// The membership.
+    pub member: Arc<Member>,
+    /// Runs the membership. It ends with an error if the others have evicted this process.
+    pub running: JoinHandle<Result<(), Eviction>>,
+}
+
+impl Shared {
+    /// Starts to beat.
+    fn start(store: Arc<Postgres>, clock: Clock, lease: Duration) -> Self {
+        let member = Arc::new(Member::new(store.clone(), clock, lease));
+        let run = Arc::clone(&member);
+        Self { store, member, running: tokio::spawn(async move { run.run().await }) }
+    }
+
+    /// Leaves the cluster, so that other replicas adopt the tasks of this one at once.
+    pub async fn leave(self) {
+        if let Err(error) = self.member.leave().await {
+            tracing::warn!(%error, "this replica could not leave in order; the others take its tasks over when it has been silent");
+        }
+        self.running.abort();
     }
 }
 

@@ -33,6 +33,9 @@ pub const REPLICA: &str = "replica";
 /// The time for which a replica answers without its store.
 pub const AUTHORITY_LEASE: &str = "authority-lease";
 
+/// The time between the end of readiness and the stop.
+pub const DRAIN: &str = "drain-seconds";
+
 /// The configuration file.
 pub const CONFIG: &str = "config";
 

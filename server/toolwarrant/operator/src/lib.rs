@@ -45,7 +45,7 @@ pub use command::{
     OperatorCommand, RefundQuery, StoreCommand, TargetCommand, TargetQuery, TaskCommand, TaskListQuery,
 };
 pub use config::{Config, ConfigError, ConfigMistake, ConfigTable, Findings, Spanned};
-pub use context::{Check, Inventory, Item, OpenError, OpenedData, OperatorContext, VisitState};
+pub use context::{Check, Inventory, Item, OpenError, OpenedData, OperatorContext, Shared, VisitState};
 pub use credential::{CredentialError, CredentialSource};
 pub use error::{FailureCode, OperatorError};
 pub use execute::execute;

@@ -210,7 +210,7 @@ impl Offline<'_> {
     ) -> Result<Value, OperatorError> {
         let Self { names, catalogue, checks, store, parts } = self;
         let place = (&store, Some("command"));
-        let OpenedData { registry, database, shared: _, keyring, clock } =
+        let OpenedData { registry, database, shared, keyring, clock } =
             OpenedData::open(folder, &names, catalogue, &Random::System, place).await?;
         let trail = match command.authority() {
             Authority::Reads => None,
@@ -246,6 +246,9 @@ impl Offline<'_> {
         context.write_lines().await;
         if let Some(trail) = trail {
             trail.close().await;
+        }
+        if let Some(shared) = shared {
+            shared.leave().await;
         }
         match (answer, settled) {
             (Ok(_), Durability::Owed(why)) => Err(OperatorError::unavailable(why)),

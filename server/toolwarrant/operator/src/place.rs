@@ -38,6 +38,11 @@ pub struct StoreOptions {
     #[arg(long = flags::AUTHORITY_LEASE, global = true, value_name = "SECONDS", default_value = "5",
           value_parser = clap::value_parser!(u64).range(2..=60))]
     pub authority_lease: u64,
+
+    /// Seconds for which a replica that is told to stop still answers, and is not ready
+    #[arg(long = flags::DRAIN, global = true, value_name = "SECONDS", default_value = "10",
+          value_parser = clap::value_parser!(u64).range(..=600))]
+    pub drain_seconds: u64,
 }
 
 /// The latest level of stored data that this program can read.

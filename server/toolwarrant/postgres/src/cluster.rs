@@ -89,11 +89,11 @@ pub(crate) const LEAVE: &str = ",
     closed AS (DELETE FROM writer USING out WHERE writer.epoch = out.epoch AND writer.number <> $3)
     SELECT turn.one, out.epoch AS answer FROM turn LEFT JOIN out ON true";
 
-/// Forgets replicas that have ended and own no task.
+/// Forgets those of these replicas that have ended and own no task.
 pub(crate) const FORGET: &str = ",
     out AS (
         DELETE FROM replica USING turn
-            WHERE state IN ('left', 'evicted') AND NOT EXISTS (SELECT FROM task WHERE owner = replica.epoch)
+            WHERE replica.epoch = ANY($4::bigint[]) AND state IN ('left', 'evicted') AND NOT EXISTS (SELECT FROM task WHERE owner = replica.epoch)
         RETURNING replica.epoch),
     closed AS (DELETE FROM writer USING out WHERE writer.epoch = out.epoch)
     SELECT turn.one, out.epoch AS answer FROM turn LEFT JOIN out ON true";

@@ -362,8 +362,10 @@ impl ClusterStore for Postgres {
         Box::pin(async move { self.write(Write::new(cluster::LEAVE, Vec::new)).await.map(drop) })
     }
 
-    fn forget_ended(&self) -> Stored<'_, ()> {
-        Box::pin(async move { self.write(Write::new(cluster::FORGET, Vec::new)).await.map(drop) })
+    fn forget_ended(&self, epochs: Vec<Epoch>) -> Stored<'_, ()> {
+        let epochs: Vec<_> = epochs.into_iter().map(|epoch| epoch.0.cast_signed()).collect();
+        let parameters = move || -> Vec<Parameter> { vec![Box::new(epochs.clone())] };
+        Box::pin(async move { self.write(Write::new(cluster::FORGET, parameters)).await.map(drop) })
     }
 }
 

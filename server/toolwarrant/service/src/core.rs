@@ -68,7 +68,7 @@ impl<H: Handlers> Core<H> {
         let mut budgets = None;
         if let Some(shared) = shared {
             nonces = nonces.share();
-            budgets = Some(Budgets::new(shared.clone(), shared.epoch(), clock.clone()));
+            budgets = Some(Budgets::new(shared.store.clone(), shared.store.epoch(), clock.clone()));
         } else {
             let reads = engine.take_reads().await.context("cannot read the nonces of signed requests")?;
             nonces.load_reads(&registry.access(), &reads);

@@ -20,6 +20,8 @@ use tokio::task::JoinSet;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::random::Random;
+use toolwarrant_core::budgets::Budgets;
+use toolwarrant_core::cluster::{Eviction, ReplicaState};
 use toolwarrant_core::nonces::dump_reads;
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_core::registry::{Durability, unknown_permissions};
@@ -32,8 +34,8 @@ use toolwarrant_operator::keeping::AuditKeeper;
 use toolwarrant_operator::metrics::{ServiceStatus, StatusSources};
 use toolwarrant_operator::socket::{OperatorGroups, OperatorSocket};
 use toolwarrant_operator::{
-    ActLines, Background, Check, Config, Names, OpenError, OpenedData, OperatorContext, OperatorError, StoreOptions,
-    until,
+    ActLines, Background, Check, Config, Names, OpenError, OpenedData, OperatorContext, OperatorError, Shared,
+    StoreOptions, until,
 };
 use toolwarrant_store::Store;
 use toolwarrant_tasks::engine::Engine;
@@ -68,6 +70,8 @@ pub(crate) struct Server {
     context: Arc<OperatorContext>,
     keeper: AuditKeeper,
     sockets: Vec<OperatorSocket>,
+    /// The membership, if replicas share the store.
+    shared: Option<(Shared, Arc<Budgets>, Duration)>,
     monitor: Option<(Monitor, Arc<ServiceStatus>)>,
     /// Keeps the folder locked while the server runs.
     folder: DataFolder,
@@ -106,7 +110,9 @@ impl Server {
         let (data, max_in_flight) = (&opened, TASKS_MAX);
         let parts = CoreParts { handlers, executor, folder: &folder, data, random, audit: keeping, max_in_flight };
         let Core { pipeline, engine, keeper, budgets } = Core::compose(parts).await?;
-        let OpenedData { registry, keyring: _, database, shared: _, clock } = opened;
+        let OpenedData { registry, keyring: _, database, shared, clock } = opened;
+        let drain = Duration::from_secs(store.drain_seconds);
+        let shared = shared.zip(budgets).map(|(shared, budgets)| (shared, budgets, drain));
         for unknown in unknown_permissions(&registry.applications().await, H::CATALOGUE) {
             tracing::warn!("{unknown}; `app revoke` removes it");
         }
@@ -156,6 +162,7 @@ impl Server {
             context,
             keeper,
             sockets,
+            shared,
             monitor,
             folder,
         })
@@ -221,6 +228,7 @@ impl Server {
             context,
             keeper,
             sockets,
+            mut shared,
             monitor,
             folder,
             keys,
@@ -239,6 +247,7 @@ impl Server {
             Background::start("the engine", ENGINE_PATIENCE, |stopped| engine.run(stopped)),
             Background::of_service(background),
             Background::start("the registry", PATIENCE, |stopped| settle(Arc::clone(&context), stopped)),
+            Background::start("the directory", PATIENCE, |stopped| until(stopped, follow(Arc::clone(&context)))),
         ];
         let mut last = vec![
             Background::start("the keeper of the audit", PATIENCE, |_| keeper.run()),
@@ -254,9 +263,15 @@ impl Server {
                 status.release().await;
             })
         }));
+        let mut evicted = None;
         let closing = async {
-            stop.await;
+            evicted = wait_for_stop(stop, shared.as_mut()).await;
             status.inspect(|status| status.set_stopping());
+            if let (None, Some((Shared { member, .. }, _, drain))) = (evicted, &shared) {
+                // Until a balancer sends no more requests.
+                member.set_state(ReplicaState::Draining);
+                tokio::time::sleep(*drain).await;
+            }
             serving.close();
         };
         edge::serve(listener, Arc::clone(&endpoint), limiter, tls, closing).await;
@@ -270,7 +285,15 @@ impl Server {
         for work in last {
             work.stop().await;
         }
-        if let Err(error) = kept.keep_reads(dump_reads(&context.registry.access())).await {
+        let is_alone = shared.is_none();
+        if let Some((shared, budgets, _)) = shared {
+            budgets.give_back().await;
+            shared.leave().await;
+        }
+        if let Some(eviction) = evicted {
+            bail!(eviction);
+        }
+        if is_alone && let Err(error) = kept.keep_reads(dump_reads(&context.registry.access())).await {
             tracing::warn!(%error, "the nonces of reads could not be stored; clients must sign reads again after the start");
         }
         if let Durability::Owed(why) = context.registry.settle().await {
@@ -281,6 +304,26 @@ impl Server {
         drop((context, folder));
         Ok(())
     }
+}
+
+/// Waits until the program is told to stop, or the other replicas have evicted this one.
+async fn wait_for_stop(
+    stop: impl Future<Output = ()>,
+    shared: Option<&mut (Shared, Arc<Budgets>, Duration)>,
+) -> Option<Eviction> {
+    let Some((Shared { running, .. }, ..)) = shared else {
+        stop.await;
+        return None;
+    };
+    tokio::select! {
+        () = stop => None,
+        ended = running => ended.ok().and_then(Result::err),
+    }
+}
+
+/// Puts the changes of other replicas in force.
+async fn follow(context: Arc<OperatorContext>) {
+    context.registry.follow().await;
 }
 
 /// Warns of keys that a restore has turned off.

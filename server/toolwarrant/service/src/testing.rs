@@ -170,7 +170,7 @@ pub async fn start_on<H: Handlers, C>(
     let keyring = KeyRing::new(&names.salt, &[7; 32], random.clone());
     let directory = (database.clone(), keyring.clone(), clock.clone());
     let registry =
-        Registry::open(directory.0, H::CATALOGUE, names.keys, directory.1, directory.2, Random::from_seed(2));
+        Registry::open(directory.0, H::CATALOGUE, names.keys, directory.1, directory.2, Random::from_seed(2), None);
     let registry = registry.await.expect("an empty store");
     let data = OpenedData { registry, keyring, database: database.clone(), shared: None, clock };
     let (audit, max_in_flight) = (AuditOptions::default(), TASKS_MAX);

@@ -92,6 +92,21 @@ impl Grants {
         }
     }
 
+    /// Returns the grants of the targets that both show.
+    #[must_use]
+    pub fn intersection(&self, others: &Self) -> Self {
+        match (&self.0, &others.0) {
+            (None, _) => others.clone(),
+            (_, None) => self.clone(),
+            (Some(resources), Some(others)) => Self::only(
+                resources
+                    .iter()
+                    .filter_map(|(name, granted)| Some((name.clone(), granted.intersection(others.get(name)?))))
+                    .collect(),
+            ),
+        }
+    }
+
     /// Returns the grant of each resource for changing. A grant of everything first becomes a full
     /// grant of each of these `resources`, so that it can be narrowed.
     pub fn spell_out<'a>(&mut self, resources: impl IntoIterator<Item = &'a str>) -> &mut BTreeMap<Box<str>, Granted> {
@@ -233,6 +248,19 @@ impl Granted {
         id.starts_with(&**last).then_some(last)
     }
 
+    /// Returns the grant of the targets that both show.
+    fn intersection(&self, other: &Self) -> Self {
+        let both = [(self, other), (other, self)].into_iter();
+        let prefixes =
+            both.clone().flat_map(|(one, other)| one.prefixes.iter().filter(|id| other.prefix_of(id).is_some()));
+        let ids = both.clone().flat_map(|(one, other)| one.ids.iter().filter(|id| other.covers(id)));
+        let (prefixes, ids) = (prefixes.cloned().collect(), ids.cloned().collect());
+        let mut shown = Self { prefixes, ids, except: BTreeSet::new() };
+        let except = both.flat_map(|(one, _)| &one.except).filter(|id| shown.prefix_of(id).is_some());
+        shown.except = except.cloned().collect();
+        shown
+    }
+
     /// Returns true if it does not show more than `other`.
     fn is_within(&self, other: &Self) -> bool {
         let is_whole = |prefix: &str| {
@@ -317,6 +345,10 @@ mod tests {
                 if one.are_within(&other) {
                     assert!(model.is_subset(&before.1), "{granted:?} {before:?}");
                 }
+                let common = one.intersection(&other);
+                let shown = words.iter().copied().filter(|word| common.covers("tray", word));
+                assert!(shown.eq(model.intersection(&before.1).copied()), "{granted:?} {before:?}");
+                assert!(common.are_within(&one) && common.are_within(&other), "{granted:?} {before:?}");
                 assert!(
                     words
                         .iter()

@@ -1,5 +1,6 @@
 //! The failures of the steps of a call. Their messages say what to do next.
 
+use crate::access::AccessError;
 use crate::advice::Advice;
 use crate::catalogue::Catalogue;
 use crate::failure::Failure;
@@ -8,6 +9,18 @@ use crate::tasks::WriteRefusal;
 use toolwarrant_base::words;
 
 pub(super) const USED: &str = "this X-Nonce was used before: sign each request, a retry too, with a nonce of its own.";
+
+const NO_LEASE: &str = "this replica of the server cannot reach its store, so it does not know at present which keys are live: repeat \
+                        the request after `retry_after_seconds`.";
+
+/// Makes the failure for a request that has no caller, or no longer has one.
+pub(super) fn no_caller(catalogue: &'static Catalogue, error: AccessError) -> Failure {
+    match error {
+        AccessError::Unauthenticated => Failure::plain(catalogue.roles.unauthenticated),
+        // Something may have been done before the answer, so the remedy of the code does not fit.
+        AccessError::NoLease => Failure::exactly(catalogue.roles.overloaded, NO_LEASE),
+    }
+}
 
 /// Makes the failure for a target that does not exist or is not granted. A client cannot see the
 /// difference.

@@ -2,7 +2,7 @@
 
 use super::refusals::{USED, overload};
 use super::{Charge, Handlers, Pipeline};
-use crate::access::{Caller, UsedNonce};
+use crate::access::{AccessError, Caller, UsedNonce};
 use crate::budgets::Budgets;
 use crate::failure::Failure;
 use crate::limit::{HeadCharge, Shortage};
@@ -44,7 +44,7 @@ impl<H: Handlers> Pipeline<H> {
     ///
     /// # Errors
     /// `unauthenticated`, with the same message for every key; `overloaded` if it is not known
-    /// if a read was answered before.
+    /// if a read was answered before, or if this replica cannot reach its store.
     pub async fn verify(&self, signed: &SignedRequest<'_>, reads: bool) -> Result<(Caller, Charge), Failure> {
         let SignedRequest { key_id, timestamp, nonce, canonical, signature, from } = *signed;
         self.nonces.judge(timestamp).map_err(|bad| match bad {
@@ -53,7 +53,10 @@ impl<H: Handlers> Pipeline<H> {
             BadTime::BeforeRestore => self.refuse_signature(BEFORE_RESTORE.into()),
         })?;
         let verified = self.access.verify(key_id, canonical, signature, self.address(from), &self.clock);
-        let mut caller = verified.map_err(|_| self.refuse_signature(WRONG.into()))?;
+        let mut caller = verified.map_err(|error| match error {
+            AccessError::Unauthenticated => self.refuse_signature(WRONG.into()),
+            AccessError::NoLease => self.refuse_caller(error),
+        })?;
         let taken = match &self.budgets {
             None => self.nonces.take(&caller, nonce, timestamp, reads),
             Some(budgets) => self.take_nonce(budgets, &caller, (nonce, timestamp), reads).await,

@@ -2,11 +2,12 @@
 //! Time passes until the body is complete, a batch comes to its next call, an upstream answers or a
 //! held poll ends. A right that was taken away meanwhile ends at once.
 //!
-//! While no application or key changes, another check costs two comparisons.
+//! While no application or key changes, another check costs two comparisons. On one of several
+//! replicas it also reads the clock, because no answer leaves without a lease.
 
-use super::refusals::not_found;
+use super::refusals::{no_caller, not_found};
 use super::{Handlers, Pipeline, permit};
-use crate::access::Caller;
+use crate::access::{AccessError, Caller};
 use crate::failure::Failure;
 use crate::handler::Call;
 use std::borrow::Cow;
@@ -15,12 +16,18 @@ impl<H: Handlers> Pipeline<H> {
     /// Returns the caller with its current rights.
     ///
     /// # Errors
-    /// `unauthenticated` if its key or secret has ended.
+    /// `unauthenticated` if its key or secret has ended; `overloaded` if this replica cannot reach
+    /// its store.
     pub fn renew<'c>(&self, caller: &'c Caller) -> Result<Cow<'c, Caller>, Failure> {
-        self.access.renew(caller, &self.clock).map_err(|_| {
+        self.access.renew(caller, &self.clock).map_err(|error| self.refuse_caller(error))
+    }
+
+    /// Counts a request without a caller, and makes its failure.
+    pub(super) fn refuse_caller(&self, error: AccessError) -> Failure {
+        if error == AccessError::Unauthenticated {
             self.counts.unauthenticated.add(1);
-            Failure::plain(H::CATALOGUE.roles.unauthenticated)
-        })
+        }
+        no_caller(H::CATALOGUE, error)
     }
 }
 
@@ -28,10 +35,10 @@ impl Call<'_> {
     /// Checks that the caller may still make this call.
     ///
     /// # Errors
-    /// `unauthenticated`, `forbidden` or `not_found`, like a new call.
+    /// `unauthenticated`, `forbidden`, `not_found` or `overloaded`, like a new call.
     pub(crate) fn still(&self) -> Result<(), Failure> {
         let renewed = self.around.access.renew(self.caller, self.around.clock);
-        let renewed = renewed.map_err(|_| Failure::plain(self.catalogue.roles.unauthenticated))?;
+        let renewed = renewed.map_err(|error| no_caller(self.catalogue, error))?;
         // An unchanged caller was checked before.
         let Cow::Owned(caller) = renewed else { return Ok(()) };
         permit(self.catalogue, &caller, self.tool)?;
@@ -41,7 +48,16 @@ impl Call<'_> {
         }
     }
 
-    /// Waits until the caller may no longer make this call, and returns the failure.
+    /// Checks that this replica may still answer, whatever the rights of the caller are.
+    ///
+    /// # Errors
+    /// `overloaded`.
+    pub(crate) fn check_lease(&self) -> Result<(), Failure> {
+        self.around.access.check_lease().map_err(|error| no_caller(self.catalogue, error))
+    }
+
+    /// Waits until the caller may no longer make this call, and returns the failure. The end of a
+    /// lease alone does not end the wait: the answer is checked when it is ready.
     pub(crate) async fn wait_for_end(&self) -> Failure {
         let mut changes = self.around.access.changes();
         let expires_at = self.caller.expires_at();

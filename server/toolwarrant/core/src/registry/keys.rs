@@ -1,6 +1,7 @@
 //! The keys of the registry: their secrets, ends and labels.
 
-use super::{Changed, Durability, Known, NewKey, Registry, RegistryError, RowId, registry_error, unknown};
+use super::replicas::{Edit, Effect, GIVING, Row};
+use super::{Changed, Durability, Known, NewKey, Registry, RegistryError, registry_error, unknown};
 use crate::access::LIVE_SECRETS;
 use crate::act::{Changes, Origin, RowFacts};
 use crate::store::{KeyRow, Labels, SecretRow, SecretUse};
@@ -40,7 +41,7 @@ impl Registry {
     }
 
     /// Changes a key. A change that only takes authority away is in force even if it cannot be
-    /// stored.
+    /// stored. `edit` runs again if another replica changes something meanwhile.
     ///
     /// # Errors
     /// There is no such key, or the change cannot be stored.
@@ -48,28 +49,18 @@ impl Registry {
         &self,
         key_id: &str,
         origin: &Origin,
-        edit: impl FnOnce(&mut KeyRow),
+        mut edit: impl FnMut(&mut KeyRow) + Send,
     ) -> Result<Changed, RegistryError> {
-        let mut known = self.known.lock().await;
-        let before = known.key(key_id)?;
-        let mut row = before.clone();
-        edit(&mut row);
-        let changes = Changes::between(Some(RowFacts::from(&before)), Some(RowFacts::from(&row)));
-        let act = self.act(origin, Some(key_id), changes)?;
-        let (object, act_id, row_id) = (key_id.to_owned(), act.id.clone(), RowId::Key(key_id.to_owned()));
-        let takes = takes_key_away(&before, &row);
-        if !takes {
-            self.store.put_key(row.clone(), known.acts(&row_id, act.clone()), None).await?;
-            known.pending.remove(&row_id);
-        }
-        let uses = self.access.uses_since_start(Some(std::slice::from_ref(&object)));
-        known.put_in_force(&self.access, vec![row]);
-        let durability = match takes {
-            true => self.store_act(&mut known, row_id, act).await,
-            false => Durability::Stored,
+        let plan = |known: &Known| {
+            let before = known.key(key_id)?;
+            let mut row = before.clone();
+            edit(&mut row);
+            let edit = self.edit_key(Some(before), row, origin)?;
+            let act_id = edit.act.id.clone();
+            Ok((edit, act_id))
         };
-        self.keep_uses(uses, &durability).await;
-        Ok(Changed { object, act_id, durability })
+        let (act_id, durability) = self.carry_out(plan).await?;
+        Ok(Changed { object: key_id.to_owned(), act_id, durability })
     }
 
     /// Creates a key for an application.
@@ -83,11 +74,11 @@ impl Registry {
         origin: &Origin,
     ) -> Result<NewKey, RegistryError> {
         let id = format!("{}{}", self.prefixes.id, self.hex::<8>()?);
-        let mut known = self.known.lock().await;
         let (application, created_at) = (application.to_owned(), self.clock.now());
         let (secrets, labels, suspended_at) = (Vec::new(), Labels::new(), None);
         let key = KeyRow { id, application, secrets, created_at, expires_at, labels, suspended_at };
-        self.add_secret(&mut known, None, key, origin).await
+        let plan = |known: &Known| self.add_secret(known, None, key.clone(), origin);
+        Ok(self.carry_out(plan).await?.0)
     }
 
     /// Adds a secret to a key. The previous secret stays valid until `grace` is over or, without
@@ -101,16 +92,19 @@ impl Registry {
         grace: Option<Duration>,
         origin: &Origin,
     ) -> Result<NewKey, RegistryError> {
-        let mut known = self.known.lock().await;
-        let before = known.key(key_id)?;
-        let mut key = before.clone();
-        if let Some(older) = key.secrets.first_mut() {
-            older.ends_at = grace.map(|grace| self.clock.latest().plus(grace));
-        }
-        if key.secrets.is_empty() {
-            return Err(registry_error(format!("the key `{key_id}` is revoked; create another for its application")));
-        }
-        self.add_secret(&mut known, Some(&before), key, origin).await
+        let plan = |known: &Known| {
+            let before = known.key(key_id)?;
+            let mut key = before.clone();
+            if let Some(older) = key.secrets.first_mut() {
+                older.ends_at = grace.map(|grace| self.clock.latest().plus(grace));
+            }
+            if key.secrets.is_empty() {
+                let what = format!("the key `{key_id}` is revoked; create another for its application");
+                return Err(registry_error(what));
+            }
+            self.add_secret(known, Some(before), key, origin)
+        };
+        Ok(self.carry_out(plan).await?.0)
     }
 
     /// Stores the last uses of secrets that were noted since the last call.
@@ -160,19 +154,26 @@ impl Registry {
     /// The store cannot be read.
     pub async fn reload_keys(&self) -> Result<(), RegistryError> {
         let mut known = self.known.lock().await;
+        if self.cluster.is_some() {
+            self.pull(&mut known).await?;
+            let version = known.version;
+            drop(known);
+            self.wait_for_others(version, Some(GIVING)).await;
+            return Ok(());
+        }
         let (_, keys) = self.store.directory().await?;
-        known.put_in_force(&self.access, keys);
+        known.put_in_force(&self.access, self.catalogue, Vec::new(), keys);
         Ok(())
     }
 
-    /// Adds a secret to `key`, which is `before` or, if that is `None`, a new key.
-    async fn add_secret(
+    /// Plans to add a secret to `key`, which is `before` or, if that is `None`, a new key.
+    fn add_secret(
         &self,
-        known: &mut Known,
-        before: Option<&KeyRow>,
+        known: &Known,
+        before: Option<KeyRow>,
         mut key: KeyRow,
         origin: &Origin,
-    ) -> Result<NewKey, RegistryError> {
+    ) -> Result<(Edit, NewKey), RegistryError> {
         let key_id = key.id.clone();
         let secret = format!("{}{}", self.prefixes.secret, *Zeroizing::new(self.hex::<32>()?));
         key.secrets.insert(
@@ -183,15 +184,20 @@ impl Registry {
         if known.applications.get(&key.application).is_none_or(|(row, _)| row.deleted_at.is_some()) {
             return Err(unknown("application", &key.application));
         }
-        let changes = Changes::between(before.map(RowFacts::from), Some(RowFacts::from(&key)));
-        let act = self.act(origin, Some(&key_id), changes)?;
-        let (row_id, act_id) = (RowId::Key(key_id.clone()), act.id.clone());
-        self.store.put_key(key.clone(), known.acts(&row_id, act), None).await?;
-        known.pending.remove(&row_id);
-        let uses = self.access.uses_since_start(Some(std::slice::from_ref(&key_id)));
-        known.put_in_force(&self.access, vec![key]);
-        self.keep_uses(uses, &Durability::Stored).await;
-        Ok(NewKey { key_id, secret: Secret::new(secret), act_id })
+        let edit = self.edit_key(before, key, origin)?;
+        let act_id = edit.act.id.clone();
+        Ok((edit, NewKey { key_id, secret: Secret::new(secret), act_id }))
+    }
+
+    /// Plans the change of a key from `before` to `row`.
+    fn edit_key(&self, before: Option<KeyRow>, row: KeyRow, origin: &Origin) -> Result<Edit, RegistryError> {
+        let changes = Changes::between(before.as_ref().map(RowFacts::from), Some(RowFacts::from(&row)));
+        let act = self.act(origin, Some(&row.id), changes)?;
+        let effect = match &before {
+            Some(before) => Effect::of(before, &row, takes_key_away),
+            None => Effect::OnlyGives,
+        };
+        Ok(Edit { before: before.map(Row::Key), row: Row::Key(row), act, effect })
     }
 }
 

@@ -1,15 +1,26 @@
 //! Changes that are in force and not stored yet.
 //!
 //! A change that takes authority away applies at once, also on a full disk. Its row then waits here
-//! with its acts, until the store takes both in one transaction.
+//! with its acts, until the store takes both in one transaction. If another replica changes the row
+//! meanwhile, what was taken away stays so.
 
+use super::replicas::{ATTEMPTS, OVERTAKEN, Row};
 use super::{Durability, Known, Registry, RowId};
 use crate::act::Act;
+use crate::store::{ApplicationRow, KeyRow, StoreError};
 use std::time::Duration;
 
 /// Time for which storing a change that is in force may take. After that, its operator is informed
 /// that it is not stored.
-const STORE_PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const STORE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A row that is in force and not stored yet.
+pub(super) struct Pending {
+    /// The row as it is stored.
+    pub(super) before: Row,
+    /// The acts since then, in order.
+    pub(super) acts: Vec<Act>,
+}
 
 impl Registry {
     /// Stores all pending changes.
@@ -26,44 +37,87 @@ impl Registry {
         Durability::Stored
     }
 
-    /// Stores a row that is in force, with its acts. The last one is `act`.
-    pub(super) async fn store_act(&self, known: &mut Known, row: RowId, act: Act) -> Durability {
-        let acts = known.pending.entry(row.clone()).or_default();
-        acts.push(act);
-        let first = acts.len() == 1;
-        match self.store(known, &row).await {
-            Ok(()) => Durability::Stored,
-            Err(why) => {
-                if first {
-                    tracing::error!(why, "a revocation is in force, but not yet on the disk; retrying");
+    /// Stores a pending row.
+    pub(super) async fn store(&self, known: &mut Known, id: &RowId) -> Result<(), String> {
+        for _ in 0..ATTEMPTS {
+            let (Some(row), Some(pending)) = (known.row(id), known.pending.get(id)) else { return Ok(()) };
+            let acts = pending.acts.clone();
+            match self.within_patience(self.put(known, &row, acts)).await {
+                Ok(true) => {
+                    known.pending.remove(id);
+                    self.say_in_force(known);
+                    return Ok(());
                 }
-                Durability::Owed(why)
+                Ok(false) => self.pull(known).await.map_err(|error| error.to_string())?,
+                Err(error) => return Err(self.describe_pending(&error)),
             }
+        }
+        Err(OVERTAKEN.to_owned())
+    }
+
+    /// Says why a change is pending.
+    pub(super) fn describe_pending(&self, error: &StoreError) -> String {
+        match self.cluster {
+            Some(_) => format!("{error}; until then, other replicas do not know of it"),
+            None => error.to_string(),
+        }
+    }
+}
+
+impl Known {
+    /// Adds an act to the pending ones of a row, which was stored as `before`.
+    pub(super) fn add_pending(&mut self, before: Row, act: Act) {
+        let pending = self.pending.entry(before.id());
+        pending.or_insert_with(|| Pending { before, acts: Vec::new() }).acts.push(act);
+    }
+
+    /// Returns a row as it is in force.
+    fn row(&self, id: &RowId) -> Option<Row> {
+        match id {
+            RowId::Application(id) => self.applications.get(id).map(|(row, _)| Row::Application(row.clone())),
+            RowId::Key(id) => self.keys.get(id).cloned().map(Row::Key),
         }
     }
 
-    /// Stores a pending row.
-    async fn store(&self, known: &mut Known, row: &RowId) -> Result<(), String> {
-        let acts = known.pending.get(row).cloned().unwrap_or_default();
-        let put = async {
-            match row {
-                RowId::Application(id) => match known.applications.get(id) {
-                    Some((row, _)) => self.store.put_application(row.clone(), acts, None).await,
-                    None => Ok(None),
-                },
-                RowId::Key(id) => match known.keys.get(id) {
-                    Some(row) => self.store.put_key(row.clone(), acts, None).await,
-                    None => Ok(None),
-                },
+    /// Takes from a row of another replica what a pending change has taken away.
+    pub(super) fn merge_application(&mut self, row: &mut ApplicationRow) {
+        let pending = self.pending.get_mut(&RowId::Application(row.id.clone()));
+        let (Some(Pending { before, .. }), Some((ours, _))) = (pending, self.applications.get(&row.id)) else { return };
+        let Row::Application(former) = std::mem::replace(before, Row::Application(row.clone())) else { return };
+        row.permissions.retain(|held| ours.permissions.contains(held) || !former.permissions.contains(held));
+        if ours.requests_per_minute != former.requests_per_minute {
+            row.requests_per_minute = row.requests_per_minute.min(ours.requests_per_minute);
+        }
+        if ours.grants != former.grants {
+            row.grants = row.grants.intersection(&ours.grants);
+        }
+        if ours.suspended_at != former.suspended_at {
+            row.suspended_at = row.suspended_at.or(ours.suspended_at);
+        }
+        if let (Some(at), None) = (ours.deleted_at, row.deleted_at) {
+            row.delete(at);
+        }
+    }
+
+    /// Takes from a row of another replica what a pending change has taken away.
+    pub(super) fn merge_key(&mut self, row: &mut KeyRow) {
+        let pending = self.pending.get_mut(&RowId::Key(row.id.clone()));
+        let (Some(Pending { before, .. }), Some(ours)) = (pending, self.keys.get(&row.id)) else { return };
+        let Row::Key(former) = std::mem::replace(before, Row::Key(row.clone())) else { return };
+        row.secrets.retain_mut(|secret| {
+            let find = |row: &KeyRow| row.secrets.iter().find(|known| known.verifier == secret.verifier).cloned();
+            let known = find(ours);
+            if let Some(end) = known.as_ref().and_then(|known| known.ends_at) {
+                secret.ends_at = Some(secret.ends_at.map_or(end, |ends_at| ends_at.min(end)));
             }
-        };
-        match self.clock.before(self.clock.now().plus(STORE_PATIENCE), put).await {
-            Some(Ok(_)) => {
-                known.pending.remove(row);
-                Ok(())
-            }
-            Some(Err(error)) => Err(error.to_string()),
-            None => Err(format!("the store has not answered for {} s", STORE_PATIENCE.as_secs())),
+            // A revoked key stays so, with all secrets that it has got meanwhile.
+            !ours.secrets.is_empty() && (known.is_some() || find(&former).is_none())
+        });
+        if ours.expires_at != former.expires_at {
+            row.expires_at = [row.expires_at, ours.expires_at].into_iter().flatten().min();
+        }
+        if ours.suspended_at != former.suspended_at {
+            row.suspended_at = row.suspended_at.or(ours.suspended_at);
         }
     }
 }

@@ -173,7 +173,7 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
 }
 
 /// Changes a key, and shows it.
-async fn change(context: &OperatorContext, origin: &Origin, key: &str, edit: impl FnOnce(&mut KeyRow)) -> Answer {
+async fn change(context: &OperatorContext, origin: &Origin, key: &str, edit: impl FnMut(&mut KeyRow) + Send) -> Answer {
     must_be_confirmed(context, key).await?;
     let state = show(context, key).await?["state"].take();
     if state == json!(KeyState::Revoked) {

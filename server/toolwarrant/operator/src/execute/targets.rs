@@ -52,7 +52,7 @@ pub(super) async fn execute(
             }
             must_exist(context, resource, &ids_of(&wanted)).await?;
             let id = context.registry.find(&app).await?.id;
-            let changed = change(context, origin, &id, resource, |held| *held = wanted).await?;
+            let changed = change(context, origin, &id, resource, |held| held.clone_from(&wanted)).await?;
             applications::show_changed(context, changed).await
         }
         TargetCommand::Unassign { app, ids, all, prefixes } => {
@@ -137,11 +137,11 @@ async fn change(
     origin: &Origin,
     id: &str,
     resource: &str,
-    edit: impl FnOnce(&mut Granted),
+    mut edit: impl FnMut(&mut Granted) + Send,
 ) -> Result<Changed, OperatorError> {
     let all = resources(context.catalogue);
     let edit = |row: &mut ApplicationRow| {
-        edit(row.grants.spell_out(all).entry(resource.into()).or_insert_with(|| Granted::some([])));
+        edit(row.grants.spell_out(all.iter().copied()).entry(resource.into()).or_insert_with(|| Granted::some([])));
     };
     Ok(context.registry.change(id, origin, edit).await?)
 }

@@ -90,7 +90,7 @@ async fn a_restart_of_a_name_and_a_planned_stop_free_their_tasks_at_once() {
     let states: Vec<_> = beats.replicas.iter().map(|row| (row.name.as_str(), row.state)).collect();
     let expected = [("one", ReplicaState::Evicted), ("other", ReplicaState::Serving), ("one", ReplicaState::Left)];
     assert_eq!(states, expected);
-    other.forget_ended().await.expect("the server runs");
+    other.forget_ended(beats.replicas.iter().map(|row| row.epoch).collect()).await.expect("the server runs");
     assert_eq!(other.beat(Beat::default()).await.expect("the server runs").replicas.len(), 1);
 }
 

@@ -164,7 +164,7 @@ async fn open(nature: &Nature, platters: &Platters, random: &Random) -> Registry
     let keyring = KeyRing::new("test", &[7; 32], random.clone());
     let (store, prefixes) = (Arc::clone(&platters.memory), KeyPrefixes { id: "tk_", secret: "ts_" });
     let (clock, random) = (nature.clock.clone(), random.clone());
-    Registry::open(store, &contract::CATALOGUE, prefixes, keyring, clock, random).await.expect("memory")
+    Registry::open(store, &contract::CATALOGUE, prefixes, keyring, clock, random, None).await.expect("memory")
 }
 
 fn origin() -> Origin {

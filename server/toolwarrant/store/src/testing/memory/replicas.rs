@@ -132,10 +132,12 @@ impl ClusterStore for Memory {
         }))
     }
 
-    fn forget_ended(&self) -> Stored<'_, ()> {
+    fn forget_ended(&self, epochs: Vec<Epoch>) -> Stored<'_, ()> {
         let mut tables = self.lock();
         let owners: Vec<_> = tables.tasks.values().map(|row| row.owner).collect();
-        tables.replicas.retain(|row| !row.state.has_ended() || owners.contains(&row.epoch));
+        let is_kept =
+            |row: &ReplicaRow| !row.state.has_ended() || owners.contains(&row.epoch) || !epochs.contains(&row.epoch);
+        tables.replicas.retain(is_kept);
         now(())
     }
 }

@@ -1,0 +1,279 @@
+//! The membership of this replica: its beats, its lease, and its view of the others.
+//!
+//! No two clocks are compared. A replica measures the silence of another one by its own monotonic
+//! clock, from the moment when it learnt of the latest beat. It evicts only replicas whose leases
+//! are over by then. A lease that has run out stands again after the next beat: nobody may have
+//! taken the replica for gone meanwhile, because only an evicted one counts as gone.
+
+use super::{Beat, Beats, Cluster, ClusterStore, Epoch, Lease, ReplicaRow, ReplicaState};
+use crate::store::{StoreError, Stored};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::watch;
+use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::{BoxFuture, ignore_poison};
+
+/// The usual length of a lease.
+pub const LEASE: Duration = Duration::from_secs(5);
+
+/// The interval between two beats.
+const BEAT_EVERY: Duration = Duration::from_secs(1);
+
+/// Silence beyond the lease before a replica is evicted. Clocks that run at different speeds differ
+/// by less.
+const MARGIN: Duration = Duration::from_secs(1);
+
+/// The first pause before a beat that asks if the others have a version in force. Each later one is
+/// twice as long.
+const ASK_AGAIN: Duration = Duration::from_millis(20);
+
+/// The interval at which replicas that have ended are forgotten.
+const FORGET_EVERY: Duration = Duration::from_mins(1);
+
+/// Largest drift between the clock of the store and that of this process: one part in a thousand.
+const DRIFT: u32 = 1_000;
+
+/// This replica as a member of its cluster.
+#[derive(Debug)]
+pub struct Member {
+    store: Arc<dyn ClusterStore>,
+    clock: Clock,
+    /// The length of the lease.
+    length: Duration,
+    lease: Lease,
+    /// The message of the next beat. A change makes the beat come at once.
+    said: watch::Sender<Beat>,
+    /// The latest version of the directory.
+    directory: watch::Sender<u64>,
+    /// The latest version that was in force on every replica.
+    everywhere: watch::Sender<u64>,
+    /// The latest time of the store, and the time of this clock at which it was read.
+    time: Mutex<Option<(StoreTime, Timestamp)>>,
+}
+
+/// Other replicas, or a later run under the same name, have ended this run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "this replica was evicted: it was silent for too long, or another process has started under its name; \
+     start it again, and let each replica have a name of its own"
+)]
+pub struct Eviction;
+
+/// The time of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreTime {
+    /// The likeliest time.
+    pub now: Timestamp,
+    /// Its largest error in both directions.
+    pub uncertainty: Duration,
+}
+
+/// The other replicas, as this one has seen them.
+#[derive(Default)]
+struct Others {
+    /// The latest beat of each one, and the time since which it is known.
+    beats: HashMap<Epoch, (u64, Timestamp)>,
+    /// The time before the latest own beat that was answered.
+    confirmed: Timestamp,
+    /// The time of the next forgetting.
+    forget_at: Timestamp,
+}
+
+impl Member {
+    /// Makes the member of a store that was opened by joining. Its lease does not stand before the
+    /// first beat of [`Self::run`].
+    #[must_use]
+    pub fn new(store: Arc<dyn ClusterStore>, clock: Clock, length: Duration) -> Self {
+        let (lease, said) = (Lease::new(clock.clone()), watch::Sender::default());
+        let (directory, everywhere, time) = Default::default();
+        Self { store, clock, length, lease, said, directory, everywhere, time }
+    }
+
+    /// Beats each second, and at once if there is something to say, until [`Self::leave`]. Start it
+    /// right after joining, because others evict a replica that does not beat.
+    ///
+    /// # Errors
+    /// [`Eviction`]. The lease never stands again, and the process must end.
+    pub async fn run(&self) -> Result<(), Eviction> {
+        let (mut said, mut others, mut fails) = (self.said.subscribe(), Others::default(), false);
+        loop {
+            let beat = *said.borrow_and_update();
+            if beat.state == ReplicaState::Left {
+                return Ok(());
+            }
+            let sent = self.clock.now();
+            let mut next = sent.plus(BEAT_EVERY);
+            match self.within_patience(self.store.beat(beat)).await {
+                Ok(beats) => {
+                    fails = false;
+                    if self.learn(sent, beats, &mut others).await? {
+                        next = sent;
+                    }
+                }
+                Err(error) if !fails => {
+                    fails = true;
+                    tracing::warn!(%error, "the store does not answer; without it, this replica stops to answer");
+                }
+                Err(_) => {}
+            }
+            tokio::select! {
+                () = self.clock.sleep_until(next) => {}
+                _ = said.changed() => {}
+            }
+        }
+    }
+
+    /// Says with each later beat that the replica serves, or is about to leave.
+    pub fn set_state(&self, state: ReplicaState) {
+        self.said.send_modify(|beat| beat.state = state);
+    }
+
+    /// Ends this run as planned. It answers no more, and [`Self::run`] returns.
+    ///
+    /// # Errors
+    /// The store could not be reached. The others evict this replica later.
+    pub async fn leave(&self) -> Result<(), StoreError> {
+        self.lease.end();
+        self.set_state(ReplicaState::Left);
+        self.within_patience(self.store.leave()).await
+    }
+
+    /// Learns of a version of the directory from a notice of the store.
+    pub fn notice_directory(&self, version: u64) {
+        raise(&self.directory, version);
+    }
+
+    /// Returns the time of the store, as the latest beat has shown it; `None` before the first one.
+    #[must_use]
+    pub fn store_time(&self) -> Option<StoreTime> {
+        let (StoreTime { now, uncertainty }, read_at) = (*ignore_poison(self.time.lock()))?;
+        let elapsed = self.clock.now().since(read_at);
+        Some(StoreTime { now: now.plus(elapsed), uncertainty: uncertainty + elapsed / DRIFT })
+    }
+
+    /// Longest time for one statement. A lease outlives several beats that fail.
+    fn patience(&self) -> Duration {
+        self.length * 3 / 10
+    }
+
+    async fn within_patience<T>(&self, work: Stored<'_, T>) -> Result<T, StoreError> {
+        let patience = self.patience();
+        let done = self.clock.before(self.clock.now().plus(patience), work).await;
+        let silent = || StoreError::Unavailable(format!("no answer for {} ms", patience.as_millis()));
+        done.unwrap_or_else(|| Err(silent()))
+    }
+
+    /// Learns from the answer to a beat, and evicts silent replicas. Returns true if it did.
+    async fn learn(&self, sent: Timestamp, beats: Beats, others: &mut Others) -> Result<bool, Eviction> {
+        let (now, epoch) = (self.clock.now(), self.store.epoch());
+        let Beats { now: store_now, directory, replicas } = beats;
+        let own = replicas.iter().find(|row| row.epoch == epoch && !row.state.has_ended());
+        let Some(ReplicaRow { seen, .. }) = own else {
+            self.lease.end();
+            let has_left = self.said.borrow().state == ReplicaState::Left;
+            return if has_left { Ok(false) } else { Err(Eviction) };
+        };
+        self.lease.extend(sent.plus(self.length));
+        // The store has read its clock between both moments, which are exact to a millisecond.
+        let half = now.since(sent) / 2;
+        let time = StoreTime { now: store_now.plus(half), uncertainty: half + Duration::from_millis(1) };
+        *ignore_poison(self.time.lock()) = Some((time, now));
+        raise(&self.directory, directory);
+
+        // Others have missed beats, too, if this replica did. After the store is back, the longest
+        // of their beats that still fails takes less time than is left until they are evicted.
+        let anew = now > others.confirmed.plus(self.length - self.patience());
+        others.confirmed = sent;
+        let (mut everywhere, mut silent, mut over) = (*seen, Vec::new(), Vec::new());
+        for row in replicas.iter().filter(|row| row.epoch != epoch) {
+            let is_silent = others.measure_silence(row, now, anew) >= self.length + MARGIN;
+            match (row.state, is_silent) {
+                (ReplicaState::Left, _) | (ReplicaState::Evicted, true) => over.push(row.epoch),
+                (state, _) => {
+                    everywhere = everywhere.min(row.seen);
+                    silent.extend((is_silent && !state.has_ended()).then_some(row));
+                }
+            }
+        }
+        others.beats.retain(|epoch, _| replicas.iter().any(|row| row.epoch == *epoch));
+        raise(&self.everywhere, everywhere);
+        if !over.is_empty() && others.forget_at <= now {
+            others.forget_at = now.plus(FORGET_EVERY);
+            let _ = self.within_patience(self.store.forget_ended(over)).await;
+        }
+        Ok(self.evict(silent).await)
+    }
+
+    /// Evicts silent replicas. Returns true if one was evicted.
+    async fn evict(&self, silent: Vec<&ReplicaRow>) -> bool {
+        let mut any = false;
+        for ReplicaRow { epoch, name, beat, .. } in silent {
+            match self.within_patience(self.store.evict(*epoch, *beat)).await {
+                Ok(evicted) => {
+                    if evicted {
+                        tracing::warn!(name, %epoch, "evicted a replica that was silent for longer than its lease");
+                    }
+                    any |= evicted;
+                }
+                // The own beat must not wait for all of them.
+                Err(_) => break,
+            }
+        }
+        any
+    }
+}
+
+impl Others {
+    /// Returns how long a replica has been silent. After an outage, everybody has been silent for
+    /// no time, except for replicas that have ended.
+    fn measure_silence(&mut self, row: &ReplicaRow, now: Timestamp, anew: bool) -> Duration {
+        let (beat, since) = self.beats.entry(row.epoch).or_insert((row.beat, now));
+        if *beat != row.beat || anew && !row.state.has_ended() {
+            (*beat, *since) = (row.beat, now);
+        }
+        now.since(*since)
+    }
+}
+
+impl Cluster for Member {
+    fn lease(&self) -> Lease {
+        self.lease.clone()
+    }
+
+    fn directory_version(&self) -> watch::Receiver<u64> {
+        self.directory.subscribe()
+    }
+
+    fn put_in_force(&self, version: u64) {
+        self.said.send_if_modified(|beat| {
+            let is_later = version > beat.seen;
+            beat.seen = beat.seen.max(version);
+            is_later
+        });
+    }
+
+    fn in_force_everywhere(&self, version: u64) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let (mut everywhere, mut pause) = (self.everywhere.subscribe(), ASK_AGAIN);
+            while *everywhere.borrow_and_update() < version {
+                tokio::select! {
+                    _ = everywhere.changed() => {}
+                    () = self.clock.sleep_until(self.clock.now().plus(pause)) => {
+                        self.said.send_modify(|_| {});
+                        pause = BEAT_EVERY.min(2 * pause);
+                    }
+                }
+            }
+        })
+    }
+}
+
+/// Raises a number that only grows.
+fn raise(known: &watch::Sender<u64>, to: u64) {
+    known.send_if_modified(|known| {
+        let is_later = to > *known;
+        *known = to.max(*known);
+        is_later
+    });
+}

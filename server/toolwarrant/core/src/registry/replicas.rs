@@ -1,0 +1,243 @@
+//! The registry as one of several copies of the directory.
+//!
+//! A replica puts the changes of others in force, and then says so. Its own change is written only
+//! over the version that it knows; otherwise it reads the changes, and plans its own again. A
+//! process that is alone takes the same way and skips both.
+
+use super::pending::STORE_PATIENCE;
+use super::{Durability, Known, Registry, RegistryError, RowId};
+use crate::act::Act;
+use crate::store::{ApplicationRow, DirectoryChanges, KeyRow, SecretUse, StoreError};
+use std::time::Duration;
+
+/// How often a change is planned if others come between.
+pub(super) const ATTEMPTS: u32 = 5;
+
+/// The error of a change before which others came each time.
+pub(super) const OVERTAKEN: &str =
+    "nothing has changed, because other replicas change applications and keys at present; repeat the command";
+
+/// Longest time for which a change that only gives authority waits for the other replicas.
+pub(super) const GIVING: Duration = Duration::from_secs(1);
+
+/// The pause before changes are read again that could not be read.
+const READ_AGAIN: Duration = Duration::from_millis(500);
+
+/// A row of the directory.
+#[derive(Clone)]
+pub(super) enum Row {
+    Application(ApplicationRow),
+    Key(KeyRow),
+}
+
+/// The effect of a change on authority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// It gives no authority: it applies even if it cannot be stored.
+    OnlyTakes,
+    /// It takes no authority away: it does not wait for a silent replica.
+    OnlyGives,
+    Both,
+}
+
+/// A planned change of a row.
+pub(super) struct Edit {
+    /// The row before the change; `None` for a new one.
+    pub(super) before: Option<Row>,
+    pub(super) row: Row,
+    pub(super) act: Act,
+    pub(super) effect: Effect,
+}
+
+impl Registry {
+    /// Puts the changes of other replicas in force as they come. Never returns.
+    pub async fn follow(&self) {
+        let Some(cluster) = &self.cluster else { return std::future::pending().await };
+        let (mut versions, mut fails) = (cluster.directory_version(), false);
+        loop {
+            let latest = *versions.borrow_and_update();
+            let mut known = self.known.lock().await;
+            let pulled = if latest > known.version { self.pull(&mut known).await } else { Ok(()) };
+            drop(known);
+            match pulled {
+                Ok(()) => {
+                    fails = false;
+                    if versions.changed().await.is_err() {
+                        return std::future::pending().await;
+                    }
+                }
+                Err(error) => {
+                    if !fails {
+                        tracing::warn!(%error, "cannot read the changes of applications and keys; retrying");
+                    }
+                    fails = true;
+                    self.clock.sleep_until(self.clock.now().plus(READ_AGAIN)).await;
+                }
+            }
+        }
+    }
+
+    /// Reads the changes of other replicas, and puts them in force.
+    pub(super) async fn pull(&self, known: &mut Known) -> Result<(), StoreError> {
+        if self.cluster.is_none() {
+            return Ok(());
+        }
+        let changes = self.within_patience(self.store.changes(known.version)).await?;
+        let uses = self.take_over(known, changes);
+        self.keep_uses(uses, &Durability::Stored).await;
+        Ok(())
+    }
+
+    /// Puts stored rows in force, and says so. Returns the last uses of secrets whose cells may be
+    /// gone then.
+    pub(super) fn take_over(&self, known: &mut Known, changes: DirectoryChanges) -> Vec<SecretUse> {
+        let DirectoryChanges { version, mut applications, mut keys } = changes;
+        applications.iter_mut().for_each(|row| known.merge_application(row));
+        keys.iter_mut().for_each(|row| known.merge_key(row));
+        known.version = version.max(known.version);
+        let uses = known.put_in_force(&self.access, self.catalogue, applications, keys);
+        self.say_in_force(known);
+        uses
+    }
+
+    /// Carries out a change: `plan` makes it and its answer from what is known. If another replica
+    /// changes something meanwhile, `plan` runs again. Then waits until the change is in force on
+    /// every replica.
+    pub(super) async fn carry_out<T>(
+        &self,
+        mut plan: impl FnMut(&Known) -> Result<(Edit, T), RegistryError> + Send,
+    ) -> Result<(T, Durability), RegistryError> {
+        let mut known = self.known.lock().await;
+        for _ in 0..ATTEMPTS {
+            let pulled = self.pull(&mut known).await;
+            let planned = plan(&known);
+            if !planned.as_ref().is_ok_and(|(edit, _)| edit.effect == Effect::OnlyTakes) {
+                pulled?;
+            }
+            let (edit, answer) = planned?;
+            let effect = edit.effect;
+            let Some(durability) = self.apply(&mut known, edit).await? else { continue };
+            let version = known.version;
+            drop(known);
+            match (&durability, effect) {
+                (Durability::Owed(_), _) => {}
+                (Durability::Stored, Effect::OnlyGives) => self.wait_for_others(version, Some(GIVING)).await,
+                (Durability::Stored, _) => self.wait_for_others(version, None).await,
+            }
+            return Ok((answer, durability));
+        }
+        Err(RegistryError::Unavailable(OVERTAKEN.to_owned()))
+    }
+
+    /// Stores a change and puts it in force. Returns `None`, and has no effect, if another replica
+    /// has changed something meanwhile.
+    async fn apply(&self, known: &mut Known, edit: Edit) -> Result<Option<Durability>, RegistryError> {
+        let Edit { before, row, act, effect } = edit;
+        let (id, acts) = (row.id(), known.acts(&row.id(), act.clone()));
+        let (uses, stored) = match before.filter(|_| effect == Effect::OnlyTakes) {
+            // A process that is alone does not wait for its disk.
+            Some(before) if self.cluster.is_none() => {
+                known.add_pending(before, act);
+                (self.put_in_force(known, row), self.store(known, &id).await)
+            }
+            before => {
+                let stored = match (self.put(known, &row, acts).await, before) {
+                    (Ok(false), _) => return Ok(None),
+                    (Ok(true), _) => {
+                        known.pending.remove(&id);
+                        Ok(())
+                    }
+                    (Err(error), Some(before)) => {
+                        known.add_pending(before, act);
+                        Err(self.describe_pending(&error))
+                    }
+                    (Err(error), None) => return Err(error.into()),
+                };
+                (self.put_in_force(known, row), stored)
+            }
+        };
+        let durability = stored.map_or_else(Durability::Owed, |()| Durability::Stored);
+        if let (Durability::Owed(why), Some(1)) = (&durability, known.pending.get(&id).map(|row| row.acts.len())) {
+            tracing::error!(why, "a revocation is in force, but not yet on the disk; retrying");
+        }
+        self.keep_uses(uses, &durability).await;
+        Ok(Some(durability))
+    }
+
+    /// Writes a row with its acts. Returns false if another replica has changed something since the
+    /// version that is known here.
+    pub(super) async fn put(&self, known: &mut Known, row: &Row, acts: Vec<Act>) -> Result<bool, StoreError> {
+        let base = self.cluster.as_ref().map(|_| known.version);
+        let put = match row.clone() {
+            Row::Application(row) => self.store.put_application(row, acts, base),
+            Row::Key(row) => self.store.put_key(row, acts, base),
+        };
+        let put = if self.cluster.is_some() { self.within_patience(put).await } else { put.await };
+        match put {
+            Ok(version) => {
+                known.version = version.unwrap_or(known.version);
+                Ok(true)
+            }
+            Err(StoreError::Stale) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Puts a row in force, and says so. Returns the last uses of secrets whose cells may be gone
+    /// then.
+    fn put_in_force(&self, known: &mut Known, row: Row) -> Vec<SecretUse> {
+        let (applications, keys) = match row {
+            Row::Application(row) => (vec![row], Vec::new()),
+            Row::Key(row) => (Vec::new(), vec![row]),
+        };
+        let uses = known.put_in_force(&self.access, self.catalogue, applications, keys);
+        self.say_in_force(known);
+        uses
+    }
+
+    /// Tells the other replicas which version is in force here.
+    pub(super) fn say_in_force(&self, known: &Known) {
+        if let Some(cluster) = &self.cluster {
+            cluster.put_in_force(known.version);
+        }
+    }
+
+    /// Waits until a version is in force on every replica, but not for longer than `at_most`.
+    pub(super) async fn wait_for_others(&self, version: u64, at_most: Option<Duration>) {
+        let Some(cluster) = &self.cluster else { return };
+        let everywhere = cluster.in_force_everywhere(version);
+        match at_most {
+            Some(at_most) => drop(self.clock.before(self.clock.now().plus(at_most), everywhere).await),
+            None => everywhere.await,
+        }
+    }
+
+    pub(super) async fn within_patience<T>(
+        &self,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let done = self.clock.before(self.clock.now().plus(STORE_PATIENCE), work).await;
+        let silent = || format!("the store has not answered for {} s", STORE_PATIENCE.as_secs());
+        done.unwrap_or_else(|| Err(StoreError::Unavailable(silent())))
+    }
+}
+
+impl Row {
+    pub(super) fn id(&self) -> RowId {
+        match self {
+            Self::Application(row) => RowId::Application(row.id.clone()),
+            Self::Key(row) => RowId::Key(row.id.clone()),
+        }
+    }
+}
+
+impl Effect {
+    /// Returns the effect of a change. `takes` returns true if a change gives no authority.
+    pub(super) fn of<T>(before: &T, after: &T, takes: fn(&T, &T) -> bool) -> Self {
+        match (takes(before, after), takes(after, before)) {
+            (true, _) => Self::OnlyTakes,
+            (false, true) => Self::OnlyGives,
+            (false, false) => Self::Both,
+        }
+    }
+}

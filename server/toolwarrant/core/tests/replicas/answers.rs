@@ -1,0 +1,282 @@
+//! What a client hears from a replica whose lease is over: no answer leaves, and no key is called
+//! wrong.
+
+use crate::contract::CATALOGUE;
+use crate::harness::{Replica, sleep};
+use crate::link::Weather;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use toolwarrant_audit::{Audit, AuditParts};
+use toolwarrant_base::BoxFuture;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::keyring::KeyRing;
+use toolwarrant_base::random::Random;
+use toolwarrant_base::text::Secret;
+use toolwarrant_core::access::{Caller, Credentials, UsedNonce};
+use toolwarrant_core::args::{Arguments, Reader};
+use toolwarrant_core::catalogue::{Catalogue, PolicyDef, ToolDef};
+use toolwarrant_core::failure::Failure;
+use toolwarrant_core::handler::{Call, ToolCall};
+use toolwarrant_core::nonces::Nonces;
+use toolwarrant_core::pipeline::{Handlers, Outcome, Pipeline, SignedRequest, ToolSteps, run};
+use toolwarrant_core::reading;
+use toolwarrant_core::registry::NewKey;
+use toolwarrant_core::reply::{Answer, Frame, Reply, TargetIds};
+use toolwarrant_core::revision::Revision;
+use toolwarrant_core::store::{ApplicationRow, Stored};
+use toolwarrant_core::tasks::{
+    AcceptedTask, FreshWrite, LongPoll, Plan, Poll, Repeat, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView,
+    Tasks, WriteRefusal, WriteRequest,
+};
+use toolwarrant_signing::Signer;
+use toolwarrant_store::testing::memory::Memory;
+
+const POLICY: PolicyDef =
+    PolicyDef { probe: None, baseline: false, idempotent: true, settle_seconds: 5, deadline_seconds: 30 };
+
+/// Longer than a lease.
+const LONG: Duration = Duration::from_secs(8);
+
+/// A shop in which everything takes long.
+struct Shop;
+
+struct Nothing;
+
+impl Arguments for Nothing {
+    fn read(_: &mut Reader<'_>) -> Option<Self> {
+        Some(Self)
+    }
+}
+
+#[derive(Serialize)]
+struct Floor {
+    printers: Vec<String>,
+}
+
+impl TargetIds for Floor {}
+
+/// A tool by its number: 0 reads, 1 reads and fails, 2 polls a task, 3 makes one.
+struct Step<const N: u8>;
+
+impl<const N: u8> ToolSteps<Shop> for Step<N> {
+    type Args = Nothing;
+    type Proof = ();
+
+    fn target(_: &Nothing) -> Option<&str> {
+        (N == 3).then_some("p-1")
+    }
+
+    fn task<'a>(_: &'static ToolDef, _: &'a Nothing) -> Option<Plan<'a>> {
+        (N == 3).then(|| Plan { key: None, policy: &POLICY, arguments: Secret::new("{}".to_owned()) })
+    }
+
+    async fn require<'a>(_: &'a Shop, _: &'a Call<'a>, _: &'a Nothing) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn invoke<'a>(_: &'a Shop, call: &'a Call<'a>, (): &'a (), _: Nothing) -> Result<Outcome, Failure> {
+        match N {
+            0 => {
+                tokio::time::sleep(LONG).await;
+                Outcome::answer(call, Reply::from(Floor { printers: Vec::new() }))
+            }
+            1 => {
+                tokio::time::sleep(LONG).await;
+                Err(Failure::plain(CATALOGUE.roles.not_found))
+            }
+            2 => reading::outcome(call, "task", Some(20)).await,
+            _ => Ok(Outcome::Command(Secret::new("{}".to_owned()))),
+        }
+    }
+}
+
+impl Handlers for Shop {
+    const CATALOGUE: &'static Catalogue = &CATALOGUE;
+
+    async fn dispatch<'a>(&'a self, call: &'a Call<'a>, raw: &'a str) -> Result<Answer, Failure> {
+        match call.tool.name {
+            "list_machines" => run::<Self, Step<0>>(self, call, raw).await,
+            "list_jobs" => run::<Self, Step<1>>(self, call, raw).await,
+            "get_job" => run::<Self, Step<2>>(self, call, raw).await,
+            _ => run::<Self, Step<3>>(self, call, raw).await,
+        }
+    }
+}
+
+/// Tasks that take their time, where it is asked for.
+#[derive(Debug, Default)]
+struct SlowTasks {
+    /// Milliseconds until a write is found to be a repetition; 0 if it is not one.
+    finds_after: AtomicU64,
+    accepts_after: AtomicU64,
+}
+
+fn accepted(hit: bool) -> AcceptedTask {
+    let [task_id, tool, target] = ["task", "print_page", "p-1"].map(str::to_owned);
+    AcceptedTask { task_id, tool, target, status: TaskStatus::Dispatched, hit, matches: true }
+}
+
+impl Tasks for SlowTasks {
+    fn repeat<'a>(&'a self, request: WriteRequest<'a>) -> BoxFuture<'a, Result<Repeat<'a>, WriteRefusal>> {
+        Box::pin(async {
+            let after = self.finds_after.load(Relaxed);
+            sleep(after).await;
+            Ok(if after > 0 { Repeat::Hit(accepted(true)) } else { Repeat::Fresh(request.with_fingerprint([0; 32])) })
+        })
+    }
+
+    fn accept<'a>(&'a self, _: FreshWrite<'a>, _: Secret<String>) -> BoxFuture<'a, Result<AcceptedTask, WriteRefusal>> {
+        Box::pin(async {
+            sleep(self.accepts_after.load(Relaxed)).await;
+            Ok(accepted(false))
+        })
+    }
+
+    fn poll<'a>(&'a self, _: Poll<'a>) -> BoxFuture<'a, Result<TaskView, TaskReadError>> {
+        Box::pin(async {
+            tokio::time::sleep(LONG).await;
+            let [id, tool, resource, target] = ["task", "print_page", "printer", "p-1"].map(str::to_owned);
+            let (created_at, deadline_at, status) = (Timestamp(0), Timestamp(9_000), TaskStatus::Dispatched);
+            let (finished_at, poll_after_seconds, evidence, refunded_at) = (None, Some(1), None, None);
+            Ok(TaskView {
+                id,
+                tool,
+                resource,
+                target,
+                status,
+                created_at,
+                deadline_at,
+                finished_at,
+                poll_after_seconds,
+                evidence,
+                refunded_at,
+            })
+        })
+    }
+
+    fn list<'a>(&'a self, _: &'a str, _: TaskQuery<'a>) -> BoxFuture<'a, Result<TaskPage, TaskReadError>> {
+        Box::pin(async { Err(TaskReadError::NotFound) })
+    }
+
+    fn keep_nonce<'a>(&'a self, _: &'a UsedNonce) -> Stored<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+struct Server {
+    replica: Replica,
+    key: NewKey,
+    pipeline: Pipeline<Shop>,
+    tasks: Arc<SlowTasks>,
+    folder: std::path::PathBuf,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+async fn serve(name: &str) -> Server {
+    let store = Memory::default();
+    let replica = Replica::start(&store, "one").await;
+    let owner = replica.create("app").await;
+    let all = |row: &mut ApplicationRow| row.permissions = vec!["look".to_owned(), "print".to_owned()];
+    let _ = replica.registry.change(&owner, &crate::harness::origin(), all).await.unwrap();
+    let key = replica.issue(&owner).await;
+    let folder = std::env::temp_dir().join(format!("lease-{name}-{}", std::process::id()));
+    let clock = replica.clock.clone();
+    let seal = KeyRing::new("test", &[7; 32], Random::System).chain_key();
+    let audit = Audit::start(AuditParts { folder: &folder, key: seal, clock: clock.clone(), anchor: None }).unwrap();
+    let (tasks, nonces, access) =
+        (Arc::new(SlowTasks::default()), Nonces::new(clock.clone()), replica.registry.access());
+    let pipeline = Pipeline::new(Shop, access, audit, tasks.clone(), nonces, clock);
+    Server { replica, key, pipeline, tasks, folder }
+}
+
+impl Server {
+    fn authenticate(&self) -> Result<Caller, Failure> {
+        let shown = Credentials { key_id: &self.key.key_id, secret: self.key.secret.expose() };
+        self.pipeline.authenticate(Some(shown), None)
+    }
+
+    fn verify(&self, nonce: &str) -> Result<Caller, Failure> {
+        let (now, canonical) = (self.replica.clock.wall().0 / 1000, "canonical");
+        let signature = Signer::new(self.key.secret.expose()).sign(canonical);
+        let (key_id, timestamp, signature) = (&*self.key.key_id, now, &signature);
+        let signed = SignedRequest { key_id, timestamp, nonce, canonical, signature, from: None };
+        self.pipeline.verify(&signed, true).map(|(caller, _)| caller)
+    }
+
+    async fn call(&self, caller: &Caller, tool: &str) -> Result<Answer, Failure> {
+        let arguments: &RawValue = serde_json::from_str("{}").unwrap();
+        let asked = ToolCall { tool, arguments, request_id: "r", hold: LongPoll::Never, frame: Frame::Plain };
+        self.pipeline.call(&self.pipeline.charge_budget(caller, None, 1)?, asked).await
+    }
+}
+
+fn assert_refused<T>(answer: Result<T, Failure>, what: &str) {
+    let Err(failure) = answer else { panic!("{what} is answered") };
+    assert_eq!((failure.def().code, failure.retry_after_seconds()), ("overloaded", Some(1)), "{what}");
+    let message = "this replica of the server cannot reach its store, so it does not know at present which keys are live: \
+                   repeat the request after `retry_after_seconds`.";
+    assert_eq!(failure.message(), message, "{what}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_lease_no_request_is_answered_and_no_key_is_called_wrong() {
+    let server = serve("requests").await;
+    let caller = server.authenticate().expect("a live key");
+    assert!(server.verify("first").is_ok());
+    server.replica.set(Weather::Down);
+    tokio::time::sleep(LONG).await;
+    assert_refused(server.authenticate(), "authenticate");
+    assert_refused(server.verify("second"), "verify");
+    assert_refused(server.pipeline.renew(&caller), "renew");
+    let admitted = server.pipeline.charge_budget(&caller, None, 1).unwrap();
+    assert_refused(server.pipeline.list(&admitted, Revision::ALL[0]), "tools/list");
+    assert_refused(server.pipeline.instructions(&admitted), "initialize");
+    for tool in ["list_machines", "get_job", "print_page"] {
+        let called = tokio::time::timeout(Duration::from_millis(1), server.call(&caller, tool)).await;
+        assert_refused(called.expect("at once"), tool);
+    }
+    let unknown = Credentials { key_id: "tk_unknown", secret: "ts_unknown" };
+    assert_refused(server.pipeline.authenticate(Some(unknown), None), "another key");
+    assert_eq!(server.pipeline.counts().unauthenticated.get(), 0);
+    server.replica.set(Weather::Fair);
+    sleep(1_100).await;
+    assert!(server.authenticate().is_ok() && server.verify("second").is_ok(), "its nonce was not used");
+    assert!(server.call(&caller, "list_machines").await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_ready_after_the_lease_does_not_leave() {
+    let server = serve("answers").await;
+    let caller = server.authenticate().expect("a live key");
+    for tool in ["list_machines", "get_job"] {
+        assert!(server.call(&caller, tool).await.is_ok(), "{tool}");
+    }
+    assert_eq!(*server.call(&caller, "list_jobs").await.unwrap_err().def(), *CATALOGUE.roles.not_found);
+    for tool in ["list_machines", "list_jobs", "get_job"] {
+        server.replica.set(Weather::Silent);
+        let since = tokio::time::Instant::now();
+        assert_refused(server.call(&caller, tool).await, tool);
+        assert_eq!(since.elapsed(), LONG, "{tool}: a held poll stays held");
+        server.replica.set(Weather::Fair);
+        sleep(3_000).await;
+    }
+    // The store has shown by the commit that this replica is a member.
+    server.tasks.accepts_after.store(8_000, Relaxed);
+    server.replica.set(Weather::Silent);
+    assert!(server.call(&caller, "print_page").await.is_ok());
+    server.replica.set(Weather::Fair);
+    sleep(3_000).await;
+    server.tasks.finds_after.store(1, Relaxed);
+    assert!(server.call(&caller, "print_page").await.is_ok());
+    server.tasks.finds_after.store(8_000, Relaxed);
+    server.replica.set(Weather::Silent);
+    assert_refused(server.call(&caller, "print_page").await, "a repetition");
+}

@@ -1,0 +1,14 @@
+//! Several replicas of one store: what a change on one of them means for the others, and what each
+//! may answer if it cannot reach the store.
+
+mod answers;
+mod directory;
+mod harness;
+mod link;
+mod membership;
+mod random;
+
+mod contract {
+    //! The print shop's contract, written against this crate alone.
+    toolwarrant_macros::contract!("../../../tests/services/print_shop/spec", runtime = ::toolwarrant_core);
+}

@@ -1,0 +1,340 @@
+//! Leases, evictions and confirmations.
+
+use crate::harness::{Replica, in_time, sleep};
+use crate::link::{Link, Weather};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_core::access::AccessError;
+use toolwarrant_core::cluster::{
+    Beat, Cluster, ClusterStore, Eviction, LEASE, Member, ReplicaRow, ReplicaState, StoreTime,
+};
+use toolwarrant_core::store::DirectoryStore;
+use toolwarrant_store::testing::memory::Memory;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test(start_paused = true)]
+async fn a_revocation_is_refused_on_every_replica_when_the_command_returns() {
+    let store = Memory::default();
+    let (one, two) = (Replica::start(&store, "one").await, Replica::start(&store, "two").await);
+    let three = Replica::join(Link::join(&store, "three", 3, 20)).await;
+    let key = one.issue(&one.create("app").await).await;
+    for replica in [&one, &two, &three] {
+        assert!(replica.answer(&key).is_ok());
+    }
+    let took = two.revoke(&key).await;
+    for replica in [&one, &two, &three] {
+        assert_eq!(replica.answer(&key).unwrap_err(), AccessError::Unauthenticated);
+    }
+    assert!(took < 2 * SECOND, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_notices_a_revocation_takes_milliseconds() {
+    let store = Memory::default();
+    let (one, two) = (Replica::start(&store, "one").await, Replica::start(&store, "two").await);
+    let key = one.issue(&one.create("app").await).await;
+    let version = store.changes(0).await.unwrap().version;
+    let revoking = async { one.revoke(&key).await };
+    let noticing = async {
+        sleep(5).await;
+        two.member.notice_directory(version + 1);
+    };
+    let (took, ()) = tokio::join!(revoking, noticing);
+    assert_eq!(two.answer(&key).unwrap_err(), AccessError::Unauthenticated);
+    assert!(took < Duration::from_millis(50), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_replica_delays_a_revocation_by_its_lease_a_second_and_a_beat_and_a_grant_by_a_second() {
+    for weather in [Weather::Down, Weather::Silent] {
+        let store = Memory::default();
+        let (one, two) = (Replica::start(&store, "one").await, Replica::start(&store, "two").await);
+        let owner = one.create("app").await;
+        let key = one.issue(&owner).await;
+        sleep(10_300).await;
+        assert!(two.stands());
+        two.set(weather);
+        let since = Instant::now();
+        let other = one.issue(&owner).await;
+        assert!(since.elapsed() <= SECOND && one.answer(&other).is_ok(), "{weather:?}");
+        let took = one.revoke(&key).await;
+        assert_eq!(two.answer(&key).unwrap_err(), AccessError::NoLease, "{weather:?}");
+        assert!(took <= LEASE + 2 * SECOND, "{weather:?} {took:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_beats_and_hears_nothing_answers_nothing_and_holds_a_revocation_up() {
+    let store = Memory::default();
+    let (one, two) = (Replica::start(&store, "one").await, Replica::start(&store, "two").await);
+    let key = one.issue(&one.create("app").await).await;
+    two.set(Weather::Deaf);
+    let back = async {
+        sleep(20_000).await;
+        assert_eq!(two.answer(&key).unwrap_err(), AccessError::NoLease);
+        two.set(Weather::Fair);
+    };
+    let revoke = async {
+        let took = one.revoke(&key).await;
+        assert_eq!(two.answer(&key).unwrap_err(), AccessError::Unauthenticated);
+        took
+    };
+    let (took, ()) = tokio::join!(revoke, back);
+    assert!(took >= 20 * SECOND && took <= 24 * SECOND, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_without_the_store_stops_within_its_lease_and_one_that_was_evicted_for_good() {
+    let store = Memory::default();
+    let (one, mut two) = (Replica::start(&store, "one").await, Replica::start(&store, "two").await);
+    let key = one.issue(&one.create("app").await).await;
+    for _ in 0..100 {
+        sleep(97).await;
+        assert!(two.answer(&key).is_ok());
+    }
+    two.set(Weather::Silent);
+    let since = Instant::now();
+    let until_it_stops = async {
+        while two.answer(&key).is_ok() {
+            sleep(1).await;
+        }
+    };
+    in_time(until_it_stops).await;
+    let took = since.elapsed();
+    assert!(took <= LEASE && took >= LEASE - SECOND - Duration::from_millis(2), "{took:?}");
+    assert_eq!(two.answer(&key).unwrap_err(), AccessError::NoLease, "the key may be live");
+    let _ = one.revoke(&key).await;
+    two.set(Weather::Fair);
+    assert_eq!(in_time(&mut two.membership).await.unwrap(), Err(Eviction));
+    for _ in 0..20 {
+        assert_eq!(two.answer(&key).unwrap_err(), AccessError::NoLease);
+        sleep(500).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_counts_from_the_moment_before_its_beat_was_sent() {
+    let store = Memory::default();
+    let one = Replica::start(&store, "one").await;
+    sleep(10_500).await;
+    one.set(Weather::Late);
+    // This beat is sent after half a second, and answered 1.4 s later.
+    sleep(500).await;
+    let sent = Instant::now();
+    sleep(1_500).await;
+    one.set(Weather::Silent);
+    let until_it_ends = async {
+        while one.stands() {
+            sleep(1).await;
+        }
+    };
+    in_time(until_it_ends).await;
+    assert!(sent.elapsed() <= LEASE, "{:?}", sent.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_for_all_evicts_nobody_and_they_answer_again_after_a_beat() {
+    for (millis, weather) in (0..40).flat_map(|n| [Weather::Down, Weather::Silent].map(|way| (2_000 + 137 * n, way))) {
+        let store = Memory::default();
+        let mut replicas = Vec::new();
+        for name in ["one", "two", "three"] {
+            sleep(331).await;
+            replicas.push(Replica::start(&store, name).await);
+        }
+        let key = replicas[0].issue(&replicas[0].create("app").await).await;
+        sleep(10_000).await;
+        replicas.iter().for_each(|replica| replica.set(weather));
+        sleep(millis).await;
+        // The link of one replica is back a little earlier.
+        replicas[0].set(Weather::Fair);
+        sleep(200).await;
+        replicas.iter().for_each(|replica| replica.set(Weather::Fair));
+        sleep(2_600).await;
+        for replica in &replicas {
+            assert!(replica.answer(&key).is_ok(), "{millis} {weather:?}");
+        }
+        sleep(10_000).await;
+        let _ = replicas[1].revoke(&key).await;
+        for replica in &replicas {
+            assert_eq!(replica.answer(&key).unwrap_err(), AccessError::Unauthenticated);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_is_back_first_leaves_the_others_the_time_for_a_beat_that_hangs() {
+    let store = Memory::default();
+    let one = Replica::start(&store, "one").await;
+    sleep(450).await;
+    let two = Replica::start(&store, "two").await;
+    sleep(9_600).await;
+    one.set(Weather::Down);
+    two.set(Weather::Silent);
+    // The lease of the one still stands when it is back. The other one has just sent a beat, which
+    // hangs for 1.5 s.
+    sleep(4_920).await;
+    assert!(one.stands() && !two.stands());
+    [&one, &two].iter().for_each(|replica| replica.set(Weather::Fair));
+    sleep(3_000).await;
+    assert!(one.stands() && two.stands() && !two.membership.is_finished());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_is_back_at_any_moment_answers_no_key_that_was_revoked() {
+    for moment in (4_000..9_000).step_by(100) {
+        let store = Memory::default();
+        let (one, two) = (Replica::start(&store, "one").await, Replica::start(&store, "two").await);
+        let key = one.issue(&one.create("app").await).await;
+        one.set(Weather::Late);
+        sleep(5_000).await;
+        two.set(Weather::Silent);
+        let back = async {
+            sleep(moment).await;
+            two.set(Weather::Late);
+        };
+        let check = async {
+            sleep(500).await;
+            let _ = one.revoke(&key).await;
+            for _ in 0..500 {
+                assert!(two.answer(&key).is_err(), "{moment}");
+                sleep(10).await;
+            }
+        };
+        tokio::join!(back, check);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_is_back_before_it_is_evicted_learns_of_a_revocation_before_the_command_returns() {
+    let store = Memory::default();
+    let (one, two) = (Replica::start(&store, "one").await, Replica::start(&store, "two").await);
+    let key = one.issue(&one.create("app").await).await;
+    sleep(5_000).await;
+    two.set(Weather::Silent);
+    sleep(4_000).await;
+    let back = async {
+        sleep(500).await;
+        two.set(Weather::Fair);
+    };
+    let revoke = async {
+        let took = one.revoke(&key).await;
+        assert_eq!(two.answer(&key).unwrap_err(), AccessError::Unauthenticated);
+        took
+    };
+    let (took, ()) = tokio::join!(revoke, back);
+    assert!(took < 3 * SECOND, "{took:?}");
+    sleep(10_000).await;
+    assert!(two.stands());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_evicts_the_former_run_of_the_name_and_a_revocation_waits_until_that_can_answer_no_more() {
+    let store = Memory::default();
+    let (one, mut former) = (Replica::start(&store, "one").await, Replica::start(&store, "two").await);
+    let key = one.issue(&one.create("app").await).await;
+    sleep(10_500).await;
+    former.set(Weather::Silent);
+    let later = Replica::start(&store, "two").await;
+    let took = later.revoke(&key).await;
+    assert_eq!(former.answer(&key).unwrap_err(), AccessError::NoLease);
+    assert!(took <= LEASE + 2 * SECOND, "{took:?}");
+    former.set(Weather::Fair);
+    assert_eq!(in_time(&mut former.membership).await.unwrap(), Err(Eviction));
+    sleep(130_000).await;
+    let rows = store.replica("three").beat(Beat::default()).await.unwrap().replicas;
+    let names: Vec<_> = rows.iter().map(|row| (row.name.as_str(), row.state)).collect();
+    assert_eq!(names, ["one", "two", "three"].map(|name| (name, ReplicaState::Serving)), "the former run is forgotten");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_former_run_that_reaches_the_store_stops_at_its_next_beat() {
+    let store = Memory::default();
+    let mut former = Replica::start(&store, "one").await;
+    sleep(2_500).await;
+    assert!(former.stands());
+    let _later = Replica::start(&store, "one").await;
+    sleep(1_000).await;
+    assert!(!former.stands());
+    assert_eq!(in_time(&mut former.membership).await.unwrap(), Err(Eviction));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_forgets_an_evicted_run_that_may_still_answer() {
+    let store = Memory::default();
+    let (one, former) = (Replica::start(&store, "one").await, Replica::start(&store, "two").await);
+    // The forgetting of a replica that has left is due, and comes right after the restart.
+    let third = Replica::start(&store, "three").await;
+    let key = one.issue(&one.create("app").await).await;
+    sleep(70_500).await;
+    former.set(Weather::Silent);
+    third.member.leave().await.unwrap();
+    let later = Replica::start(&store, "two").await;
+    sleep(1_500).await;
+    let fourth = Replica::start(&store, "four").await;
+    assert!(former.answer(&key).is_ok());
+    let _ = fourth.revoke(&key).await;
+    assert_eq!(former.answer(&key).unwrap_err(), AccessError::NoLease);
+    drop(later);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_leaves_answers_no_more_and_delays_nothing() {
+    let store = Memory::default();
+    let (one, mut two) = (Replica::start(&store, "one").await, Replica::start(&store, "two").await);
+    let key = one.issue(&one.create("app").await).await;
+    two.member.set_state(ReplicaState::Draining);
+    sleep(5_000).await;
+    let state = |rows: Vec<ReplicaRow>| rows[1].state;
+    assert_eq!(state(store.beat(Beat::default()).await.unwrap().replicas), ReplicaState::Draining);
+    assert!(two.answer(&key).is_ok());
+    // A beat that is under way extends no lease.
+    two.set(Weather::Late);
+    sleep(1_100).await;
+    two.member.leave().await.unwrap();
+    assert_eq!(two.answer(&key).unwrap_err(), AccessError::NoLease);
+    assert_eq!(in_time(&mut two.membership).await.unwrap(), Ok(()));
+    assert!(one.revoke(&key).await < SECOND);
+    sleep(2_000).await;
+    assert_eq!(two.answer(&key).unwrap_err(), AccessError::NoLease);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_has_joined_and_not_loaded_yet_holds_a_revocation_up() {
+    let store = Memory::default();
+    let one = Replica::start(&store, "one").await;
+    let key = one.issue(&one.create("app").await).await;
+    let link = Arc::new(Link::join(&store, "two", 0, 0));
+    let member = Arc::new(Member::new(link.clone(), one.clock.clone(), LEASE));
+    let beating = Arc::clone(&member);
+    let _running = tokio::spawn(async move { beating.run().await });
+    let read_before = link.changes(0).await.unwrap();
+    let revoking = async {
+        let took = one.revoke(&key).await;
+        assert!(took >= 20 * SECOND, "{took:?}");
+    };
+    let loading = async {
+        sleep(20_000).await;
+        member.put_in_force(read_before.version);
+        sleep(3_000).await;
+        member.put_in_force(read_before.version + 1);
+    };
+    tokio::join!(revoking, loading);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_the_store_is_known_to_half_of_a_round_trip_and_the_drift_since() {
+    let store = Memory::default();
+    store.see(Timestamp(50_000)).await.unwrap();
+    let link = Link::join(&store, "one", 1, 0);
+    link.set(Weather::Late);
+    let one = Replica::join(link).await;
+    sleep(10).await;
+    one.set(Weather::Silent);
+    sleep(1_990).await;
+    let StoreTime { now, uncertainty } = one.member.store_time().expect("a beat was answered");
+    assert_eq!(now, Timestamp(50_000 + 700 + 2_000));
+    assert_eq!(uncertainty, Duration::from_millis(700 + 1 + 2));
+}
