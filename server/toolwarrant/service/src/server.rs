@@ -101,10 +101,15 @@ impl Server {
         };
         let Listening { listener, tls, limits, limiter, policy, url, monitor } = Listening::open(serve, &names).await?;
         let folder = DataFolder::open(data, &names).map_err(OpenError::from).map_err(OperatorError::from)?;
-        let opened = OpenedData::open(&folder, &names, H::CATALOGUE, &random, (store, None)).await?;
+        let mut opened = OpenedData::open(&folder, &names, H::CATALOGUE, &random, (store, None)).await?;
         warn_of_keys_off(&*opened.database).await?;
         let setup = Setup { flags, config, folder: &folder, clock: opened.clock.clone(), random: random.clone() };
-        let Service { handlers, executor, inventory, own, upstreams, background, serves, hint, .. } = compose(setup)?;
+        let service = compose(setup)?;
+        let Service { handlers, executor, inventory, own, upstreams, background, serves, hint, alone, .. } = service;
+        if let (Some(why), Some(shared)) = (alone, opened.shared.take()) {
+            shared.leave().await;
+            bail!("this service cannot share its store with other replicas: {why}");
+        }
         let demo = Demo { hint, ..demo };
         let process = u32::from_le_bytes(random.bytes()?);
         let (data, max_in_flight) = (&opened, TASKS_MAX);

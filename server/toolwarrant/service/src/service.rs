@@ -41,6 +41,7 @@ pub struct Service<H, C = NoCommands> {
     pub(crate) background: Vec<BoxFuture<'static, ()>>,
     pub(crate) serves: Option<String>,
     pub(crate) hint: &'static str,
+    pub(crate) alone: Option<&'static str>,
     commands: PhantomData<fn() -> C>,
 }
 
@@ -58,6 +59,7 @@ impl<H: Handlers> Service<H> {
             background: Vec::new(),
             serves: None,
             hint: "",
+            alone: None,
             commands,
         }
     }
@@ -81,10 +83,10 @@ impl<H, C> Service<H, C> {
     /// declares.
     #[must_use]
     pub fn commands<D: OwnCommand>(self, commands: Arc<dyn Commands<D>>) -> Service<H, D> {
-        let Self { handlers, executor, inventory, own: _, upstreams, background, serves, hint, commands: PhantomData } =
+        let Self { handlers, executor, inventory, own: _, upstreams, background, serves, hint, alone, commands: _ } =
             self;
-        let own = Some(runner(commands));
-        Service { handlers, executor, inventory, own, upstreams, background, serves, hint, commands: PhantomData }
+        let (own, commands) = (Some(runner(commands)), PhantomData);
+        Service { handlers, executor, inventory, own, upstreams, background, serves, hint, alone, commands }
     }
 
     /// Adds the state of upstreams, for monitoring.
@@ -101,6 +103,13 @@ impl<H, C> Service<H, C> {
     pub fn background(mut self, work: impl Future<Output = ()> + Send + 'static) -> Self {
         self.background.push(Box::pin(work));
         self
+    }
+
+    /// Refuses a store that replicas share, for this reason: a sentence fragment about what this
+    /// process keeps for itself, and what to use instead.
+    #[must_use]
+    pub fn alone(self, why: &'static str) -> Self {
+        Self { alone: Some(why), ..self }
     }
 
     /// Sets what the start of the program reports as served, such as `3 printers`.

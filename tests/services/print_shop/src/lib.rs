@@ -21,24 +21,40 @@ mod tools;
 pub use shop::Shop;
 pub use supplies::{ShopCommand, SupplyCommand};
 
+use clap::Args;
 use contract::Contract;
 use machines::Machines;
 use serde_json::json;
+use std::path::PathBuf;
 use std::sync::Arc;
 use supplies::Supplies;
 use toolwarrant::config::ConfigError;
-use toolwarrant::operator::NoFlags;
+use toolwarrant::operator::Names;
 use toolwarrant::{Program, Service, Setup};
+
+/// The flags of the shop.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ShopFlags {
+    /// Folder in which the simulated machines count their pages; without it they forget them at a
+    /// stop
+    #[arg(long, value_name = "DIR")]
+    pub machines: Option<PathBuf>,
+}
+
+const ALONE: &str = "its machines exist in this process alone; --machines puts them in a folder that all replicas use";
 
 /// Returns the program: its name, its commands, and the demo of its first start.
 #[must_use]
-pub fn program() -> Program<NoFlags, ShopCommand> {
-    Program::new("print-shop", env!("CARGO_PKG_VERSION"), "Serves printers and their trays to AI agents.")
-        .commands::<ShopCommand>()
-        .table(supplies::TABLE)
-        .usage(machines::USAGE)
-        .demo("demo", &["print", "service"])
-        .try_first("print_page", json!({"printer_id": "p-1", "mode": "draft"}))
+pub fn program() -> Program<ShopFlags, ShopCommand> {
+    Program::with_names(
+        Names::of("print-shop", env!("CARGO_PKG_VERSION")),
+        "Serves printers and their trays to AI agents.",
+    )
+    .commands::<ShopCommand>()
+    .table(supplies::TABLE)
+    .usage(machines::USAGE)
+    .demo("demo", &["print", "service"])
+    .try_first("print_page", json!({"printer_id": "p-1", "mode": "draft"}))
 }
 
 const HINT: &str = "Then try the other printers; `print-shop --help` lists their habits.\n\n";
@@ -47,10 +63,15 @@ const HINT: &str = "Then try the other printers; `print-shop --help` lists their
 ///
 /// # Errors
 /// The mistakes in the configuration.
-pub fn service<F>(setup: Setup<'_, F>) -> Result<Service<Contract<Shop>, ShopCommand>, ConfigError> {
+pub fn service<F>(
+    setup: Setup<'_, F>,
+    machines: Machines,
+) -> Result<Service<Contract<Shop>, ShopCommand>, ConfigError> {
     let (supplies, van) = Supplies::of(&setup.config)?;
-    let shop = Arc::new(Shop::new(Machines::default()));
+    let is_alone = machines.folder().is_none();
+    let shop = Arc::new(Shop::new(machines));
     let serves = format!("{} printers and {} trays", machines::PRINTERS.len(), machines::TRAYS.len());
     let service = Service::new(Contract(shop.clone())).executor(shop.clone()).inventory(shop).serves(serves).hint(HINT);
-    Ok(service.commands(supplies.clone()).upstreams(supplies).background(van))
+    let service = service.commands(supplies.clone()).upstreams(supplies).background(van);
+    Ok(if is_alone { service.alone(ALONE) } else { service })
 }

@@ -5,6 +5,9 @@
 //! tasks or callers.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use toolwarrant::base::ignore_poison;
 
@@ -101,18 +104,42 @@ pub enum Said {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dark;
 
-/// All machines, with the work done since the start of the program.
+/// All machines, with the pages that they have printed.
 #[derive(Debug, Default)]
 pub struct Machines {
-    /// The number of pages that each printer has printed.
+    /// The pages of each printer since the start of the program.
     pages: Mutex<BTreeMap<&'static str, u64>>,
+    /// The folder with a file for each printer, which has a byte for each page. Several processes
+    /// then have the same machines.
+    folder: Option<PathBuf>,
 }
 
 impl Machines {
+    /// Returns the machines of a folder, or machines of this process.
+    #[must_use]
+    pub fn new(folder: Option<PathBuf>) -> Self {
+        Self { pages: Mutex::default(), folder }
+    }
+
+    /// Returns the folder of machines that several processes have.
+    #[must_use]
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
     /// Tells a printer to print a page.
     pub fn print(&self, printer: &Machine) -> Said {
         if matches!(printer.habit, Habit::Obeys | Habit::LosesAnswer | Habit::GoesDark) {
-            *self.pages().entry(printer.id).or_default() += 1;
+            let printed = match &self.folder {
+                Some(folder) => File::options().append(true).create(true).open(folder.join(printer.id)),
+                None => {
+                    *self.pages().entry(printer.id).or_default() += 1;
+                    return answer(printer.habit);
+                }
+            };
+            if printed.and_then(|mut file| file.write_all(b".")).is_err() {
+                return Said::Nothing;
+            }
         }
         answer(printer.habit)
     }
@@ -127,7 +154,10 @@ impl Machines {
     /// # Errors
     /// [`Dark`], if the printer is unplugged, or has printed and goes dark by habit.
     pub fn counter(&self, printer: &Machine) -> Result<u64, Dark> {
-        let pages = self.pages().get(printer.id).copied().unwrap_or_default();
+        let pages = match &self.folder {
+            Some(folder) => folder.join(printer.id).metadata().map_or(0, |about| about.len()),
+            None => self.pages().get(printer.id).copied().unwrap_or_default(),
+        };
         match printer.habit {
             Habit::Unplugged => Err(Dark),
             Habit::GoesDark if pages > 0 => Err(Dark),

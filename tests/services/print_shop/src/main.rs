@@ -1,7 +1,11 @@
 //! The program.
 
+use print_shop::machines::Machines;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    print_shop::program().run(|setup| Ok(print_shop::service(setup)?))
+    print_shop::program().run(|mut setup| {
+        let machines = Machines::new(setup.flags.machines.take());
+        Ok(print_shop::service(setup, machines)?)
+    })
 }

@@ -1,5 +1,6 @@
 //! The list of jobs, which a handler makes of the tasks of its caller.
 
+use print_shop::machines::Machines;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -10,7 +11,8 @@ use toolwarrant::testing::{Key, Tenant, TestServer, serve, test_origin};
 /// Serves the shop to two applications.
 async fn shop(home: &TempDir) -> (TestServer, [Key; 2]) {
     let tenants = [(); 2].map(|()| Tenant::with(PermissionSet(u64::MAX))).into();
-    let compose = |setup: toolwarrant::Setup<'_, ()>| print_shop::service(setup).expect("a service");
+    let compose =
+        |setup: toolwarrant::Setup<'_, ()>| print_shop::service(setup, Machines::default()).expect("a service");
     let (server, keys) = serve(compose, tenants, home.path().to_owned()).await;
     (server, [keys[0][0].clone(), keys[1][0].clone()])
 }
@@ -66,7 +68,7 @@ async fn the_target_of_a_callers_own_task_is_shown_after_its_grant_has_ended() {
     server.call(&key, "fill_tray", json!({"tray_id": "p-1", "sheets": 5})).await.expect("a job");
     let app = server.registry.find("app-0").await.expect("an application").id;
     let tray = Grants::nothing().with("tray", Granted::some(["p-3"]));
-    drop(server.registry.change(&app, &test_origin(), |row| row.grants = tray).await.expect("a change"));
+    drop(server.registry.change(&app, &test_origin(), |row| row.grants = tray.clone()).await.expect("a change"));
     assert_eq!(server.call(&key, "get_tray", json!({"tray_id": "p-1"})).await.expect_err("gone")["code"], "not_found");
     let jobs = server.call(&key, "list_jobs", json!({})).await.expect("a page");
     assert_eq!(jobs["jobs"][0]["tray_id"], "p-1", "{jobs}");

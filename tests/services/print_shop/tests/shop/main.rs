@@ -11,5 +11,6 @@ mod help;
 mod jobs;
 mod operator;
 mod outcomes;
+mod replicas;
 mod stopped_clock;
 mod supplies;

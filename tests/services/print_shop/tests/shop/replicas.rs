@@ -1,0 +1,122 @@
+//! Several shops on one PostgreSQL, with the same machines. Without PostgreSQL on the machine,
+//! these cases are left out.
+
+use crate::process::{call, operate, program};
+use driver::{Instance, KeyPair, Process, ProgramOperator};
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::path::PathBuf;
+use tempfile::TempDir;
+use toolwarrant_postgres::testing::TestServer;
+
+/// A store, and the folders of the shops that share it.
+struct Cluster {
+    /// Runs until the end of the test.
+    _server: TestServer,
+    url: String,
+    home: TempDir,
+}
+
+impl Cluster {
+    /// Makes the store; `None` if PostgreSQL is not installed.
+    async fn make() -> Option<Self> {
+        let server = TestServer::start()?;
+        let url = server.schema().await.expect("the server runs").url;
+        let cluster = Self { _server: server, url, home: TempDir::new().expect("a temporary folder") };
+        fs::create_dir(cluster.home.path().join("machines")).expect("a folder");
+        let (code, said) = operate(&cluster.data("one"), &cluster.with_store("store init --replica one")).await;
+        assert_eq!(code, 0, "{said}");
+        Some(cluster)
+    }
+
+    fn data(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn with_store(&self, line: &str) -> String {
+        format!("{line} --store {}", self.url)
+    }
+
+    /// Starts a shop of that name on a free port.
+    async fn start(&self, name: &str) -> Instance {
+        let data = self.data(name);
+        if !data.exists() {
+            fs::create_dir(&data).expect("a folder");
+            fs::copy(self.data("one").join("master.key"), data.join("master.key")).expect("the key of the first");
+        }
+        let mut command = program();
+        command.args(["--json", "--demo", "--listen", "127.0.0.1:0", "--drain-seconds", "0"]);
+        command.args(["--store", &self.url, "--replica", name]).arg("--data").arg(&data);
+        command.arg("--machines").arg(self.home.path().join("machines"));
+        command.stderr(File::create(self.home.path().join(format!("{name}.log"))).expect("a log"));
+        let process = Process::start(command).expect("the program starts");
+        let operator = ProgramOperator { program: env!("CARGO_BIN_EXE_print-shop").into(), data };
+        Instance::ready(process, operator).await.expect("it serves")
+    }
+
+    /// Returns the number of pages that a printer has printed.
+    fn pages(&self, printer: &str) -> u64 {
+        self.home.path().join("machines").join(printer).metadata().map_or(0, |about| about.len())
+    }
+}
+
+/// Waits at that shop for the end of a job.
+async fn end(shop: &Instance, key: &KeyPair, job: &Value) -> Value {
+    loop {
+        let ask = json!({"task_id": job["task_id"], "wait_seconds": 50});
+        let job = call(shop.address, key, "get_job", ask).await.expect("a job");
+        if job["terminal"] == true {
+            return job;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_of_a_killed_shop_is_ended_by_another_with_evidence_and_printed_once() {
+    let Some(cluster) = Cluster::make().await else { return };
+    let mut one = cluster.start("one").await;
+    let two = cluster.start("two").await;
+    let key = one.keys[0].clone();
+    let print = |printer: &str| json!({"printer_id": printer, "mode": "draft", "idempotency_key": printer});
+    // The answer of this printer is lost, so the shop is still reading when it is killed.
+    let job = call(one.address, &key, "print_page", print("p-4")).await.expect("a job");
+    one.kill().await.expect("it runs");
+    let repeated = call(two.address, &key, "print_page", print("p-4")).await.expect("the same job");
+    assert_eq!((&repeated["task_id"], &repeated["idempotent_hit"]), (&job["task_id"], &json!(true)));
+    let ended = end(&two, &key, &job).await;
+    assert_eq!((&ended["status"], cluster.pages("p-4")), (&json!("success"), 1), "{ended}");
+    // A restart under the same name takes part again, and sees what happened meanwhile.
+    let one = cluster.start("one").await;
+    let job = call(two.address, &key, "print_page", print("p-1")).await.expect("a job");
+    assert_eq!(end(&one, &key, &job).await["status"], "success");
+    assert_eq!(cluster.pages("p-1"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_is_revoked_anywhere_calls_nowhere() {
+    let Some(cluster) = Cluster::make().await else { return };
+    let (mut one, two) = (cluster.start("one").await, cluster.start("two").await);
+    let key = two.operator.key("demo").await.expect("a key");
+    let (address, nothing) = (one.address, json!({}));
+    let list = || driver::rpc(address, &key, "tools/list", &nothing);
+    assert!(list().await.expect("an answer")["result"]["tools"].is_array());
+    let (code, said) = operate(&two.operator.data, &format!("key revoke {}", key.id)).await;
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(list().await.expect("an answer")["error"]["data"]["code"], "unauthenticated");
+    // A command needs no server here, only the URL and the key.
+    let (status, last) = one.stop().await.expect("it runs");
+    assert!(status.success() && last.is_empty(), "{status} {last}");
+    let (code, said) = operate(&cluster.data("one"), &cluster.with_store("key list --json")).await;
+    assert!(code == 0 && said.contains(&*key.id), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_whose_machines_are_its_own_and_a_folder_of_another_replica_are_refused() {
+    let Some(cluster) = Cluster::make().await else { return };
+    let (code, said) = operate(&cluster.data("one"), &cluster.with_store("serve --listen 127.0.0.1:0")).await;
+    assert!(code == 1 && said.contains("its machines exist in this process alone"), "{code} {said}");
+    let (code, said) = operate(&cluster.data("one"), &cluster.with_store("app list --replica two")).await;
+    assert!(code == 1 && said.contains("belongs to the replica `one`"), "{code} {said}");
+    let (code, said) = operate(&cluster.data("one"), "app list").await;
+    assert!(code == 1 && said.contains("--store"), "{code} {said}");
+}
