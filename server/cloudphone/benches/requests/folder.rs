@@ -11,7 +11,7 @@ use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::act::{Channel, Claims, Origin};
 use toolwarrant_core::registry::{KeyPrefixes, NewApplication, NewKey, Registry};
 use toolwarrant_operator::data::DataFolder;
-use toolwarrant_operator::{Names, OpenedData, local_operator};
+use toolwarrant_operator::{Names, OpenedData, StoreOptions, local_operator};
 
 /// A key and its secret.
 pub(crate) struct Key {
@@ -49,7 +49,8 @@ pub(crate) fn make(data: &Path, who: Who) -> Result<Vec<Key>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let keys = runtime.block_on(async {
         let folder = DataFolder::open(data, &names)?;
-        let opened = OpenedData::open(&folder, &names, &CATALOGUE, &Random::System).await?;
+        let opened =
+            OpenedData::open(&folder, &names, &CATALOGUE, &Random::System, (&StoreOptions::default(), None)).await?;
         let mut keys = Vec::new();
         for n in 0..who.known {
             keys.push(application(&opened.registry, n).await?);

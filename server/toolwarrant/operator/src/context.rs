@@ -1,10 +1,11 @@
 //! The context of operator commands: the opened data folder, and the additions of the service.
 
 use crate::cli::resources;
-use crate::data::{DataFolder, FolderError, Lock};
+use crate::data::{DataFolder, Lock};
 use crate::error::OperatorError;
 use crate::lines::ActLines;
 use crate::names::Names;
+use crate::open_error::OpenError;
 use crate::own::{CommandRunner, Explanation};
 use crate::place::StoreOptions;
 use serde::Serialize;
@@ -22,10 +23,9 @@ use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::cluster::{Cluster, Eviction, Member};
 use toolwarrant_core::registry::Registry;
-use toolwarrant_core::store::StoreError;
 use toolwarrant_postgres::Postgres;
 use toolwarrant_store::Store;
-use toolwarrant_store::sqlite::{DatabaseError, OpenOptions, Sqlite};
+use toolwarrant_store::sqlite::{OpenOptions, Sqlite};
 
 /// The context of operator commands.
 pub struct OperatorContext {
@@ -132,43 +132,6 @@ pub struct Check {
 pub(crate) fn answer(shown: impl Serialize) -> Result<Value, OperatorError> {
     let unwritten = |error| OperatorError::refusal(format!("the answer cannot be written as JSON: {error}"));
     serde_json::to_value(shown).map_err(unwritten)
-}
-
-/// The reason why a data folder cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The folder or its master key cannot be used.
-    #[error(transparent)]
-    Folder(#[from] FolderError),
-    /// The database cannot be opened.
-    #[error(transparent)]
-    Database(DatabaseError),
-    /// The content of the database cannot be used.
-    #[error(transparent)]
-    Content(#[from] StoreError),
-    /// The service cannot open its own files in the folder.
-    #[error("{0}")]
-    Service(Explanation),
-}
-
-/// A database that cannot be created is reported as a fault of the folder.
-impl From<DatabaseError> for OpenError {
-    fn from(error: DatabaseError) -> Self {
-        match error {
-            DatabaseError::File { path, source } => FolderError::Io(path, source).into(),
-            other => Self::Database(other),
-        }
-    }
-}
-
-impl From<OpenError> for OperatorError {
-    fn from(error: OpenError) -> Self {
-        match &error {
-            OpenError::Folder(FolderError::InUse(..)) => Self::unavailable(error.to_string()),
-            OpenError::Content(StoreError::Unavailable(why)) => Self::unavailable(why),
-            _ => Self::refusal(error.to_string()),
-        }
-    }
 }
 
 /// An opened data folder.

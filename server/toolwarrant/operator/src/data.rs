@@ -18,7 +18,6 @@ use crate::flags::{DATA, STORE};
 use crate::names::Names;
 pub(crate) use crate::owner::LOCK;
 use crate::owner::{OtherUser, refuse_other_user, remedy};
-use crate::place::{REPLICA, read_replica};
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
@@ -60,6 +59,9 @@ pub(crate) const SERVICE: &str = "service";
 
 /// The folder in which a restore prepares its files. It exists until all of them are in place.
 pub(crate) const RESTORING: &str = "restoring";
+
+/// The file with the name of the replica that the folder belongs to.
+pub(crate) const REPLICA: &str = "replica";
 
 /// The file of the master key.
 pub(crate) const MASTER_KEY: &str = "master.key";
@@ -297,6 +299,16 @@ fn owner(folder: &Path, names: &Names) -> Result<Option<String>, FolderError> {
     let files = files.map_err(|error| FolderError::Io(folder.to_owned(), error))?;
     let database = files.iter().map(std::fs::DirEntry::path).find(|path| path.extension() == Some(OsStr::new("db")));
     Ok(database.and_then(|path| Some(path.file_stem()?.to_string_lossy().into_owned())))
+}
+
+/// Returns the name of the replica that a folder belongs to, if it belongs to one.
+pub(crate) fn read_replica(folder: &Path) -> Result<Option<String>, FolderError> {
+    let path = folder.join(REPLICA);
+    match std::fs::read_to_string(&path) {
+        Ok(name) => Ok(Some(name.trim_end().to_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(FolderError::Io(path, error)),
+    }
 }
 
 /// Returns the master key of a folder, which another process may have locked.

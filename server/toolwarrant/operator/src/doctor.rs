@@ -7,11 +7,12 @@
 mod acts;
 mod commands;
 
-use crate::context::{Check, OpenError, answer, open_options};
+use crate::context::{Check, answer, open_options};
 use crate::data::{self, AUDIT, DataFolder, LOST_AND_FOUND};
 use crate::error::OperatorError;
 use crate::flags::{KEEP_BYTES, KEEP_DAYS};
 use crate::names::Names;
+use crate::open_error::OpenError;
 use crate::own::Explanation;
 use crate::owner::other_owner;
 use serde::Serialize;

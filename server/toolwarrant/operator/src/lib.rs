@@ -27,6 +27,7 @@ mod maintain;
 pub mod metrics;
 mod names;
 pub mod offline;
+mod open_error;
 mod own;
 pub mod owner;
 mod place;
@@ -45,13 +46,14 @@ pub use command::{
     OperatorCommand, RefundQuery, StoreCommand, TargetCommand, TargetQuery, TaskCommand, TaskListQuery,
 };
 pub use config::{Config, ConfigError, ConfigMistake, ConfigTable, Findings, Spanned};
-pub use context::{Check, Inventory, Item, OpenError, OpenedData, OperatorContext, Shared, VisitState};
+pub use context::{Check, Inventory, Item, OpenedData, OperatorContext, Shared, VisitState};
 pub use credential::{CredentialError, CredentialSource};
 pub use error::{FailureCode, OperatorError};
 pub use execute::execute;
 pub use lines::ActLines;
 pub use maintain::{MaintainerCommand, maintain};
 pub use names::Names;
+pub use open_error::OpenError;
 pub use own::{CommandRunner, Commands, Explanation, NoCommands, OwnCommand, runner};
 pub use place::StoreOptions;
 pub use upstreams::{UpstreamState, Upstreams};

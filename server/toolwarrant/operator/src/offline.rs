@@ -4,7 +4,7 @@
 use crate::background::Background;
 use crate::cli::WayToServer;
 use crate::command::{AppCommand, AuditCommand, Authority, ClockCommand, OperatorCommand, StoreCommand};
-use crate::context::{Check, Inventory, OpenError, OpenedData, OperatorContext};
+use crate::context::{Check, Inventory, OpenedData, OperatorContext};
 use crate::data::{AUDIT, DataFolder, FolderError, SOCKET, has_data, refuse_foreign};
 use crate::doctor;
 use crate::error::OperatorError;
@@ -13,6 +13,7 @@ use crate::flags;
 use crate::keeping::{AuditKeeper, AuditOptions};
 use crate::lines::ActLines;
 use crate::names::Names;
+use crate::open_error::OpenError;
 use crate::own::{CommandRunner, Explanation};
 use crate::owner::refuse_other_user;
 use crate::place::StoreOptions;

@@ -2,14 +2,14 @@
 //! replicas share. With a shared store, the folder has the name of the replica, the master key, the
 //! lock and the audit trail.
 
-use crate::context::OpenError;
 use crate::credential::CredentialSource;
-use crate::data::{DataFolder, FolderError, read_master_key};
+use crate::data::{DataFolder, FolderError, REPLICA, read_master_key, read_replica};
 use crate::flags;
 use crate::names::Names;
+use crate::open_error::OpenError;
 use clap::Args;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use toolwarrant_base::keyring::{Digest, KeyRing};
 use toolwarrant_base::random::Random;
@@ -51,8 +51,11 @@ const LEVEL: u32 = 1;
 /// Longest name of a replica.
 const NAME_MAX: usize = 63;
 
-/// The file in the data folder with the name of its replica.
-pub(crate) const REPLICA: &str = "replica";
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self { store: None, store_password: None, replica: None, authority_lease: 5, drain_seconds: 10 }
+    }
+}
 
 impl StoreOptions {
     /// Returns true if the data is in the folder.
@@ -148,16 +151,6 @@ impl StoreOptions {
         }
         folder.write(REPLICA, &name).map_err(|error| FolderError::Io(folder.join(REPLICA), error))?;
         Ok(name)
-    }
-}
-
-/// Returns the name of the replica that a folder belongs to, if it belongs to one.
-pub(crate) fn read_replica(folder: &Path) -> Result<Option<String>, FolderError> {
-    let path = folder.join(REPLICA);
-    match std::fs::read_to_string(&path) {
-        Ok(name) => Ok(Some(name.trim_end().to_owned())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(FolderError::Io(path, error)),
     }
 }
 

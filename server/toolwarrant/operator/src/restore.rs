@@ -7,7 +7,7 @@
 
 use crate::archive::{ArchiveReader, FORMAT, Manifest};
 use crate::backup::holds;
-use crate::context::{self, OpenError, open_options};
+use crate::context::{self, open_options};
 use crate::data::{
     AUDIT, DataFolder, LOCK, LOST_AND_FOUND, MASTER_KEY, RESTORING, SERVICE, create, private, read_key_file,
     read_master_key,
@@ -16,6 +16,7 @@ use crate::error::OperatorError;
 use crate::execute::KeyAnswer;
 use crate::flags::DATA;
 use crate::names::Names;
+use crate::open_error::OpenError;
 use crate::owner::{make_folder_for, remedy};
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -9,6 +9,7 @@ mod due;
 mod in_flight;
 mod notices;
 mod others;
+mod round;
 
 pub use notices::TaskNotice;
 
@@ -21,7 +22,7 @@ use crate::store::{self, DeduplicationKey, DuplicateOf, NewTask, OpenTask, Recor
 use due::{DueList, Progress, RETRY, Wake};
 use in_flight::InFlightIndex;
 use notices::Notices;
-use others::Others;
+use round::Others;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex};

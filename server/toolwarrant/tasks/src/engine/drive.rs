@@ -2,7 +2,7 @@
 //! result to the next step.
 
 use super::due::{Progress, RETRY, Wake};
-use super::others::LOOK_EVERY;
+use super::round::LOOK_EVERY;
 use super::{Engine, Parts};
 use crate::command::{self, UNREADABLE};
 use crate::executor::Write;

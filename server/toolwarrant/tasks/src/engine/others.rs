@@ -4,42 +4,19 @@
 //! Every second the runner starts a round. Start at [`Engine::look_around`].
 
 use super::due::{Progress, Wake};
+use super::round::Round;
 use super::{Engine, Parts, describe_tasks};
 use crate::command;
 use crate::store::OpenTask;
 use crate::task::TaskId;
 use std::collections::BTreeSet;
 use std::mem::take;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 use toolwarrant_base::ignore_poison;
 use toolwarrant_core::store::StoreError;
 
-/// Interval between two rounds.
-pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
-
 /// The most orphans that a round reads and adopts. Other replicas adopt meanwhile.
 const ADOPTED_MAX: u32 = 1_024;
-
-/// The knowledge about tasks of other replicas.
-#[derive(Debug, Default)]
-pub(super) struct Others {
-    round: tokio::sync::Mutex<Round>,
-    /// Orphans whose command the contract cannot read.
-    unreadable: Mutex<BTreeSet<TaskId>>,
-}
-
-/// The state between two rounds.
-#[derive(Debug, Default)]
-struct Round {
-    /// The last orphan that was read; `None` to begin again.
-    after: Option<TaskId>,
-    /// Orphans to adopt. They stay here until the store has answered, because an adoption whose
-    /// answer is lost has to be repeated.
-    readable: Vec<OpenTask>,
-    /// Orphans of this pass whose command the contract cannot read.
-    unreadable: BTreeSet<TaskId>,
-}
 
 impl Engine {
     /// Counts and names the tasks that no replica drives and whose command the contract cannot
