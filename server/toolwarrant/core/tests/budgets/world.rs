@@ -194,7 +194,7 @@ impl Replica {
                 Err(shortage) => Err(shortage),
             },
         };
-        let mut counts = journal.counts.lock().unwrap();
+        let mut counts = journal.counts.lock().expect("no panic");
         counts.waited += u64::from(answer.is_ok() && sent.elapsed() > Duration::ZERO);
         counts.refused += u64::from(answer.is_err());
         answer
@@ -203,23 +203,23 @@ impl Replica {
 
 impl Journal {
     fn note(&self, at: u64, place: usize, n: u32) {
-        self.admitted.lock().unwrap().push((at, place, n));
+        self.admitted.lock().expect("no panic").push((at, place, n));
     }
 
     pub(crate) fn counts(&self) -> Counts {
-        *self.counts.lock().unwrap()
+        *self.counts.lock().expect("no panic")
     }
 
     /// Returns the admitted requests of that time, of one replica or all.
     pub(crate) fn admitted(&self, time: Range<u64>, place: Option<usize>) -> u32 {
-        let admitted = self.admitted.lock().unwrap();
+        let admitted = self.admitted.lock().expect("no panic");
         let is_of = |other: usize| place.is_none_or(|place| place == other);
         admitted.iter().filter(|(at, other, _)| time.contains(at) && is_of(*other)).map(|(_, _, n)| n).sum()
     }
 
     /// Returns the most requests in any 60 seconds, ends included, that end after `from`.
     pub(crate) fn most(&self, from: u64) -> u32 {
-        let mut admitted = self.admitted.lock().unwrap().clone();
+        let mut admitted = self.admitted.lock().expect("no panic").clone();
         admitted.sort_unstable();
         let (mut first, mut sum, mut most) = (0, 0, 0);
         for (at, _, n) in &admitted {
@@ -248,7 +248,7 @@ struct Link {
 impl Link {
     async fn travel(&self) -> Result<(), StoreError> {
         let (millis, fate) = {
-            let mut random = self.random.lock().unwrap();
+            let mut random = self.random.lock().expect("no panic");
             (random.below(self.delay + 1), if self.loss > 0 { random.below(2 * self.loss) } else { 2 })
         };
         if millis > 0 {
@@ -266,7 +266,7 @@ impl Link {
 impl DocumentStore for Link {
     fn documents(&self, space: &'static str, keys: Vec<String>) -> Stored<'_, Vec<Document>> {
         Box::pin(async move {
-            self.journal.counts.lock().unwrap().reads += 1;
+            self.journal.counts.lock().expect("no panic").reads += 1;
             self.travel().await?;
             let found = self.store.documents(space, keys).await;
             self.travel().await?;
@@ -276,7 +276,7 @@ impl DocumentStore for Link {
 
     fn put_documents(&self, space: &'static str, documents: Vec<Document>) -> Stored<'_, Vec<bool>> {
         Box::pin(async move {
-            self.journal.counts.lock().unwrap().puts += 1;
+            self.journal.counts.lock().expect("no panic").puts += 1;
             self.travel().await?;
             let put = self.store.put_documents(space, documents).await;
             self.travel().await?;
