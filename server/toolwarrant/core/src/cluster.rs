@@ -1,12 +1,12 @@
 //! The port to the other replicas: the processes that use the same store.
 //!
-//! A [`Member`] shows the others that this replica lives, extends its [`Lease`], and ends those that
-//! are silent. Start at [`Member::run`].
+//! A [`Membership`] shows the others that this replica lives, extends its [`Lease`], and ends those
+//! that are silent. Start at [`Membership::run`].
 
-mod member;
+mod membership;
 
 pub use crate::lease::Lease;
-pub use member::{Eviction, LEASE, Member, StoreTime};
+pub use membership::{Eviction, LEASE, Membership, StoreTime};
 
 use crate::store::Stored;
 use std::fmt::{self, Debug};

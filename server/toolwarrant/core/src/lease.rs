@@ -1,7 +1,7 @@
 //! The lease of a replica: the time for which it may answer without news from its store.
 //!
-//! No timer ends a lease. Each check compares it with the clock, so a process that stood still finds
-//! it over when it goes on. Only the [`Member`](crate::cluster::Member) of a cluster extends it.
+//! No timer ends a lease. Each check compares it with the clock, so a process that stood still
+//! finds it over when it goes on. Only the [`Membership`](crate::cluster::Membership) extends it.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

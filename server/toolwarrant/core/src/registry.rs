@@ -6,6 +6,7 @@
 //! store, the registry is a copy of the data at one version, and `replicas` keeps it up to date.
 //! Start at [`Registry`].
 
+mod edits;
 mod keys;
 mod names;
 mod pending;
@@ -19,8 +20,7 @@ use super::catalogue::{Catalogue, PermissionSet};
 use super::limit::Window;
 use crate::cluster::Cluster;
 use crate::store::{ApplicationRow, DirectoryChanges, DirectoryStore, KeyRow, Labels, SecretUse, StoreError};
-use pending::Pending;
-use replicas::{Edit, Effect, Row};
+use edits::{DirectoryRow, Edit, Effect, Pending, RowId};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
@@ -67,13 +67,6 @@ pub enum Durability {
     /// It is not on the disk, for this reason. [`Registry::settle`] stores it. A restart before
     /// that brings back the authority that it took away, and other replicas do not know of it.
     Owed(String),
-}
-
-/// The id of a row.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum RowId {
-    Application(String),
-    Key(String),
 }
 
 /// A change that is in force.
@@ -210,7 +203,7 @@ impl Registry {
         let act = self.act(origin, Some(&row.id), Changes::between(None, Some(RowFacts::from(&row))))?;
         let (object, act_id) = (row.id.clone(), act.id.clone());
         let edit = |_: &Known| {
-            let (row, act, effect) = (Row::Application(row.clone()), act.clone(), Effect::OnlyGives);
+            let (row, act, effect) = (DirectoryRow::Application(row.clone()), act.clone(), Effect::OnlyGives);
             Ok((Edit { before: None, row, act, effect }, ()))
         };
         let ((), durability) = self.carry_out(edit).await?;
@@ -272,7 +265,7 @@ impl Registry {
             let changes = Changes::between(Some(RowFacts::from(before)), Some(RowFacts::from(&row)));
             let act = self.act(origin, Some(id), changes)?;
             let (act_id, effect) = (act.id.clone(), Effect::of(before, &row, takes_away));
-            let (before, row) = (Some(Row::Application(before.clone())), Row::Application(row));
+            let (before, row) = (Some(DirectoryRow::Application(before.clone())), DirectoryRow::Application(row));
             Ok((Edit { before, row, act, effect }, act_id))
         };
         let (act_id, durability) = self.carry_out(plan).await?;

@@ -1,6 +1,7 @@
 //! The keys of the registry: their secrets, ends and labels.
 
-use super::replicas::{Edit, Effect, GIVING, Row};
+use super::edits::{DirectoryRow, Edit, Effect};
+use super::replicas::GIVING;
 use super::{Changed, Durability, Known, NewKey, Registry, RegistryError, registry_error, unknown};
 use crate::access::LIVE_SECRETS;
 use crate::act::{Changes, Origin, RowFacts};
@@ -197,7 +198,7 @@ impl Registry {
             Some(before) => Effect::of(before, &row, takes_key_away),
             None => Effect::OnlyGives,
         };
-        Ok(Edit { before: before.map(Row::Key), row: Row::Key(row), act, effect })
+        Ok(Edit { before: before.map(DirectoryRow::Key), row: DirectoryRow::Key(row), act, effect })
     }
 }
 

@@ -4,23 +4,11 @@
 //! with its acts, until the store takes both in one transaction. If another replica changes the row
 //! meanwhile, what was taken away stays so.
 
-use super::replicas::{ATTEMPTS, OVERTAKEN, Row};
-use super::{Durability, Known, Registry, RowId};
+use super::edits::{DirectoryRow, Pending, RowId};
+use super::replicas::{ATTEMPTS, OVERTAKEN};
+use super::{Durability, Known, Registry};
 use crate::act::Act;
 use crate::store::{ApplicationRow, KeyRow, StoreError};
-use std::time::Duration;
-
-/// Time for which storing a change that is in force may take. After that, its operator is informed
-/// that it is not stored.
-pub(super) const STORE_PATIENCE: Duration = Duration::from_secs(5);
-
-/// A row that is in force and not stored yet.
-pub(super) struct Pending {
-    /// The row as it is stored.
-    pub(super) before: Row,
-    /// The acts since then, in order.
-    pub(super) acts: Vec<Act>,
-}
 
 impl Registry {
     /// Stores all pending changes.
@@ -66,16 +54,16 @@ impl Registry {
 
 impl Known {
     /// Adds an act to the pending ones of a row, which was stored as `before`.
-    pub(super) fn add_pending(&mut self, before: Row, act: Act) {
+    pub(super) fn add_pending(&mut self, before: DirectoryRow, act: Act) {
         let pending = self.pending.entry(before.id());
         pending.or_insert_with(|| Pending { before, acts: Vec::new() }).acts.push(act);
     }
 
     /// Returns a row as it is in force.
-    fn row(&self, id: &RowId) -> Option<Row> {
+    fn row(&self, id: &RowId) -> Option<DirectoryRow> {
         match id {
-            RowId::Application(id) => self.applications.get(id).map(|(row, _)| Row::Application(row.clone())),
-            RowId::Key(id) => self.keys.get(id).cloned().map(Row::Key),
+            RowId::Application(id) => self.applications.get(id).map(|(row, _)| DirectoryRow::Application(row.clone())),
+            RowId::Key(id) => self.keys.get(id).cloned().map(DirectoryRow::Key),
         }
     }
 
@@ -83,7 +71,10 @@ impl Known {
     pub(super) fn merge_application(&mut self, row: &mut ApplicationRow) {
         let pending = self.pending.get_mut(&RowId::Application(row.id.clone()));
         let (Some(Pending { before, .. }), Some((ours, _))) = (pending, self.applications.get(&row.id)) else { return };
-        let Row::Application(former) = std::mem::replace(before, Row::Application(row.clone())) else { return };
+        let DirectoryRow::Application(former) = std::mem::replace(before, DirectoryRow::Application(row.clone()))
+        else {
+            return;
+        };
         row.permissions.retain(|held| ours.permissions.contains(held) || !former.permissions.contains(held));
         if ours.requests_per_minute != former.requests_per_minute {
             row.requests_per_minute = row.requests_per_minute.min(ours.requests_per_minute);
@@ -103,7 +94,7 @@ impl Known {
     pub(super) fn merge_key(&mut self, row: &mut KeyRow) {
         let pending = self.pending.get_mut(&RowId::Key(row.id.clone()));
         let (Some(Pending { before, .. }), Some(ours)) = (pending, self.keys.get(&row.id)) else { return };
-        let Row::Key(former) = std::mem::replace(before, Row::Key(row.clone())) else { return };
+        let DirectoryRow::Key(former) = std::mem::replace(before, DirectoryRow::Key(row.clone())) else { return };
         row.secrets.retain_mut(|secret| {
             let find = |row: &KeyRow| row.secrets.iter().find(|known| known.verifier == secret.verifier).cloned();
             let known = find(ours);

@@ -4,11 +4,15 @@
 //! over the version that it knows; otherwise it reads the changes, and plans its own again. A
 //! process that is alone takes the same way and skips both.
 
-use super::pending::STORE_PATIENCE;
-use super::{Durability, Known, Registry, RegistryError, RowId};
+use super::edits::{DirectoryRow, Edit, Effect};
+use super::{Durability, Known, Registry, RegistryError};
 use crate::act::Act;
-use crate::store::{ApplicationRow, DirectoryChanges, KeyRow, SecretUse, StoreError};
+use crate::store::{DirectoryChanges, SecretUse, StoreError};
 use std::time::Duration;
+
+/// Time for which storing a change that is in force may take, and each request on one of several
+/// replicas. After that, the operator is informed.
+const STORE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often a change is planned if others come between.
 pub(super) const ATTEMPTS: u32 = 5;
@@ -22,32 +26,6 @@ pub(super) const GIVING: Duration = Duration::from_secs(1);
 
 /// The pause before changes are read again that could not be read.
 const READ_AGAIN: Duration = Duration::from_millis(500);
-
-/// A row of the directory.
-#[derive(Clone)]
-pub(super) enum Row {
-    Application(ApplicationRow),
-    Key(KeyRow),
-}
-
-/// The effect of a change on authority.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
-    /// It gives no authority: it applies even if it cannot be stored.
-    OnlyTakes,
-    /// It takes no authority away: it does not wait for a silent replica.
-    OnlyGives,
-    Both,
-}
-
-/// A planned change of a row.
-pub(super) struct Edit {
-    /// The row before the change; `None` for a new one.
-    pub(super) before: Option<Row>,
-    pub(super) row: Row,
-    pub(super) act: Act,
-    pub(super) effect: Effect,
-}
 
 impl Registry {
     /// Puts the changes of other replicas in force as they come. Never returns.
@@ -166,11 +144,11 @@ impl Registry {
 
     /// Writes a row with its acts. Returns false if another replica has changed something since the
     /// version that is known here.
-    pub(super) async fn put(&self, known: &mut Known, row: &Row, acts: Vec<Act>) -> Result<bool, StoreError> {
+    pub(super) async fn put(&self, known: &mut Known, row: &DirectoryRow, acts: Vec<Act>) -> Result<bool, StoreError> {
         let base = self.cluster.as_ref().map(|_| known.version);
         let put = match row.clone() {
-            Row::Application(row) => self.store.put_application(row, acts, base),
-            Row::Key(row) => self.store.put_key(row, acts, base),
+            DirectoryRow::Application(row) => self.store.put_application(row, acts, base),
+            DirectoryRow::Key(row) => self.store.put_key(row, acts, base),
         };
         let put = if self.cluster.is_some() { self.within_patience(put).await } else { put.await };
         match put {
@@ -185,10 +163,10 @@ impl Registry {
 
     /// Puts a row in force, and says so. Returns the last uses of secrets whose cells may be gone
     /// then.
-    fn put_in_force(&self, known: &mut Known, row: Row) -> Vec<SecretUse> {
+    fn put_in_force(&self, known: &mut Known, row: DirectoryRow) -> Vec<SecretUse> {
         let (applications, keys) = match row {
-            Row::Application(row) => (vec![row], Vec::new()),
-            Row::Key(row) => (Vec::new(), vec![row]),
+            DirectoryRow::Application(row) => (vec![row], Vec::new()),
+            DirectoryRow::Key(row) => (Vec::new(), vec![row]),
         };
         let uses = known.put_in_force(&self.access, self.catalogue, applications, keys);
         self.say_in_force(known);
@@ -219,25 +197,5 @@ impl Registry {
         let done = self.clock.before(self.clock.now().plus(STORE_PATIENCE), work).await;
         let silent = || format!("the store has not answered for {} s", STORE_PATIENCE.as_secs());
         done.unwrap_or_else(|| Err(StoreError::Unavailable(silent())))
-    }
-}
-
-impl Row {
-    pub(super) fn id(&self) -> RowId {
-        match self {
-            Self::Application(row) => RowId::Application(row.id.clone()),
-            Self::Key(row) => RowId::Key(row.id.clone()),
-        }
-    }
-}
-
-impl Effect {
-    /// Returns the effect of a change. `takes` returns true if a change gives no authority.
-    pub(super) fn of<T>(before: &T, after: &T, takes: fn(&T, &T) -> bool) -> Self {
-        match (takes(before, after), takes(after, before)) {
-            (true, _) => Self::OnlyTakes,
-            (false, true) => Self::OnlyGives,
-            (false, false) => Self::Both,
-        }
     }
 }

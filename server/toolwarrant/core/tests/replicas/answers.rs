@@ -1,8 +1,7 @@
-//! What a client hears from a replica whose lease is over: no answer leaves, and no key is called
-//! wrong.
+//! The answers of a replica whose lease is over: none leaves, and no key is called wrong.
 
 use crate::contract::CATALOGUE;
-use crate::harness::{Replica, sleep};
+use crate::harness::{Replica, origin, sleep};
 use crate::link::Weather;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -41,11 +40,11 @@ const POLICY: PolicyDef =
 const LONG: Duration = Duration::from_secs(8);
 
 /// A shop in which everything takes long.
-struct Shop;
+struct SlowShop;
 
-struct Nothing;
+struct NoArguments;
 
-impl Arguments for Nothing {
+impl Arguments for NoArguments {
     fn read(_: &mut Reader<'_>) -> Option<Self> {
         Some(Self)
     }
@@ -61,23 +60,23 @@ impl TargetIds for Floor {}
 /// A tool by its number: 0 reads, 1 reads and fails, 2 polls a task, 3 makes one.
 struct Step<const N: u8>;
 
-impl<const N: u8> ToolSteps<Shop> for Step<N> {
-    type Args = Nothing;
+impl<const N: u8> ToolSteps<SlowShop> for Step<N> {
+    type Args = NoArguments;
     type Proof = ();
 
-    fn target(_: &Nothing) -> Option<&str> {
+    fn target(_: &NoArguments) -> Option<&str> {
         (N == 3).then_some("p-1")
     }
 
-    fn task<'a>(_: &'static ToolDef, _: &'a Nothing) -> Option<Plan<'a>> {
+    fn task<'a>(_: &'static ToolDef, _: &'a NoArguments) -> Option<Plan<'a>> {
         (N == 3).then(|| Plan { key: None, policy: &POLICY, arguments: Secret::new("{}".to_owned()) })
     }
 
-    async fn require<'a>(_: &'a Shop, _: &'a Call<'a>, _: &'a Nothing) -> Result<(), Failure> {
+    async fn require<'a>(_: &'a SlowShop, _: &'a Call<'a>, _: &'a NoArguments) -> Result<(), Failure> {
         Ok(())
     }
 
-    async fn invoke<'a>(_: &'a Shop, call: &'a Call<'a>, (): &'a (), _: Nothing) -> Result<Outcome, Failure> {
+    async fn invoke<'a>(_: &'a SlowShop, call: &'a Call<'a>, (): &'a (), _: NoArguments) -> Result<Outcome, Failure> {
         match N {
             0 => {
                 tokio::time::sleep(LONG).await;
@@ -93,7 +92,7 @@ impl<const N: u8> ToolSteps<Shop> for Step<N> {
     }
 }
 
-impl Handlers for Shop {
+impl Handlers for SlowShop {
     const CATALOGUE: &'static Catalogue = &CATALOGUE;
 
     async fn dispatch<'a>(&'a self, call: &'a Call<'a>, raw: &'a str) -> Result<Answer, Failure> {
@@ -114,7 +113,7 @@ struct SlowTasks {
     accepts_after: AtomicU64,
 }
 
-fn accepted(hit: bool) -> AcceptedTask {
+fn task_in_flight(hit: bool) -> AcceptedTask {
     let [task_id, tool, target] = ["task", "print_page", "p-1"].map(str::to_owned);
     AcceptedTask { task_id, tool, target, status: TaskStatus::Dispatched, hit, matches: true }
 }
@@ -124,14 +123,18 @@ impl Tasks for SlowTasks {
         Box::pin(async {
             let after = self.finds_after.load(Relaxed);
             sleep(after).await;
-            Ok(if after > 0 { Repeat::Hit(accepted(true)) } else { Repeat::Fresh(request.with_fingerprint([0; 32])) })
+            Ok(if after > 0 {
+                Repeat::Hit(task_in_flight(true))
+            } else {
+                Repeat::Fresh(request.with_fingerprint([0; 32]))
+            })
         })
     }
 
     fn accept<'a>(&'a self, _: FreshWrite<'a>, _: Secret<String>) -> BoxFuture<'a, Result<AcceptedTask, WriteRefusal>> {
         Box::pin(async {
             sleep(self.accepts_after.load(Relaxed)).await;
-            Ok(accepted(false))
+            Ok(task_in_flight(false))
         })
     }
 
@@ -169,7 +172,7 @@ impl Tasks for SlowTasks {
 struct Server {
     replica: Replica,
     key: NewKey,
-    pipeline: Pipeline<Shop>,
+    pipeline: Pipeline<SlowShop>,
     tasks: Arc<SlowTasks>,
     folder: std::path::PathBuf,
 }
@@ -185,15 +188,16 @@ async fn serve(name: &str) -> Server {
     let replica = Replica::start(&store, "one").await;
     let owner = replica.create("app").await;
     let all = |row: &mut ApplicationRow| row.permissions = vec!["look".to_owned(), "print".to_owned()];
-    let _ = replica.registry.change(&owner, &crate::harness::origin(), all).await.unwrap();
+    let _ = replica.registry.change(&owner, &origin(), all).await.expect("an application");
     let key = replica.issue(&owner).await;
     let folder = std::env::temp_dir().join(format!("lease-{name}-{}", std::process::id()));
     let clock = replica.clock.clone();
     let seal = KeyRing::new("test", &[7; 32], Random::System).chain_key();
-    let audit = Audit::start(AuditParts { folder: &folder, key: seal, clock: clock.clone(), anchor: None }).unwrap();
+    let audit =
+        Audit::start(AuditParts { folder: &folder, key: seal, clock: clock.clone(), anchor: None }).expect("a folder");
     let (tasks, nonces, access) =
         (Arc::new(SlowTasks::default()), Nonces::new(clock.clone()), replica.registry.access());
-    let pipeline = Pipeline::new(Shop, access, audit, tasks.clone(), nonces, clock);
+    let pipeline = Pipeline::new(SlowShop, access, audit, tasks.clone(), nonces, clock);
     Server { replica, key, pipeline, tasks, folder }
 }
 
@@ -203,18 +207,18 @@ impl Server {
         self.pipeline.authenticate(Some(shown), None)
     }
 
-    fn verify(&self, nonce: &str) -> Result<Caller, Failure> {
+    async fn verify(&self, nonce: &str) -> Result<Caller, Failure> {
         let (now, canonical) = (self.replica.clock.wall().0 / 1000, "canonical");
         let signature = Signer::new(self.key.secret.expose()).sign(canonical);
         let (key_id, timestamp, signature) = (&*self.key.key_id, now, &signature);
         let signed = SignedRequest { key_id, timestamp, nonce, canonical, signature, from: None };
-        self.pipeline.verify(&signed, true).map(|(caller, _)| caller)
+        self.pipeline.verify(&signed, true).await.map(|(caller, _)| caller)
     }
 
     async fn call(&self, caller: &Caller, tool: &str) -> Result<Answer, Failure> {
-        let arguments: &RawValue = serde_json::from_str("{}").unwrap();
+        let arguments: &RawValue = serde_json::from_str("{}").expect("an object");
         let asked = ToolCall { tool, arguments, request_id: "r", hold: LongPoll::Never, frame: Frame::Plain };
-        self.pipeline.call(&self.pipeline.charge_budget(caller, None, 1)?, asked).await
+        self.pipeline.call(&self.pipeline.charge_budget(caller, None, 1).await?, asked).await
     }
 }
 
@@ -230,13 +234,13 @@ fn assert_refused<T>(answer: Result<T, Failure>, what: &str) {
 async fn without_a_lease_no_request_is_answered_and_no_key_is_called_wrong() {
     let server = serve("requests").await;
     let caller = server.authenticate().expect("a live key");
-    assert!(server.verify("first").is_ok());
+    assert!(server.verify("first").await.is_ok());
     server.replica.set(Weather::Down);
     tokio::time::sleep(LONG).await;
     assert_refused(server.authenticate(), "authenticate");
-    assert_refused(server.verify("second"), "verify");
+    assert_refused(server.verify("second").await, "verify");
     assert_refused(server.pipeline.renew(&caller), "renew");
-    let admitted = server.pipeline.charge_budget(&caller, None, 1).unwrap();
+    let admitted = server.pipeline.charge_budget(&caller, None, 1).await.unwrap();
     assert_refused(server.pipeline.list(&admitted, Revision::ALL[0]), "tools/list");
     assert_refused(server.pipeline.instructions(&admitted), "initialize");
     for tool in ["list_machines", "get_job", "print_page"] {
@@ -248,7 +252,7 @@ async fn without_a_lease_no_request_is_answered_and_no_key_is_called_wrong() {
     assert_eq!(server.pipeline.counts().unauthenticated.get(), 0);
     server.replica.set(Weather::Fair);
     sleep(1_100).await;
-    assert!(server.authenticate().is_ok() && server.verify("second").is_ok(), "its nonce was not used");
+    assert!(server.authenticate().is_ok() && server.verify("second").await.is_ok(), "its nonce was not used");
     assert!(server.call(&caller, "list_machines").await.is_ok());
 }
 

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::access::AccessError;
 use toolwarrant_core::cluster::{
-    Beat, Cluster, ClusterStore, Eviction, LEASE, Member, ReplicaRow, ReplicaState, StoreTime,
+    Beat, Cluster, ClusterStore, Eviction, LEASE, Membership, ReplicaRow, ReplicaState, StoreTime,
 };
 use toolwarrant_core::store::DirectoryStore;
 use toolwarrant_store::testing::memory::Memory;
@@ -307,7 +307,7 @@ async fn a_replica_that_has_joined_and_not_loaded_yet_holds_a_revocation_up() {
     let one = Replica::start(&store, "one").await;
     let key = one.issue(&one.create("app").await).await;
     let link = Arc::new(Link::join(&store, "two", 0, 0));
-    let member = Arc::new(Member::new(link.clone(), one.clock.clone(), LEASE));
+    let member = Arc::new(Membership::new(link.clone(), one.clock.clone(), LEASE));
     let beating = Arc::clone(&member);
     let _running = tokio::spawn(async move { beating.run().await });
     let read_before = link.changes(0).await.unwrap();

@@ -34,9 +34,9 @@ const FORGET_EVERY: Duration = Duration::from_mins(1);
 /// Largest drift between the clock of the store and that of this process: one part in a thousand.
 const DRIFT: u32 = 1_000;
 
-/// This replica as a member of its cluster.
+/// The membership of this replica in its cluster.
 #[derive(Debug)]
-pub struct Member {
+pub struct Membership {
     store: Arc<dyn ClusterStore>,
     clock: Clock,
     /// The length of the lease.
@@ -80,8 +80,8 @@ struct Others {
     forget_at: Timestamp,
 }
 
-impl Member {
-    /// Makes the member of a store that was opened by joining. Its lease does not stand before the
+impl Membership {
+    /// Makes the membership in the cluster of a store that was opened by joining. Its lease does not stand before the
     /// first beat of [`Self::run`].
     #[must_use]
     pub fn new(store: Arc<dyn ClusterStore>, clock: Clock, length: Duration) -> Self {
@@ -236,7 +236,7 @@ impl Others {
     }
 }
 
-impl Cluster for Member {
+impl Cluster for Membership {
     fn lease(&self) -> Lease {
         self.lease.clone()
     }
