@@ -21,7 +21,7 @@ use toolwarrant_base::clock::Clock;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
-use toolwarrant_core::cluster::{Cluster, Eviction, Member};
+use toolwarrant_core::cluster::{Cluster, Eviction, Membership};
 use toolwarrant_core::registry::Registry;
 use toolwarrant_postgres::Postgres;
 use toolwarrant_store::Store;
@@ -187,7 +187,7 @@ pub struct Shared {
     /// The store.
     pub store: Arc<Postgres>,
     /// The membership.
-    pub member: Arc<Member>,
+    pub member: Arc<Membership>,
     /// Runs the membership. It ends with an error if the others have evicted this process.
     pub running: JoinHandle<Result<(), Eviction>>,
 }
@@ -195,7 +195,7 @@ pub struct Shared {
 impl Shared {
     /// Starts to beat.
     fn start(store: Arc<Postgres>, clock: Clock, lease: Duration) -> Self {
-        let member = Arc::new(Member::new(store.clone(), clock, lease));
+        let member = Arc::new(Membership::new(store.clone(), clock, lease));
         let run = Arc::clone(&member);
         Self { store, member, running: tokio::spawn(async move { run.run().await }) }
     }

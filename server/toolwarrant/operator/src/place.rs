@@ -14,7 +14,7 @@ use std::time::Duration;
 use toolwarrant_base::keyring::{Digest, KeyRing};
 use toolwarrant_base::random::Random;
 use toolwarrant_core::store::StoreError;
-use toolwarrant_postgres::{Address, Membership, Postgres};
+use toolwarrant_postgres::{Address, NewReplica, Postgres};
 
 /// The flags that say where the data is.
 #[derive(Clone, Debug, Args)]
@@ -101,7 +101,7 @@ impl StoreOptions {
             None => name,
         };
         let program = format!("{} {}", names.program, names.version);
-        Ok(Postgres::join(&self.address()?, Membership { name, program, level: LEVEL, key }).await?)
+        Ok(Postgres::join(&self.address()?, NewReplica { name, program, level: LEVEL, key }).await?)
     }
 
     /// Makes the tables of a new cluster, and a master key if the folder has none.

@@ -48,7 +48,7 @@ const LAYOUT: i32 = 1;
 
 /// The replica to join as.
 #[derive(Clone, Debug)]
-pub struct Membership {
+pub struct NewReplica {
     /// Its name, which the next run has too.
     pub name: String,
     /// The program, with its version.
@@ -114,8 +114,8 @@ impl Postgres {
     /// # Errors
     /// The server cannot be reached, is older than PostgreSQL 15, has no tables of this layout, or
     /// its secrets were sealed with another key.
-    pub async fn join(address: &Address, membership: Membership) -> Result<Self, StoreError> {
-        let Membership { name, program, level, key } = membership;
+    pub async fn join(address: &Address, new: NewReplica) -> Result<Self, StoreError> {
+        let NewReplica { name, program, level, key } = new;
         let server = Server::parse(address)?;
         let mut client = server.connect(|_| {}).await?;
         check_server(&client).await?;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 use toolwarrant_postgres::testing::TestServer;
-use toolwarrant_postgres::{Address, Membership, Postgres};
+use toolwarrant_postgres::{Address, NewReplica, Postgres};
 use toolwarrant_store::Store;
 use toolwarrant_store::suite::model::{self, Reopened};
 
@@ -12,8 +12,8 @@ fn server() -> Option<&'static TestServer> {
 }
 
 async fn join(address: &Address) -> Postgres {
-    let membership = Membership { name: "one".to_owned(), program: "test 1".to_owned(), level: 1, key: KEY };
-    Postgres::join(address, membership).await.expect("the server runs")
+    let replica = NewReplica { name: "one".to_owned(), program: "test 1".to_owned(), level: 1, key: KEY };
+    Postgres::join(address, replica).await.expect("the server runs")
 }
 
 /// The fingerprint of the master key.

@@ -83,7 +83,9 @@ pub(crate) enum Step {
 impl Share {
     /// Admits `n` requests out of the allowance, or none. Wakes the worker if it is half spent.
     pub(super) fn spend(&mut self, now: Timestamp, n: u32) -> Result<HeadCharge, Shortage> {
-        if !self.waiting.is_empty() || !self.is_enough(n, now) {
+        // What is on its way for requests that wait may include what is left.
+        let is_promised = self.proposal.as_ref().is_some_and(|proposal| proposal.waiters > 0);
+        if is_promised || !self.is_enough(n, now) {
             return Err(Shortage::Unknown);
         }
         let charge = self.admit(n, now);

@@ -10,7 +10,7 @@ use toolwarrant_core::cluster::{Beat, ClusterStore, Epoch, ReplicaState};
 use toolwarrant_core::documents::{Document, DocumentStore};
 use toolwarrant_core::store::{DirectoryStore, StoreError};
 use toolwarrant_postgres::testing::TestServer;
-use toolwarrant_postgres::{Address, Membership, Postgres};
+use toolwarrant_postgres::{Address, NewReplica, Postgres};
 use toolwarrant_store::Store;
 use toolwarrant_store::suite::{AT, application, end, id, new};
 use toolwarrant_tasks::machine::Entry;
@@ -32,8 +32,8 @@ async fn cluster() -> Option<Address> {
 }
 
 async fn join(address: &Address, name: &str) -> Arc<Postgres> {
-    let membership = Membership { name: name.to_owned(), program: "test 1".to_owned(), level: 1, key: KEY };
-    Arc::new(Postgres::join(address, membership).await.expect("the server runs"))
+    let replica = NewReplica { name: name.to_owned(), program: "test 1".to_owned(), level: 1, key: KEY };
+    Arc::new(Postgres::join(address, replica).await.expect("the server runs"))
 }
 
 /// Returns the step of a task from version 0 to that phase.
@@ -212,12 +212,12 @@ async fn a_document_is_put_only_over_the_version_that_was_read() {
 async fn another_master_key_an_unmade_store_and_a_second_one_are_refused() {
     let Some(server) = server() else { return };
     let address = server.schema().await.expect("the server runs");
-    let membership = |key| Membership { name: "one".to_owned(), program: "test 1".to_owned(), level: 1, key };
-    let refused = Postgres::join(&address, membership(KEY)).await.map(drop).expect_err("there are no tables");
+    let replica = |key| NewReplica { name: "one".to_owned(), program: "test 1".to_owned(), level: 1, key };
+    let refused = Postgres::join(&address, replica(KEY)).await.map(drop).expect_err("there are no tables");
     assert!(refused.to_string().contains("store init"), "{refused}");
     Postgres::init(&address, KEY).await.expect("the schema is empty");
     Postgres::init(&address, KEY).await.expect_err("there is a store");
-    let refused = Postgres::join(&address, membership([8; 32])).await.map(drop).expect_err("another key");
+    let refused = Postgres::join(&address, replica([8; 32])).await.map(drop).expect_err("another key");
     assert!(refused.to_string().contains("master key"), "{refused}");
     let clear = Address { url: "postgres://u:secret@host/db".to_owned(), password: None };
     let refused = Postgres::init(&clear, KEY).await.expect_err("a password in the URL");
