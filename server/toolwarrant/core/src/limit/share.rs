@@ -20,8 +20,8 @@ use toolwarrant_base::clock::Timestamp;
 /// between reading the clock and admitting a request.
 const GUARD: Duration = Duration::from_millis(100);
 
-/// Time after a refusal until the next exchange, so that an application beyond its budget costs a
-/// few reads a second.
+/// Time after a refusal or a failure until requests cause the next exchange. So an application beyond
+/// its budget costs a few reads a second.
 const PACE: Duration = Duration::from_millis(250);
 
 /// Time after a failed exchange until the next one, unless a request waits.
@@ -35,7 +35,7 @@ pub(crate) struct Share {
     /// The records of the others.
     others: SharedLog,
     waiting: Vec<Waiter>,
-    /// The time of the last refusal.
+    /// The time of the last refusal or failure.
     refused_at: Timestamp,
     proposal: Option<Proposal>,
     /// The allowance is renewed if less than this is left, or at this time.
@@ -127,6 +127,7 @@ impl Share {
             self.own.until = self.own.until.min(now);
             self.settle_at = self.settle_at.map(|_| now);
         }
+        self.waiting.retain(|waiter| !waiter.answer.is_closed());
         let paced = self.refused_at.plus(PACE);
         match self.settle_at {
             _ if self.is_renewal_due || !self.waiting.is_empty() && now >= paced => Step::Exchange,
@@ -151,7 +152,6 @@ impl Share {
     pub(crate) fn propose(&mut self, holder: u64, log: SharedLog, limit: u32, now: Timestamp) -> Option<Vec<u8>> {
         (self.own.holder, self.others) = (holder, log.without(holder));
         self.proposal = None;
-        self.waiting.retain(|waiter| !waiter.answer.is_closed());
         let is_renewal = std::mem::take(&mut self.is_renewal_due);
         if now >= self.own.until {
             self.own.left = 0;
@@ -204,12 +204,12 @@ impl Share {
         };
     }
 
-    /// Gives up an exchange. It is not known what the store has now. The requests that wait get no
-    /// answer.
+    /// Gives up an exchange. It is not known what the store has now. Requests wait for the next one
+    /// until their deadline.
     pub(crate) fn fail(&mut self, now: Timestamp) {
         let is_known = self.proposal.take().is_none() && self.settle_at.is_none();
         self.settle_at = (!is_known).then_some(now.plus(PAUSE));
-        self.waiting.clear();
+        (self.refused_at, self.is_renewal_due) = (now, false);
     }
 
     /// Admits the requests that wait, as far as the allowance suffices, and refuses the first
@@ -246,3 +246,6 @@ impl Share {
         HeadCharge(self.own.add(now, n))
     }
 }
+
+#[cfg(test)]
+mod tests;

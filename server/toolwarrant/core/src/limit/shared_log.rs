@@ -54,7 +54,7 @@ const YIELDED: Duration = Duration::from_secs(3);
 const FORM: u32 = 1;
 
 /// The records of replicas. A log has at most one for each replica of the last minute, and a record
-/// has at most 214 counts, so its size does not depend on the limit.
+/// has at most 322 counts, so its size does not depend on the limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SharedLog {
     records: Vec<Record>,
@@ -182,7 +182,7 @@ impl Record {
         }
         self.last += gap;
         match self.admitted.back_mut() {
-            Some((ticks, count)) if *ticks + gap < SHARED_TICKS => {
+            Some((ticks, count)) if gap == 0 || *ticks + gap < SHARED_TICKS => {
                 (*ticks, *count) = (*ticks + gap, count.saturating_add(n));
             }
             _ => self.admitted.push_back((gap, n)),
@@ -234,3 +234,6 @@ impl Record {
 fn end(tick: u64) -> Timestamp {
     Timestamp((tick + 1) * TICK_MILLIS)
 }
+
+#[cfg(test)]
+mod tests;

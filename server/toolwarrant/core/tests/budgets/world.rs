@@ -12,7 +12,7 @@ use toolwarrant_core::budgets::Budgets;
 use toolwarrant_core::catalogue::PermissionSet;
 use toolwarrant_core::cluster::ClusterStore;
 use toolwarrant_core::documents::{Document, DocumentStore};
-use toolwarrant_core::limit::{CLOCK_ERROR, Shortage, Window};
+use toolwarrant_core::limit::{Shortage, Window};
 use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_store::testing::memory::Memory;
 
@@ -37,8 +37,7 @@ impl Nature {
     }
 
     pub(crate) fn wild(random: &mut Xorshift) -> Self {
-        let error = CLOCK_ERROR.as_millis() as u64;
-        let clocks = (0..2 + random.below(3)).map(|_| random.one(&[0, error, random.clone().below(error + 1)]));
+        let clocks = (0..2 + random.below(3)).map(|_| random.one(&[0, 0, 1_000, 1_000, random.clone().below(1_001)]));
         Self {
             clocks: clocks.collect(),
             limit: random.one(&[1, 7, 40, 120, 300]),
@@ -113,14 +112,14 @@ impl World {
         Replica { place, budgets, application, link }
     }
 
-    /// Cuts a replica from the store.
-    pub(crate) fn cut(&self, place: usize) {
-        self.replicas[place].link.is_cut.store(true, Relaxed);
+    /// Cuts a replica from the store, or connects it again.
+    pub(crate) fn cut(&self, place: usize, is_cut: bool) {
+        self.replicas[place].link.is_cut.store(is_cut, Relaxed);
     }
 
     /// Ends a replica with what it holds, and starts the next run.
     pub(crate) fn kill(&mut self, place: usize) {
-        self.cut(place);
+        self.cut(place, true);
         self.replicas[place] = self.join(place);
     }
 
