@@ -184,7 +184,7 @@ async fn replicas_share_a_budget_on_both_interfaces_and_a_refused_request_uses_n
         [other.send(10).await, other.send(9).await, other.send(1).await],
         ["rate_limited", "ok", "rate_limited"]
     );
-    [one, other].map(Replica::end);
+    [one, other].into_iter().for_each(Replica::end);
 }
 
 #[tokio::test(start_paused = true)]
