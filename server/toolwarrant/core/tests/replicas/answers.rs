@@ -1,7 +1,7 @@
 //! The answers of a replica whose lease is over: none leaves, and no key is called wrong.
 
 use crate::contract::CATALOGUE;
-use crate::harness::{Replica, origin, sleep};
+use crate::harness::{TestReplica, origin, sleep};
 use crate::link::Weather;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -58,9 +58,9 @@ struct Floor {
 impl TargetIds for Floor {}
 
 /// A tool by its number: 0 reads, 1 reads and fails, 2 polls a task, 3 makes one.
-struct Step<const N: u8>;
+struct SlowStep<const N: u8>;
 
-impl<const N: u8> ToolSteps<SlowShop> for Step<N> {
+impl<const N: u8> ToolSteps<SlowShop> for SlowStep<N> {
     type Args = NoArguments;
     type Proof = ();
 
@@ -97,10 +97,10 @@ impl Handlers for SlowShop {
 
     async fn dispatch<'a>(&'a self, call: &'a Call<'a>, raw: &'a str) -> Result<Answer, Failure> {
         match call.tool.name {
-            "list_machines" => run::<Self, Step<0>>(self, call, raw).await,
-            "list_jobs" => run::<Self, Step<1>>(self, call, raw).await,
-            "get_job" => run::<Self, Step<2>>(self, call, raw).await,
-            _ => run::<Self, Step<3>>(self, call, raw).await,
+            "list_machines" => run::<Self, SlowStep<0>>(self, call, raw).await,
+            "list_jobs" => run::<Self, SlowStep<1>>(self, call, raw).await,
+            "get_job" => run::<Self, SlowStep<2>>(self, call, raw).await,
+            _ => run::<Self, SlowStep<3>>(self, call, raw).await,
         }
     }
 }
@@ -170,7 +170,7 @@ impl Tasks for SlowTasks {
 }
 
 struct Server {
-    replica: Replica,
+    replica: TestReplica,
     key: NewKey,
     pipeline: Pipeline<SlowShop>,
     tasks: Arc<SlowTasks>,
@@ -185,7 +185,7 @@ impl Drop for Server {
 
 async fn serve(name: &str) -> Server {
     let store = Memory::default();
-    let replica = Replica::start(&store, "one").await;
+    let replica = TestReplica::start(&store, "one").await;
     let owner = replica.create("app").await;
     let all = |row: &mut ApplicationRow| row.permissions = vec!["look".to_owned(), "print".to_owned()];
     let _ = replica.registry.change(&owner, &origin(), all).await.expect("an application");

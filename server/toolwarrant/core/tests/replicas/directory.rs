@@ -1,7 +1,7 @@
 //! The registry as one of several copies.
 
-use crate::harness::{Replica, origin, sleep};
-use crate::link::{Link, Weather};
+use crate::harness::{TestReplica, origin, sleep};
+use crate::link::{StoreLink, Weather};
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
@@ -12,9 +12,9 @@ use toolwarrant_core::registry::{Durability, RegistryError};
 use toolwarrant_core::store::{ApplicationRow, DirectoryStore, KeyRow};
 use toolwarrant_store::testing::memory::Memory;
 
-async fn pair() -> (Memory, Replica, Replica) {
+async fn pair() -> (Memory, TestReplica, TestReplica) {
     let store = Memory::default();
-    let (one, two) = (Replica::start(&store, "one").await, Replica::start(&store, "two").await);
+    let (one, two) = (TestReplica::start(&store, "one").await, TestReplica::start(&store, "two").await);
     (store, one, two)
 }
 
@@ -83,7 +83,7 @@ async fn a_replica_that_starts_later_sees_everything() {
     let (first, second) = (one.create("first").await, two.create("second").await);
     let (gone, kept) = (one.issue(&first).await, two.issue(&second).await);
     let _ = two.revoke(&gone).await;
-    let later = Replica::start(&store, "later").await;
+    let later = TestReplica::start(&store, "later").await;
     sleep(1).await;
     assert_eq!(later.answer(&gone).unwrap_err(), AccessError::Unauthenticated);
     assert_eq!(&*later.answer(&kept).unwrap().name, "second");
@@ -96,8 +96,8 @@ async fn a_replica_that_starts_later_sees_everything() {
 async fn two_changes_at_once_both_survive() {
     for seed in 0..60 {
         let store = Memory::default();
-        let one = Replica::join(Link::join(&store, "one", seed, 30)).await;
-        let two = Replica::join(Link::join(&store, "two", seed + 1_000, 30)).await;
+        let one = TestReplica::join(StoreLink::join(&store, "one", seed, 30)).await;
+        let two = TestReplica::join(StoreLink::join(&store, "two", seed + 1_000, 30)).await;
         let owner = one.create("app").await;
         let key = one.issue(&owner).await;
         sleep(2_000).await;
@@ -113,7 +113,7 @@ async fn two_changes_at_once_both_survive() {
             },
         ];
         let (origin_one, origin_two) = (origin(), origin());
-        let apply = async |replica: &Replica, from: usize| {
+        let apply = async |replica: &TestReplica, from: usize| {
             for edit in edits.iter().skip(from).step_by(2) {
                 let changed = replica.registry.change(&owner, &origin_one, edit).await.expect("it is planned again");
                 assert_eq!(changed.durability, Durability::Stored);

@@ -1,6 +1,6 @@
 //! A replica for tests: a process with a clock of its own, a link, its membership and its registry.
 
-use crate::link::{Link, Weather};
+use crate::link::{StoreLink, Weather};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -16,8 +16,8 @@ use toolwarrant_store::testing::memory::Memory;
 
 pub(crate) const PREFIXES: KeyPrefixes = KeyPrefixes { id: "tk_", secret: "ts_" };
 
-pub(crate) struct Replica {
-    pub(crate) link: Arc<Link>,
+pub(crate) struct TestReplica {
+    pub(crate) link: Arc<StoreLink>,
     pub(crate) clock: Clock,
     pub(crate) member: Arc<Membership>,
     pub(crate) registry: Arc<Registry>,
@@ -25,14 +25,14 @@ pub(crate) struct Replica {
     following: JoinHandle<()>,
 }
 
-impl Replica {
+impl TestReplica {
     /// Starts a replica whose messages take no time.
     pub(crate) async fn start(store: &Memory, name: &str) -> Self {
-        Self::join(Link::join(store, name, 0, 0)).await
+        Self::join(StoreLink::join(store, name, 0, 0)).await
     }
 
     /// Starts a replica behind a link. Its clock agrees with no other.
-    pub(crate) async fn join(link: Link) -> Self {
+    pub(crate) async fn join(link: StoreLink) -> Self {
         let (link, seed) = (Arc::new(link), link_seed());
         let clock = Clock::start_at(Timestamp(seed * 1_000_000));
         let member = Arc::new(Membership::new(link.clone(), clock.clone(), LEASE));
@@ -89,7 +89,7 @@ impl Replica {
     }
 }
 
-impl Drop for Replica {
+impl Drop for TestReplica {
     fn drop(&mut self) {
         self.membership.abort();
         self.following.abort();

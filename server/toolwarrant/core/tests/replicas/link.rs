@@ -33,7 +33,7 @@ pub(crate) const LATE: Duration = Duration::from_millis(700);
 
 /// A replica of the store behind a link.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct StoreLink {
     memory: Memory,
     weather: Mutex<Weather>,
     random: Mutex<SplitMix>,
@@ -41,7 +41,7 @@ pub(crate) struct Link {
     late: u64,
 }
 
-impl Link {
+impl StoreLink {
     /// Joins the store under this name.
     pub(crate) fn join(store: &Memory, name: &str, seed: u64, late: u64) -> Self {
         Self { memory: store.replica(name), weather: Mutex::default(), random: Mutex::new(SplitMix(seed)), late }
@@ -92,7 +92,7 @@ impl Link {
     }
 }
 
-impl ClusterStore for Link {
+impl ClusterStore for StoreLink {
     fn epoch(&self) -> Epoch {
         self.memory.epoch()
     }
@@ -114,7 +114,7 @@ impl ClusterStore for Link {
     }
 }
 
-impl DirectoryStore for Link {
+impl DirectoryStore for StoreLink {
     fn directory(&self) -> Stored<'_, (Vec<ApplicationRow>, Vec<KeyRow>)> {
         Box::pin(self.carry(Memory::directory))
     }

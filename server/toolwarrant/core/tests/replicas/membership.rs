@@ -1,7 +1,7 @@
 //! Leases, evictions and confirmations.
 
-use crate::harness::{Replica, in_time, sleep};
-use crate::link::{Link, Weather};
+use crate::harness::{TestReplica, in_time, sleep};
+use crate::link::{StoreLink, Weather};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -18,8 +18,8 @@ const SECOND: Duration = Duration::from_secs(1);
 #[tokio::test(start_paused = true)]
 async fn a_revocation_is_refused_on_every_replica_when_the_command_returns() {
     let store = Memory::default();
-    let (one, two) = (Replica::start(&store, "one").await, Replica::start(&store, "two").await);
-    let three = Replica::join(Link::join(&store, "three", 3, 20)).await;
+    let (one, two) = (TestReplica::start(&store, "one").await, TestReplica::start(&store, "two").await);
+    let three = TestReplica::join(StoreLink::join(&store, "three", 3, 20)).await;
     let key = one.issue(&one.create("app").await).await;
     for replica in [&one, &two, &three] {
         assert!(replica.answer(&key).is_ok());
@@ -34,7 +34,7 @@ async fn a_revocation_is_refused_on_every_replica_when_the_command_returns() {
 #[tokio::test(start_paused = true)]
 async fn with_notices_a_revocation_takes_milliseconds() {
     let store = Memory::default();
-    let (one, two) = (Replica::start(&store, "one").await, Replica::start(&store, "two").await);
+    let (one, two) = (TestReplica::start(&store, "one").await, TestReplica::start(&store, "two").await);
     let key = one.issue(&one.create("app").await).await;
     let version = store.changes(0).await.unwrap().version;
     let revoking = async { one.revoke(&key).await };
@@ -51,7 +51,7 @@ async fn with_notices_a_revocation_takes_milliseconds() {
 async fn a_silent_replica_delays_a_revocation_by_its_lease_a_second_and_a_beat_and_a_grant_by_a_second() {
     for weather in [Weather::Down, Weather::Silent] {
         let store = Memory::default();
-        let (one, two) = (Replica::start(&store, "one").await, Replica::start(&store, "two").await);
+        let (one, two) = (TestReplica::start(&store, "one").await, TestReplica::start(&store, "two").await);
         let owner = one.create("app").await;
         let key = one.issue(&owner).await;
         sleep(10_300).await;
@@ -69,7 +69,7 @@ async fn a_silent_replica_delays_a_revocation_by_its_lease_a_second_and_a_beat_a
 #[tokio::test(start_paused = true)]
 async fn a_replica_that_beats_and_hears_nothing_answers_nothing_and_holds_a_revocation_up() {
     let store = Memory::default();
-    let (one, two) = (Replica::start(&store, "one").await, Replica::start(&store, "two").await);
+    let (one, two) = (TestReplica::start(&store, "one").await, TestReplica::start(&store, "two").await);
     let key = one.issue(&one.create("app").await).await;
     two.set(Weather::Deaf);
     let back = async {
@@ -89,7 +89,7 @@ async fn a_replica_that_beats_and_hears_nothing_answers_nothing_and_holds_a_revo
 #[tokio::test(start_paused = true)]
 async fn a_replica_without_the_store_stops_within_its_lease_and_one_that_was_evicted_for_good() {
     let store = Memory::default();
-    let (one, mut two) = (Replica::start(&store, "one").await, Replica::start(&store, "two").await);
+    let (one, mut two) = (TestReplica::start(&store, "one").await, TestReplica::start(&store, "two").await);
     let key = one.issue(&one.create("app").await).await;
     for _ in 0..100 {
         sleep(97).await;
@@ -118,7 +118,7 @@ async fn a_replica_without_the_store_stops_within_its_lease_and_one_that_was_evi
 #[tokio::test(start_paused = true)]
 async fn a_lease_counts_from_the_moment_before_its_beat_was_sent() {
     let store = Memory::default();
-    let one = Replica::start(&store, "one").await;
+    let one = TestReplica::start(&store, "one").await;
     sleep(10_500).await;
     one.set(Weather::Late);
     // This beat is sent after half a second, and answered 1.4 s later.
@@ -142,7 +142,7 @@ async fn an_outage_for_all_evicts_nobody_and_they_answer_again_after_a_beat() {
         let mut replicas = Vec::new();
         for name in ["one", "two", "three"] {
             sleep(331).await;
-            replicas.push(Replica::start(&store, name).await);
+            replicas.push(TestReplica::start(&store, name).await);
         }
         let key = replicas[0].issue(&replicas[0].create("app").await).await;
         sleep(10_000).await;
@@ -167,9 +167,9 @@ async fn an_outage_for_all_evicts_nobody_and_they_answer_again_after_a_beat() {
 #[tokio::test(start_paused = true)]
 async fn a_replica_that_is_back_first_leaves_the_others_the_time_for_a_beat_that_hangs() {
     let store = Memory::default();
-    let one = Replica::start(&store, "one").await;
+    let one = TestReplica::start(&store, "one").await;
     sleep(450).await;
-    let two = Replica::start(&store, "two").await;
+    let two = TestReplica::start(&store, "two").await;
     sleep(9_600).await;
     one.set(Weather::Down);
     two.set(Weather::Silent);
@@ -186,7 +186,7 @@ async fn a_replica_that_is_back_first_leaves_the_others_the_time_for_a_beat_that
 async fn a_replica_that_is_back_at_any_moment_answers_no_key_that_was_revoked() {
     for moment in (4_000..9_000).step_by(100) {
         let store = Memory::default();
-        let (one, two) = (Replica::start(&store, "one").await, Replica::start(&store, "two").await);
+        let (one, two) = (TestReplica::start(&store, "one").await, TestReplica::start(&store, "two").await);
         let key = one.issue(&one.create("app").await).await;
         one.set(Weather::Late);
         sleep(5_000).await;
@@ -210,7 +210,7 @@ async fn a_replica_that_is_back_at_any_moment_answers_no_key_that_was_revoked() 
 #[tokio::test(start_paused = true)]
 async fn a_replica_that_is_back_before_it_is_evicted_learns_of_a_revocation_before_the_command_returns() {
     let store = Memory::default();
-    let (one, two) = (Replica::start(&store, "one").await, Replica::start(&store, "two").await);
+    let (one, two) = (TestReplica::start(&store, "one").await, TestReplica::start(&store, "two").await);
     let key = one.issue(&one.create("app").await).await;
     sleep(5_000).await;
     two.set(Weather::Silent);
@@ -233,11 +233,11 @@ async fn a_replica_that_is_back_before_it_is_evicted_learns_of_a_revocation_befo
 #[tokio::test(start_paused = true)]
 async fn a_restart_evicts_the_former_run_of_the_name_and_a_revocation_waits_until_that_can_answer_no_more() {
     let store = Memory::default();
-    let (one, mut former) = (Replica::start(&store, "one").await, Replica::start(&store, "two").await);
+    let (one, mut former) = (TestReplica::start(&store, "one").await, TestReplica::start(&store, "two").await);
     let key = one.issue(&one.create("app").await).await;
     sleep(10_500).await;
     former.set(Weather::Silent);
-    let later = Replica::start(&store, "two").await;
+    let later = TestReplica::start(&store, "two").await;
     let took = later.revoke(&key).await;
     assert_eq!(former.answer(&key).unwrap_err(), AccessError::NoLease);
     assert!(took <= LEASE + 2 * SECOND, "{took:?}");
@@ -252,10 +252,10 @@ async fn a_restart_evicts_the_former_run_of_the_name_and_a_revocation_waits_unti
 #[tokio::test(start_paused = true)]
 async fn a_former_run_that_reaches_the_store_stops_at_its_next_beat() {
     let store = Memory::default();
-    let mut former = Replica::start(&store, "one").await;
+    let mut former = TestReplica::start(&store, "one").await;
     sleep(2_500).await;
     assert!(former.stands());
-    let _later = Replica::start(&store, "one").await;
+    let _later = TestReplica::start(&store, "one").await;
     sleep(1_000).await;
     assert!(!former.stands());
     assert_eq!(in_time(&mut former.membership).await.unwrap(), Err(Eviction));
@@ -264,16 +264,16 @@ async fn a_former_run_that_reaches_the_store_stops_at_its_next_beat() {
 #[tokio::test(start_paused = true)]
 async fn nobody_forgets_an_evicted_run_that_may_still_answer() {
     let store = Memory::default();
-    let (one, former) = (Replica::start(&store, "one").await, Replica::start(&store, "two").await);
+    let (one, former) = (TestReplica::start(&store, "one").await, TestReplica::start(&store, "two").await);
     // The forgetting of a replica that has left is due, and comes right after the restart.
-    let third = Replica::start(&store, "three").await;
+    let third = TestReplica::start(&store, "three").await;
     let key = one.issue(&one.create("app").await).await;
     sleep(70_500).await;
     former.set(Weather::Silent);
     third.member.leave().await.unwrap();
-    let later = Replica::start(&store, "two").await;
+    let later = TestReplica::start(&store, "two").await;
     sleep(1_500).await;
-    let fourth = Replica::start(&store, "four").await;
+    let fourth = TestReplica::start(&store, "four").await;
     assert!(former.answer(&key).is_ok());
     let _ = fourth.revoke(&key).await;
     assert_eq!(former.answer(&key).unwrap_err(), AccessError::NoLease);
@@ -283,7 +283,7 @@ async fn nobody_forgets_an_evicted_run_that_may_still_answer() {
 #[tokio::test(start_paused = true)]
 async fn a_replica_that_leaves_answers_no_more_and_delays_nothing() {
     let store = Memory::default();
-    let (one, mut two) = (Replica::start(&store, "one").await, Replica::start(&store, "two").await);
+    let (one, mut two) = (TestReplica::start(&store, "one").await, TestReplica::start(&store, "two").await);
     let key = one.issue(&one.create("app").await).await;
     two.member.set_state(ReplicaState::Draining);
     sleep(5_000).await;
@@ -304,9 +304,9 @@ async fn a_replica_that_leaves_answers_no_more_and_delays_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_replica_that_has_joined_and_not_loaded_yet_holds_a_revocation_up() {
     let store = Memory::default();
-    let one = Replica::start(&store, "one").await;
+    let one = TestReplica::start(&store, "one").await;
     let key = one.issue(&one.create("app").await).await;
-    let link = Arc::new(Link::join(&store, "two", 0, 0));
+    let link = Arc::new(StoreLink::join(&store, "two", 0, 0));
     let member = Arc::new(Membership::new(link.clone(), one.clock.clone(), LEASE));
     let beating = Arc::clone(&member);
     let _running = tokio::spawn(async move { beating.run().await });
@@ -328,9 +328,9 @@ async fn a_replica_that_has_joined_and_not_loaded_yet_holds_a_revocation_up() {
 async fn the_time_of_the_store_is_known_to_half_of_a_round_trip_and_the_drift_since() {
     let store = Memory::default();
     store.see(Timestamp(50_000)).await.unwrap();
-    let link = Link::join(&store, "one", 1, 0);
+    let link = StoreLink::join(&store, "one", 1, 0);
     link.set(Weather::Late);
-    let one = Replica::join(link).await;
+    let one = TestReplica::join(link).await;
     sleep(10).await;
     one.set(Weather::Silent);
     sleep(1_990).await;

@@ -1,8 +1,8 @@
 //! Random schedules: replicas start, are cut off, come back, and are replaced, while keys are made
 //! and revoked. After each confirmed revocation, no replica answers the key.
 
-use crate::harness::{Replica, in_time, origin, sleep};
-use crate::link::{Link, Weather};
+use crate::harness::{TestReplica, in_time, origin, sleep};
+use crate::link::{StoreLink, Weather};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokio::task::JoinSet;
@@ -74,12 +74,12 @@ async fn play(seed: u64) -> [u64; 3] {
     [confirmed, evicted, refused]
 }
 
-async fn start(store: &Memory, n: u64, random: &mut SplitMix) -> Arc<Replica> {
-    let link = Link::join(store, &format!("replica {n}"), random.next(), random.below(60));
-    Arc::new(Replica::join(link).await)
+async fn start(store: &Memory, n: u64, random: &mut SplitMix) -> Arc<TestReplica> {
+    let link = StoreLink::join(store, &format!("replica {n}"), random.next(), random.below(60));
+    Arc::new(TestReplica::join(link).await)
 }
 
-fn check(runs: &[Arc<Replica>], gone: &Gone, seed: u64) {
+fn check(runs: &[Arc<TestReplica>], gone: &Gone, seed: u64) {
     for key in gone.lock().expect("no panic").values() {
         for run in runs {
             assert!(run.answer(key).is_err(), "world {seed}: {} is answered by {:?}", key.key_id, run.link);
