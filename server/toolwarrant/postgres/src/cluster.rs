@@ -30,12 +30,20 @@ pub(crate) async fn join(client: &mut Client, name: &str, program: &str, level: 
     joined.await.map_err(unavailable)
 }
 
-/// Stores a beat, and reads all replicas.
+/// Stores a beat, and reads all replicas. The rows are from the moment at which the statement began,
+/// and it may then have waited for an eviction. So the own row is the one that was updated, and
+/// without an update this replica has ended.
 pub(crate) async fn beat(client: &Client, epoch: Epoch, Beat { seen, state }: Beat) -> Result<Beats, StoreError> {
     let sql = "WITH beaten AS (UPDATE replica SET beat = beat + 1, seen = $2, state = $3
-                               WHERE epoch = $1 AND state IN ('serving', 'draining'))
-               SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, cluster.directory, replica.*
-               FROM cluster LEFT JOIN replica ON true ORDER BY replica.epoch";
+                               WHERE epoch = $1 AND state IN ('serving', 'draining')
+                               RETURNING epoch, beat, seen, state)
+               SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, cluster.directory,
+                      replica.epoch, replica.name, replica.program, replica.level,
+                      coalesce(beaten.beat, replica.beat) AS beat, coalesce(beaten.seen, replica.seen) AS seen,
+                      CASE WHEN beaten.epoch IS NULL AND replica.epoch = $1 AND replica.state <> 'left' THEN 'evicted'
+                           ELSE coalesce(beaten.state, replica.state) END AS state
+               FROM cluster LEFT JOIN replica ON true LEFT JOIN beaten ON beaten.epoch = replica.epoch
+               ORDER BY replica.epoch";
     let (epoch, seen) = (epoch.0.cast_signed(), seen.cast_signed());
     let found = rows(client.query(sql, &[&epoch, &seen, &name(state)]).await)?;
     let first = found.first().ok_or_else(|| StoreError::Corrupt("the row of the cluster is missing".to_owned()))?;

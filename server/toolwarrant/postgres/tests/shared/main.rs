@@ -5,6 +5,7 @@ mod relay;
 use relay::Relay;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tokio_postgres::NoTls;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::cluster::{Beat, ClusterStore, Epoch, ReplicaState};
 use toolwarrant_core::documents::{Document, DocumentStore};
@@ -92,6 +93,31 @@ async fn a_restart_of_a_name_and_a_planned_stop_free_their_tasks_at_once() {
     assert_eq!(states, expected);
     other.forget_ended(beats.replicas.iter().map(|row| row.epoch).collect()).await.expect("the server runs");
     assert_eq!(other.beat(Beat::default()).await.expect("the server runs").replicas.len(), 1);
+}
+
+#[tokio::test]
+async fn a_beat_that_waits_for_an_eviction_says_that_the_replica_has_ended() {
+    let Some(address) = cluster().await else { return };
+    let one = join(&address, "one").await;
+    let beat = Beat { seen: 3, state: ReplicaState::Draining };
+    let row = one.beat(beat).await.expect("the server runs").replicas.remove(0);
+    assert_eq!((row.beat, row.seen, row.state), (1, 3, ReplicaState::Draining), "the answer has what was said");
+    let (client, connection) = tokio_postgres::connect(&address.url, NoTls).await.expect("the server runs");
+    let connection = tokio::spawn(connection);
+    client.batch_execute("BEGIN; UPDATE replica SET state = 'evicted'").await.expect("the server runs");
+    let beating = tokio::spawn({
+        let one = Arc::clone(&one);
+        async move { one.beat(beat).await }
+    });
+    let waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid";
+    while client.query(waiting, &[]).await.expect("the server runs").is_empty() {
+        tokio::task::yield_now().await;
+    }
+    client.batch_execute("COMMIT").await.expect("the server runs");
+    let row = beating.await.expect("no panic").expect("the server runs").replicas.remove(0);
+    assert_eq!((row.beat, row.state), (1, ReplicaState::Evicted));
+    drop(client);
+    connection.await.expect("no panic").expect("it is closed in order");
 }
 
 /// The connection of one replica is cut before each message that it sends or gets while it accepts
