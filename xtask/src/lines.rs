@@ -24,7 +24,7 @@ const TESTS: usize = 1;
 const SAMPLES: usize = 2;
 
 /// Names of files that consist only of tests.
-const TEST_FILES: [&str; 3] = ["tests.rs", "testing.rs", "golden.rs"];
+const TEST_FILES: [&str; 4] = ["tests.rs", "testing.rs", "suite.rs", "golden.rs"];
 
 /// Prints the lines of a checkout.
 pub(crate) fn run(folder: &Path) -> Result<()> {
@@ -102,7 +102,7 @@ fn rows(files: &Files) -> Result<Vec<(String, Lines)>> {
 fn kind(path: &Path) -> usize {
     let below =
         |folders: &[&str]| path.parent().is_some_and(|at| at.iter().any(|at| folders.iter().any(|name| at == *name)));
-    if below(&["tests", "testing"]) || TEST_FILES.iter().any(|name| path.ends_with(name)) {
+    if below(&["tests", "testing", "suite"]) || TEST_FILES.iter().any(|name| path.ends_with(name)) {
         TESTS
     } else if below(&["benches", "examples", "docs"]) {
         SAMPLES

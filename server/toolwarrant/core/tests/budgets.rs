@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use toolwarrant_core::documents::DocumentStore;
 use toolwarrant_core::limit::Shortage;
-use world::{Kind, Nature, World, Xorshift};
+use world::{Kind, Nature, World, WorldRandom};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -17,7 +17,7 @@ const CLOCKS: [[u64; 4]; 3] = [[0, 300, 700, 1_000], [0, 1_000, 1_000, 1_000], [
 
 /// Sends random requests for that many milliseconds: few, or more than the budget has. In turns,
 /// those come evenly, stay on one replica, and come all at once.
-async fn send_random(world: &mut World, random: &mut Xorshift, is_rush: bool, millis: u64) {
+async fn send_random(world: &mut World, random: &mut WorldRandom, is_rush: bool, millis: u64) {
     let end = world.now() + millis;
     let gap = if is_rush { 60 } else { 240_000 / u64::from(world.nature.limit) };
     while world.now() < end {
@@ -39,7 +39,7 @@ async fn send_random(world: &mut World, random: &mut Xorshift, is_rush: bool, mi
 async fn no_60_seconds_have_more_than_the_limit_whatever_happens() {
     let mut full = 0;
     for seed in 1..=40 {
-        let mut random = Xorshift(seed);
+        let mut random = WorldRandom(seed);
         let mut world = World::new(seed, Nature::wild(&mut random));
         for _ in 0..3 {
             let place = random.below(world.replicas.len() as u64) as usize;
@@ -72,7 +72,7 @@ async fn of_an_even_demand_hardly_less_than_the_limit_is_admitted() {
         let mut world = World::new(1, Nature::calm(300, &clocks));
         world.run(300, 6 * MINUTE).await;
         for minute in 1..6 {
-            let admitted = world.journal.admitted(minute * 60_000..(minute + 1) * 60_000, None);
+            let admitted = world.journal.count_admitted(minute * 60_000..(minute + 1) * 60_000, None);
             assert!((290..=300).contains(&admitted), "{admitted} in minute {minute}, {clocks:?}");
         }
     }
@@ -87,7 +87,8 @@ async fn no_replica_starves_whatever_its_clock_and_its_way_to_the_store() {
             for place in 0..4 {
                 for part in 1..3 {
                     let [from, until] = [part, part + 1].map(|part| part * 60_000 * u64::from(minutes));
-                    let (admitted, fair) = (world.journal.admitted(from..until, Some(place)), limit * minutes / 4);
+                    let (admitted, fair) =
+                        (world.journal.count_admitted(from..until, Some(place)), limit * minutes / 4);
                     assert!(admitted * 3 >= fair, "{admitted} of {fair} at {place}, {clocks:?}");
                 }
             }
@@ -99,7 +100,7 @@ async fn no_replica_starves_whatever_its_clock_and_its_way_to_the_store() {
 async fn a_refusal_says_when_the_same_requests_fit() {
     let mut refused = 0;
     for seed in 1..=50 {
-        let mut random = Xorshift(seed);
+        let mut random = WorldRandom(seed);
         let mut world = World::new(seed, Nature { loss: 0, ..Nature::wild(&mut random) });
         for _ in 0..6 {
             let is_rush = random.below(2) == 0;
@@ -151,7 +152,7 @@ async fn what_a_replica_holds_without_need_is_a_16th_and_comes_back_at_its_end_o
 #[tokio::test(start_paused = true)]
 async fn a_lower_limit_holds_after_ten_seconds_and_a_higher_one_at_once() {
     for seed in 1..=10 {
-        let mut random = Xorshift(seed);
+        let mut random = WorldRandom(seed);
         let mut world = World::new(seed, Nature { limit: 300, ..Nature::wild(&mut random) });
         send_random(&mut world, &mut random, true, 90_000).await;
         world.set_limit(40);
@@ -185,7 +186,7 @@ async fn requests_that_wait_share_an_exchange_and_a_busy_application_seldom_wait
     let mut world = World::new(1, Nature::calm(300, &[0, 0, 0, 0]));
     (0..100).for_each(|_| world.send(0, Kind::Alone(1), MINUTE));
     world.settle().await;
-    assert_eq!((world.journal.admitted(0..60_000, None), world.journal.counts().reads), (100, 1));
+    assert_eq!((world.journal.count_admitted(0..60_000, None), world.journal.counts().reads), (100, 1));
 
     let mut world = World::new(1, Nature::calm(6_000, &[0, 0, 0, 0]));
     world.run(1_500, 2 * MINUTE).await;
@@ -207,7 +208,7 @@ async fn the_log_is_bounded_and_an_exchange_serves_many_requests() {
         world.run(per_minute, MINUTE).await;
         let (before, from) = (world.journal.counts(), world.now());
         world.run(per_minute, 2 * MINUTE).await;
-        let (after, admitted) = (world.journal.counts(), world.journal.admitted(from..u64::MAX, None));
+        let (after, admitted) = (world.journal.counts(), world.journal.count_admitted(from..u64::MAX, None));
         let (reads, puts) = (after.reads - before.reads, after.puts - before.puts);
         let cost = (reads + puts) * 1_000 / u64::from(admitted);
         let log = world.store.documents("budget", vec!["app".to_owned()]).await.unwrap().remove(0).body;

@@ -40,9 +40,9 @@ const START: Timestamp = Timestamp(1_790_000_000_000);
 
 /// No tool works here, and no task.
 #[derive(Debug)]
-struct Nothing;
+struct NoTools;
 
-impl Handlers for Nothing {
+impl Handlers for NoTools {
     const CATALOGUE: &'static Catalogue = &contract::CATALOGUE;
 
     async fn dispatch<'a>(&'a self, call: &'a Call<'a>, _: &'a str) -> Result<Answer, Failure> {
@@ -50,7 +50,7 @@ impl Handlers for Nothing {
     }
 }
 
-impl Tasks for Nothing {
+impl Tasks for NoTools {
     fn repeat<'a>(&'a self, _: WriteRequest<'a>) -> BoxFuture<'a, Result<Repeat<'a>, WriteRefusal>> {
         Box::pin(async { Err(WriteRefusal::Full) })
     }
@@ -74,9 +74,9 @@ impl Tasks for Nothing {
 
 /// The documents of one replica, as long as it reaches them.
 #[derive(Debug)]
-struct Link(Memory, AtomicBool);
+struct BrokenLink(Memory, AtomicBool);
 
-impl DocumentStore for Link {
+impl DocumentStore for BrokenLink {
     fn documents(&self, space: &'static str, keys: Vec<String>) -> Stored<'_, Vec<Document>> {
         if self.1.load(Relaxed) { Box::pin(std::future::pending()) } else { self.0.documents(space, keys) }
     }
@@ -87,15 +87,15 @@ impl DocumentStore for Link {
 }
 
 /// A replica with one key.
-struct Replica {
-    pipeline: Pipeline<Nothing>,
+struct ChargingReplica {
+    pipeline: Pipeline<NoTools>,
     clock: Clock,
-    link: Arc<Link>,
+    link: Arc<BrokenLink>,
     caller: Caller,
     folder: PathBuf,
 }
 
-impl Replica {
+impl ChargingReplica {
     fn join(store: &Memory, name: &str, limit: u32) -> Self {
         let (clock, store) = (Clock::manual(START), store.replica(name));
         let time = clock.clone();
@@ -122,10 +122,10 @@ impl Replica {
         };
         let audit = Audit::start(parts).expect("a folder");
         let epoch = store.epoch();
-        let link = Arc::new(Link(store, AtomicBool::new(false)));
+        let link = Arc::new(BrokenLink(store, AtomicBool::new(false)));
         let budgets = Budgets::new(link.clone(), epoch, clock.clone());
         let nonces = Nonces::new(clock.clone());
-        let pipeline = Pipeline::new(Nothing, access, audit, Arc::new(Nothing), nonces, clock.clone());
+        let pipeline = Pipeline::new(NoTools, access, audit, Arc::new(NoTools), nonces, clock.clone());
         Self { pipeline: pipeline.with_budgets(budgets), clock, link, caller, folder }
     }
 
@@ -172,7 +172,7 @@ fn code(answer: Result<(), Failure>) -> &'static str {
 #[tokio::test(start_paused = true)]
 async fn replicas_share_a_budget_on_both_interfaces_and_a_refused_request_uses_no_nonce() {
     let store = Memory::default();
-    let [one, other] = ["one", "other"].map(|name| Replica::join(&store, name, 10));
+    let [one, other] = ["one", "other"].map(|name| ChargingReplica::join(&store, name, 10));
     assert_eq!([one.sign("n-1").await, other.sign("n-2").await], ["ok"; 2]);
     assert_eq!([one.send(4).await, other.send(4).await], ["ok"; 2]);
     assert_eq!([one.sign("n-3").await, other.send(1).await, one.send(11).await], ["rate_limited"; 3]);
@@ -184,13 +184,13 @@ async fn replicas_share_a_budget_on_both_interfaces_and_a_refused_request_uses_n
         [other.send(10).await, other.send(9).await, other.send(1).await],
         ["rate_limited", "ok", "rate_limited"]
     );
-    [one, other].into_iter().for_each(Replica::end);
+    [one, other].into_iter().for_each(ChargingReplica::end);
 }
 
 #[tokio::test(start_paused = true)]
 async fn of_equal_nonces_that_wait_for_the_budget_one_passes_and_one_is_charged() {
     let store = Memory::default();
-    let one = Replica::join(&store, "equal", 3);
+    let one = ChargingReplica::join(&store, "equal", 3);
     let mut answers: [&str; 3] = tokio::join!(one.sign("n"), one.sign("n"), one.sign("n")).into();
     answers.sort_unstable();
     assert_eq!(answers, ["ok", "unauthenticated", "unauthenticated"]);
@@ -201,7 +201,7 @@ async fn of_equal_nonces_that_wait_for_the_budget_one_passes_and_one_is_charged(
 #[tokio::test(start_paused = true)]
 async fn a_request_whose_budget_cannot_be_read_is_refused_as_overloaded_and_uses_no_nonce() {
     let store = Memory::default();
-    let one = Replica::join(&store, "cut", 10);
+    let one = ChargingReplica::join(&store, "cut", 10);
     one.link.1.store(true, Relaxed);
     assert_eq!([one.sign("n").await, one.send(1).await], ["overloaded"; 2]);
     one.link.1.store(false, Relaxed);

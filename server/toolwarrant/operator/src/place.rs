@@ -39,7 +39,7 @@ pub struct StoreOptions {
           value_parser = clap::value_parser!(u64).range(2..=60))]
     pub authority_lease: u64,
 
-    /// Seconds for which a replica that is told to stop still answers, and is not ready
+    /// Seconds for which a replica that has to stop still answers, and is not ready
     #[arg(long = flags::DRAIN, global = true, value_name = "SECONDS", default_value = "10",
           value_parser = clap::value_parser!(u64).range(..=600))]
     pub drain_seconds: u64,

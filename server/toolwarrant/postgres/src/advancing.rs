@@ -141,7 +141,7 @@ impl Work for Advancing {
                    UNION ALL SELECT 1 FROM ended WHERE id = $1 AND version = $2";
         let version = i32::try_from(one.step.version.saturating_add(1)).unwrap_or(i32::MAX);
         let found = client.query(sql, &[&Id(one.step.id), &version, &one.owner.0.cast_signed()]).await;
-        // Only this replica moves its tasks, and it does not begin the next step before this answer.
+        // Only this replica moves its tasks, and no next step begins before this answer.
         Ok(if found.map_err(unavailable)?.is_empty() { Advanced::Fenced } else { Advanced::Written })
     }
 

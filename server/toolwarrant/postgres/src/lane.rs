@@ -31,8 +31,8 @@ const PLACES: usize = 1024;
 /// Most requests in a batch.
 const TOGETHER: usize = 128;
 
-/// Time for which a caller waits for its answer. Afterwards it is told that the store is
-/// unavailable, and the request may still land.
+/// Time for which a caller waits for its answer. Afterwards it gets an error, and the request may
+/// still land.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Time after which an unanswered batch is sent again on another connection.

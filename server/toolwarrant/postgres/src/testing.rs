@@ -15,7 +15,7 @@ use toolwarrant_core::store::StoreError;
 
 /// A running server.
 #[derive(Debug)]
-pub struct TestServer {
+pub struct TestPostgres {
     folder: TempDir,
     /// A shell that stops the server when its standard input ends, as it does with this process.
     _child: Child,
@@ -28,7 +28,7 @@ const NOBODY: u32 = 65_534;
 /// Time in which the server must answer.
 const START_PATIENCE: Duration = Duration::from_secs(60);
 
-impl TestServer {
+impl TestPostgres {
     /// Starts a server; `None` if PostgreSQL is not installed.
     ///
     /// # Panics

@@ -1,14 +1,14 @@
 //! The requirements on every store, on PostgreSQL.
 
 use std::sync::{Arc, OnceLock};
-use toolwarrant_postgres::testing::TestServer;
+use toolwarrant_postgres::testing::TestPostgres;
 use toolwarrant_postgres::{Address, NewReplica, Postgres};
 use toolwarrant_store::Store;
 use toolwarrant_store::suite::model::{self, Reopened};
 
-fn server() -> Option<&'static TestServer> {
-    static SERVER: OnceLock<Option<TestServer>> = OnceLock::new();
-    SERVER.get_or_init(TestServer::start).as_ref()
+fn server() -> Option<&'static TestPostgres> {
+    static SERVER: OnceLock<Option<TestPostgres>> = OnceLock::new();
+    SERVER.get_or_init(TestPostgres::start).as_ref()
 }
 
 async fn join(address: &Address) -> Postgres {

@@ -63,6 +63,7 @@ pub mod operator;
 mod outlet;
 mod program;
 mod question;
+mod replica;
 mod server;
 mod service;
 pub mod tasks;

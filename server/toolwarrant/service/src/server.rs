@@ -3,6 +3,7 @@
 use crate::core::{Core, CoreParts};
 use crate::hangup::Renewal;
 use crate::listening::{Listening, base_path, in_clear, url_of};
+use crate::replica::{ReplicaLife, refuse_shared};
 use crate::service::{Service, Setup};
 use crate::timekeeping;
 use crate::welcome::{Demo, DemoKey};
@@ -20,8 +21,6 @@ use tokio::task::JoinSet;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::random::Random;
-use toolwarrant_core::budgets::Budgets;
-use toolwarrant_core::cluster::{Eviction, ReplicaState};
 use toolwarrant_core::nonces::dump_reads;
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_core::registry::{Durability, unknown_permissions};
@@ -34,8 +33,8 @@ use toolwarrant_operator::keeping::AuditKeeper;
 use toolwarrant_operator::metrics::{ServiceStatus, StatusSources};
 use toolwarrant_operator::socket::{OperatorGroups, OperatorSocket};
 use toolwarrant_operator::{
-    ActLines, Background, Check, Config, Names, OpenError, OpenedData, OperatorContext, OperatorError, Shared,
-    StoreOptions, until,
+    ActLines, Background, Check, Config, Names, OpenError, OpenedData, OperatorContext, OperatorError, StoreOptions,
+    until,
 };
 use toolwarrant_store::Store;
 use toolwarrant_tasks::engine::Engine;
@@ -70,8 +69,8 @@ pub(crate) struct Server {
     context: Arc<OperatorContext>,
     keeper: AuditKeeper,
     sockets: Vec<OperatorSocket>,
-    /// The membership, if replicas share the store.
-    shared: Option<(Shared, Arc<Budgets>, Duration)>,
+    /// Its life as a replica, if it shares the store.
+    replica: Option<ReplicaLife>,
     monitor: Option<(Monitor, Arc<ServiceStatus>)>,
     /// Keeps the folder locked while the server runs.
     folder: DataFolder,
@@ -94,11 +93,7 @@ impl Server {
     ) -> Result<Self> {
         let Identity { names, demo, checks } = identity;
         let (names, random, wanted, keeping) = (Arc::new(names), Random::System, serve.demo, serve.audit);
-        let groups = OperatorGroups {
-            folder: serve.operator_sockets.clone(),
-            operate: serve.operate_group.clone(),
-            view: serve.view_group.clone(),
-        };
+        let groups = groups_of(&serve);
         let Listening { listener, tls, limits, limiter, policy, url, monitor } = Listening::open(serve, &names).await?;
         let folder = DataFolder::open(data, &names).map_err(OpenError::from).map_err(OperatorError::from)?;
         let mut opened = OpenedData::open(&folder, &names, H::CATALOGUE, &random, (store, None)).await?;
@@ -106,18 +101,14 @@ impl Server {
         let setup = Setup { flags, config, folder: &folder, clock: opened.clock.clone(), random: random.clone() };
         let service = compose(setup)?;
         let Service { handlers, executor, inventory, own, upstreams, background, serves, hint, alone, .. } = service;
-        if let (Some(why), Some(shared)) = (alone, opened.shared.take()) {
-            shared.leave().await;
-            bail!("this service cannot share its store with other replicas: {why}");
-        }
+        refuse_shared(alone, &mut opened).await?;
         let demo = Demo { hint, ..demo };
         let process = u32::from_le_bytes(random.bytes()?);
         let (data, max_in_flight) = (&opened, TASKS_MAX);
         let parts = CoreParts { handlers, executor, folder: &folder, data, random, audit: keeping, max_in_flight };
         let Core { pipeline, engine, keeper, budgets } = Core::compose(parts).await?;
         let OpenedData { registry, keyring: _, database, shared, clock } = opened;
-        let drain = Duration::from_secs(store.drain_seconds);
-        let shared = shared.zip(budgets).map(|(shared, budgets)| (shared, budgets, drain));
+        let replica = ReplicaLife::new(shared, budgets, store);
         for unknown in unknown_permissions(&registry.applications().await, H::CATALOGUE) {
             tracing::warn!("{unknown}; `app revoke` removes it");
         }
@@ -167,7 +158,7 @@ impl Server {
             context,
             keeper,
             sockets,
-            shared,
+            replica,
             monitor,
             folder,
         })
@@ -233,7 +224,7 @@ impl Server {
             context,
             keeper,
             sockets,
-            mut shared,
+            mut replica,
             monitor,
             folder,
             keys,
@@ -268,14 +259,12 @@ impl Server {
                 status.release().await;
             })
         }));
-        let mut evicted = None;
+        let mut stopped = Ok(());
         let closing = async {
-            evicted = wait_for_stop(stop, shared.as_mut()).await;
+            stopped = ReplicaLife::wait_for_stop(replica.as_mut(), stop).await;
             status.inspect(|status| status.set_stopping());
-            if let (None, Some((Shared { member, .. }, _, drain))) = (evicted, &shared) {
-                // Until a balancer sends no more requests.
-                member.set_state(ReplicaState::Draining);
-                tokio::time::sleep(*drain).await;
+            if let (Ok(()), Some(replica)) = (stopped, &replica) {
+                replica.drain().await;
             }
             serving.close();
         };
@@ -290,17 +279,11 @@ impl Server {
         for work in last {
             work.stop().await;
         }
-        let is_alone = shared.is_none();
-        if let Some((shared, budgets, _)) = shared {
-            budgets.give_back().await;
-            shared.leave().await;
+        match replica {
+            Some(replica) => replica.leave().await,
+            None => keep_reads(&kept, &context).await,
         }
-        if let Some(eviction) = evicted {
-            bail!(eviction);
-        }
-        if is_alone && let Err(error) = kept.keep_reads(dump_reads(&context.registry.access())).await {
-            tracing::warn!(%error, "the nonces of reads could not be stored; clients must sign reads again after the start");
-        }
+        stopped?;
         if let Durability::Owed(why) = context.registry.settle().await {
             bail!(
                 "what was taken away is not on the disk ({why}), and is back after the next start: take it away again"
@@ -311,18 +294,19 @@ impl Server {
     }
 }
 
-/// Waits until the program is told to stop, or the other replicas have evicted this one.
-async fn wait_for_stop(
-    stop: impl Future<Output = ()>,
-    shared: Option<&mut (Shared, Arc<Budgets>, Duration)>,
-) -> Option<Eviction> {
-    let Some((Shared { running, .. }, ..)) = shared else {
-        stop.await;
-        return None;
-    };
-    tokio::select! {
-        () = stop => None,
-        ended = running => ended.ok().and_then(Result::err),
+/// Stores the nonces of reads for the next start.
+async fn keep_reads(engine: &Engine, context: &OperatorContext) {
+    if let Err(error) = engine.keep_reads(dump_reads(&context.registry.access())).await {
+        tracing::warn!(%error, "the nonces of reads could not be stored; clients must sign reads again after the start");
+    }
+}
+
+/// Returns the sockets for groups that the flags ask for.
+fn groups_of(serve: &ServeOptions) -> OperatorGroups {
+    OperatorGroups {
+        folder: serve.operator_sockets.clone(),
+        operate: serve.operate_group.clone(),
+        view: serve.view_group.clone(),
     }
 }
 

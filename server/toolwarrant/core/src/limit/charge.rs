@@ -4,7 +4,7 @@
 /// stays charged.
 #[derive(Clone, Copy, Debug)]
 pub struct HeadCharge(
-    /// The tick or slot in which it was logged.
+    /// The tick in which it was logged.
     pub(super) u64,
 );
 

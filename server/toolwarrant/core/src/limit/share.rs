@@ -20,11 +20,11 @@ use toolwarrant_base::clock::Timestamp;
 /// between reading the clock and admitting a request.
 const GUARD: Duration = Duration::from_millis(100);
 
-/// Time after a refusal or a failure until requests cause the next exchange. So an application beyond
-/// its budget costs a few reads a second.
+/// Time after a refusal or a failure until requests cause the next exchange. So an application
+/// beyond its budget costs a few reads a second.
 const PACE: Duration = Duration::from_millis(250);
 
-/// Time after a failed exchange until the next one, unless a request waits.
+/// Time after a failed exchange until the rest of an allowance is given back.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The state of one budget on this replica.
@@ -99,8 +99,8 @@ impl Share {
     }
 
     /// Takes back a request. It is free again with the next exchange.
-    pub(super) fn give_back(&mut self, HeadCharge(slot): HeadCharge) {
-        self.own.give_back(slot, 1);
+    pub(super) fn give_back(&mut self, HeadCharge(tick): HeadCharge) {
+        self.own.give_back(tick, 1);
     }
 
     /// Lets requests wait for an allowance. Starts a worker if none runs.

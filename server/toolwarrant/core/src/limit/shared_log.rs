@@ -5,9 +5,8 @@
 //! no record counts, and writes the log with a new record if no other replica has changed it
 //! meanwhile. Its clock alone decides when its allowance ends.
 //!
-//! A request counts for 60 seconds and the largest error of the clocks. An allowance counts until
-//! that long after its end, because its last request may come at its end. So the clocks of the
-//! replicas may differ by [`CLOCK_ERROR`], also at moments that are a minute apart.
+//! A request counts for 60 seconds and [`CLOCK_ERROR`]. What is left of an allowance counts for that
+//! long after its end, because the last request may come then.
 //!
 //! This module knows no time and no store. Start at [`SharedLog::grant`].
 
@@ -16,11 +15,12 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 
-/// Largest difference between the clock of one live replica and that of another, or its own a
-/// minute later.
+/// Largest difference between the clock of a live replica and that of another, or its own a minute
+/// later. So each of these clocks may differ by half of it from the true time. If one differs by
+/// more, replicas together may admit more than the limit.
 pub const CLOCK_ERROR: Duration = Duration::from_secs(1);
 
-/// Time for which a request counts after the end of its slot, and an allowance after its end.
+/// Time for which a request counts after the end of its tick, and an allowance after its end.
 pub(super) const COUNTED: Duration = Duration::from_secs(60).saturating_add(CLOCK_ERROR);
 
 /// Length of an allowance while half of the limit is free.

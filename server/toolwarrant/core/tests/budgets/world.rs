@@ -36,7 +36,7 @@ impl Nature {
         Self { limit, clocks: clocks.to_vec(), delay: 10, slowest: 10, loss: 0 }
     }
 
-    pub(crate) fn wild(random: &mut Xorshift) -> Self {
+    pub(crate) fn wild(random: &mut WorldRandom) -> Self {
         let clocks = (0..2 + random.below(3)).map(|_| random.one(&[0, 0, 1_000, 1_000, random.clone().below(1_001)]));
         Self {
             clocks: clocks.collect(),
@@ -53,12 +53,12 @@ pub(crate) struct World {
     seed: u64,
     pub(crate) store: Memory,
     start: Instant,
-    pub(crate) replicas: Vec<Replica>,
+    pub(crate) replicas: Vec<BudgetReplica>,
     requests: JoinSet<()>,
     pub(crate) journal: Arc<Journal>,
 }
 
-/// What happened.
+/// The events of a world.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     /// The time, the replica and the number of admitted requests.
@@ -76,11 +76,11 @@ pub(crate) struct Counts {
 }
 
 #[derive(Clone)]
-pub(crate) struct Replica {
+pub(crate) struct BudgetReplica {
     place: usize,
     pub(crate) budgets: Arc<Budgets>,
     pub(crate) application: Arc<Application>,
-    link: Arc<Link>,
+    link: Arc<BudgetLink>,
 }
 
 impl World {
@@ -98,18 +98,18 @@ impl World {
         world
     }
 
-    fn join(&self, place: usize) -> Replica {
+    fn join(&self, place: usize) -> BudgetReplica {
         let store = self.store.replica(&place.to_string());
         let (Nature { delay, slowest, loss, .. }, epoch) = (self.nature.clone(), store.epoch());
         let delay = if place == 0 { slowest } else { delay };
-        let random = Mutex::new(Xorshift(self.seed * 1000 + epoch.0));
+        let random = Mutex::new(WorldRandom(self.seed * 1000 + epoch.0));
         let (journal, is_cut) = (Arc::clone(&self.journal), AtomicBool::new(false));
-        let link = Arc::new(Link { store, delay, loss, random, is_cut, journal });
+        let link = Arc::new(BudgetLink { store, delay, loss, random, is_cut, journal });
         let clock = Clock::start_at(Timestamp(START + self.nature.clocks[place] + self.now()));
         let budgets = Budgets::new(link.clone(), epoch, clock);
         let window = Arc::new(Window::new(self.nature.limit));
         let application = Arc::new(Application::new("app", "app", PermissionSet(1), Grants::everything(), window));
-        Replica { place, budgets, application, link }
+        BudgetReplica { place, budgets, application, link }
     }
 
     /// Cuts a replica from the store, or connects it again.
@@ -174,7 +174,7 @@ pub(crate) enum Kind {
     Head(u32, u64),
 }
 
-impl Replica {
+impl BudgetReplica {
     async fn answer(&self, kind: Kind, journal: &Journal, start: Instant) -> Result<(), Shortage> {
         let admit = async |head, n| self.budgets.admit(&self.application, head, n).await;
         let (sent, millis) = (Instant::now(), || start.elapsed().as_millis() as u64);
@@ -210,7 +210,7 @@ impl Journal {
     }
 
     /// Returns the admitted requests of that time, of one replica or all.
-    pub(crate) fn admitted(&self, time: Range<u64>, place: Option<usize>) -> u32 {
+    pub(crate) fn count_admitted(&self, time: Range<u64>, place: Option<usize>) -> u32 {
         let admitted = self.admitted.lock().expect("no panic");
         let is_of = |other: usize| place.is_none_or(|place| place == other);
         admitted.iter().filter(|(at, other, _)| time.contains(at) && is_of(*other)).map(|(_, _, n)| n).sum()
@@ -235,16 +235,16 @@ impl Journal {
 
 /// The way of one replica to the store.
 #[derive(Debug)]
-struct Link {
+struct BudgetLink {
     store: Memory,
     delay: u64,
     loss: u64,
-    random: Mutex<Xorshift>,
+    random: Mutex<WorldRandom>,
     is_cut: AtomicBool,
     journal: Arc<Journal>,
 }
 
-impl Link {
+impl BudgetLink {
     async fn travel(&self) -> Result<(), StoreError> {
         let (millis, fate) = {
             let mut random = self.random.lock().expect("no panic");
@@ -262,7 +262,7 @@ impl Link {
     }
 }
 
-impl DocumentStore for Link {
+impl DocumentStore for BudgetLink {
     fn documents(&self, space: &'static str, keys: Vec<String>) -> Stored<'_, Vec<Document>> {
         Box::pin(async move {
             self.journal.counts.lock().expect("no panic").reads += 1;
@@ -285,9 +285,9 @@ impl DocumentStore for Link {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Xorshift(pub(crate) u64);
+pub(crate) struct WorldRandom(pub(crate) u64);
 
-impl Xorshift {
+impl WorldRandom {
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

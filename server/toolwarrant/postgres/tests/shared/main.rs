@@ -10,7 +10,7 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::cluster::{Beat, ClusterStore, Epoch, ReplicaState};
 use toolwarrant_core::documents::{Document, DocumentStore};
 use toolwarrant_core::store::{DirectoryStore, StoreError};
-use toolwarrant_postgres::testing::TestServer;
+use toolwarrant_postgres::testing::TestPostgres;
 use toolwarrant_postgres::{Address, NewReplica, Postgres};
 use toolwarrant_store::Store;
 use toolwarrant_store::suite::{AT, application, end, id, new};
@@ -20,9 +20,9 @@ use toolwarrant_tasks::task::{Phase, Status, Task};
 
 const KEY: [u8; 32] = [7; 32];
 
-fn server() -> Option<&'static TestServer> {
-    static SERVER: OnceLock<Option<TestServer>> = OnceLock::new();
-    SERVER.get_or_init(TestServer::start).as_ref()
+fn server() -> Option<&'static TestPostgres> {
+    static SERVER: OnceLock<Option<TestPostgres>> = OnceLock::new();
+    SERVER.get_or_init(TestPostgres::start).as_ref()
 }
 
 /// Makes a new cluster; `None` if PostgreSQL is not installed.
@@ -141,7 +141,7 @@ async fn a_connection_that_breaks_at_any_message_of_a_batch_loses_and_doubles_no
         let version = stored.map(|record| record.version);
         match (&accepted, &moved, version) {
             (Ok(Acceptance::Fresh { .. }), Ok(Advanced::Written), Some(1)) => {}
-            // What was not answered has happened or not; the engine reads the task again.
+            // A write without an answer has happened or not; the engine reads the task again.
             (Ok(Acceptance::Fresh { .. }), Err(StoreError::Unavailable(_)), Some(_)) => {}
             (Err(StoreError::Unavailable(_)), Ok(Advanced::Written), Some(1)) => {}
             (Err(StoreError::Unavailable(_)), Ok(Advanced::Fenced), None) => {}

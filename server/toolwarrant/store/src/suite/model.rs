@@ -197,7 +197,7 @@ async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation
             // Numbers differ between stores, so the place of a row selects it.
             let all = store.ledger(0, 999).await.unwrap();
             let after = usize::try_from(after).ok().and_then(|after| all.get(after)).map_or(0, |row| row.number);
-            format!("{:?}", store.ledger(after, limit).await.map(unnumbered).map_err(drop))
+            format!("{:?}", store.ledger(after, limit).await.map(without_numbers).map_err(drop))
         }
         Operation::Directory => format!("{:?}", store.directory().await.map_err(drop)),
         Operation::Reopen { .. } => String::new(),
@@ -224,13 +224,13 @@ async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation
 }
 
 /// Returns entries of the ledger without their numbers.
-fn unnumbered(rows: Vec<LedgerRow>) -> Vec<LedgerRow> {
+fn without_numbers(rows: Vec<LedgerRow>) -> Vec<LedgerRow> {
     rows.into_iter().map(|row| LedgerRow { number: 0, ..row }).collect()
 }
 
 /// Returns all data that can be read, as text.
 pub async fn everything(store: &dyn Store) -> String {
-    let ledger = store.ledger(0, 999).await.map(unnumbered);
+    let ledger = store.ledger(0, 999).await.map(without_numbers);
     let mut all = vec![format!("{:?}", (ledger, store.in_flight(None, 999).await))];
     all.push(format!("{:?}", store.directory().await));
     for n in 0..40 {

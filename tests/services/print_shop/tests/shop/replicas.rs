@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::path::PathBuf;
 use tempfile::TempDir;
-use toolwarrant_postgres::testing::TestServer;
+use toolwarrant_postgres::testing::TestPostgres;
 
 /// A store, and the folders of the shops that share it.
 struct Cluster {
     /// Runs until the end of the test.
-    _server: TestServer,
+    _server: TestPostgres,
     url: String,
     home: TempDir,
 }
@@ -20,7 +20,7 @@ struct Cluster {
 impl Cluster {
     /// Makes the store; `None` if PostgreSQL is not installed.
     async fn make() -> Option<Self> {
-        let server = TestServer::start()?;
+        let server = TestPostgres::start()?;
         let url = server.schema().await.expect("the server runs").url;
         let cluster = Self { _server: server, url, home: TempDir::new().expect("a temporary folder") };
         fs::create_dir(cluster.home.path().join("machines")).expect("a folder");

@@ -1,0 +1,62 @@
+//! The life of a server as one of several replicas: when it must stop, how it drains, and how it
+//! leaves.
+
+use anyhow::{Result, bail};
+use std::sync::Arc;
+use std::time::Duration;
+use toolwarrant_core::budgets::Budgets;
+use toolwarrant_core::cluster::{Eviction, ReplicaState};
+use toolwarrant_operator::{OpenedData, Shared, StoreOptions};
+
+/// A server that shares its store.
+pub(crate) struct ReplicaLife {
+    shared: Shared,
+    budgets: Arc<Budgets>,
+    /// Time for which it still answers when it has to stop.
+    drain: Duration,
+}
+
+/// Leaves a shared store again if the service must be alone, for this reason.
+///
+/// # Errors
+/// The service cannot share a store.
+pub(crate) async fn refuse_shared(alone: Option<&str>, opened: &mut OpenedData) -> Result<()> {
+    if let (Some(why), Some(shared)) = (alone, opened.shared.take()) {
+        shared.leave().await;
+        bail!("this service cannot share its store with other replicas: {why}");
+    }
+    Ok(())
+}
+
+impl ReplicaLife {
+    /// Returns the life of a replica; `None` for a server with a store of its own.
+    pub(crate) fn new(shared: Option<Shared>, budgets: Option<Arc<Budgets>>, options: &StoreOptions) -> Option<Self> {
+        let drain = Duration::from_secs(options.drain_seconds);
+        shared.zip(budgets).map(|(shared, budgets)| Self { shared, budgets, drain })
+    }
+
+    /// Waits until the program has to stop. Returns an error if the other replicas have evicted
+    /// this one.
+    pub(crate) async fn wait_for_stop(this: Option<&mut Self>, stop: impl Future<Output = ()>) -> Result<(), Eviction> {
+        let Some(Self { shared, .. }) = this else {
+            stop.await;
+            return Ok(());
+        };
+        tokio::select! {
+            () = stop => Ok(()),
+            ended = &mut shared.running => ended.unwrap_or(Ok(())),
+        }
+    }
+
+    /// Says that it is about to leave, and waits until a balancer sends no more requests.
+    pub(crate) async fn drain(&self) {
+        self.shared.member.set_state(ReplicaState::Draining);
+        tokio::time::sleep(self.drain).await;
+    }
+
+    /// Gives back what it holds, and leaves, so that others take its tasks over at once.
+    pub(crate) async fn leave(self) {
+        self.budgets.give_back().await;
+        self.shared.leave().await;
+    }
+}
