@@ -9,7 +9,7 @@
 use super::access::Application;
 use super::cluster::Epoch;
 use super::documents::{Document, DocumentStore};
-use super::limit::{HeadCharge, SharedLog, Shortage, Step, Window};
+use super::limit::{HeadCharge, SharedLog, Shortage, Window, WorkerStep};
 use super::store::StoreError;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -98,8 +98,8 @@ impl Budgets {
         }
     }
 
-    /// Gives back what this replica holds. Later requests are not admitted. Call it at a stop, after
-    /// the last request.
+    /// Gives back what this replica holds. Later requests are not admitted. Call it at a stop,
+    /// after the last request.
     pub async fn give_back(&self) {
         self.closing.send_replace(true);
         let workers = ignore_poison(self.workers.lock()).take();
@@ -117,7 +117,7 @@ impl Budgets {
             let is_closing = *closing.borrow_and_update();
             let step = window.share().next_step(self.clock.now(), is_closing);
             match step {
-                Step::Exchange => {
+                WorkerStep::Exchange => {
                     let exchange = timeout(DEADLINE, self.exchange(&application, &window)).await;
                     let failure = match &exchange {
                         Ok(Ok(())) => continue,
@@ -130,12 +130,12 @@ impl Budgets {
                         return;
                     }
                 }
-                Step::Wait(until) => tokio::select! {
+                WorkerStep::Wait(until) => tokio::select! {
                     () = wake.notified() => {}
                     () = self.clock.sleep_until(until) => {}
                     _ = closing.changed() => {}
                 },
-                Step::End => return,
+                WorkerStep::End => return,
             }
         }
     }

@@ -1,15 +1,16 @@
 //! The request budget: the number of requests that one application may make in any 60 seconds.
 //!
-//! The window slides. It is exact to a tenth of a second, and errs on the strict side. Replicas that
-//! share a budget hold allowances of it: `shared_log` decides about them, and `share` is the part of
-//! this replica. This module knows neither requests nor applications. Start at [`Window::admit`].
+//! The window slides. It is exact to a tenth of a second, and errs on the strict side. Replicas
+//! that share a budget hold allowances of it: `shared_log` decides about them, and `share` is the
+//! part of this replica. This module knows neither requests nor applications. Start at
+//! [`Window::admit`].
 
 mod charge;
 mod share;
 mod shared_log;
 
 pub use charge::{HeadCharge, RetryAfter, Shortage};
-pub(crate) use share::Step;
+pub(crate) use share::WorkerStep;
 pub use shared_log::CLOCK_ERROR;
 pub(crate) use shared_log::SharedLog;
 

@@ -251,8 +251,8 @@ impl<H: Handlers> Pipeline<H> {
     /// charged as `head`. The returned proof allows their calls.
     ///
     /// # Errors
-    /// `rate_limited`, with the seconds after which the same requests would fit; `overloaded` if the
-    /// other replicas cannot be asked.
+    /// `rate_limited`, with the seconds after which the same requests would fit; `overloaded` if
+    /// the other replicas cannot be asked.
     pub async fn charge_budget<'c>(
         &self,
         caller: &'c Caller,
@@ -269,8 +269,8 @@ impl<H: Handlers> Pipeline<H> {
     /// Turns the answer of the budget to `requests` into the proof that allows their calls.
     ///
     /// # Errors
-    /// `rate_limited`, with the seconds after which the same requests would fit; `overloaded` if the
-    /// other replicas could not be asked.
+    /// `rate_limited`, with the seconds after which the same requests would fit; `overloaded` if
+    /// the other replicas could not be asked.
     pub fn admit<'c>(
         &self,
         caller: &'c Caller,

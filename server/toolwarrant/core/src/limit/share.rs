@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The state of one budget on this replica.
 #[derive(Debug, Default)]
 pub(crate) struct Share {
-    /// What this replica has admitted, and the allowance that it uses.
+    /// The requests that this replica has admitted, and the allowance that it uses.
     own: Record,
     /// The records of the others.
     others: SharedLog,
@@ -63,15 +63,15 @@ struct Waiter {
 #[derive(Debug)]
 struct Proposal {
     allowance: Allowance,
-    /// What was left when it was made.
+    /// The requests that were left when it was made.
     left: u32,
     /// The number of waiters that it was made for.
     waiters: usize,
 }
 
-/// What the worker of a budget does next.
+/// The next act of the worker of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum WorkerStep {
     /// Exchange the log with the store.
     Exchange,
     /// Wait until this moment, or until it is woken.
@@ -83,7 +83,7 @@ pub(crate) enum Step {
 impl Share {
     /// Admits `n` requests out of the allowance, or none. Wakes the worker if it is half spent.
     pub(super) fn spend(&mut self, now: Timestamp, n: u32) -> Result<HeadCharge, Shortage> {
-        // What is on its way for requests that wait may include what is left.
+        // A proposal for requests that wait may include the rest of the allowance.
         let is_promised = self.proposal.as_ref().is_some_and(|proposal| proposal.waiters > 0);
         if is_promised || !self.is_enough(n, now) {
             return Err(Shortage::Unknown);
@@ -120,7 +120,7 @@ impl Share {
     }
 
     /// Returns what the worker does next. If the replica is `closing`, the allowance is given back.
-    pub(crate) fn next_step(&mut self, now: Timestamp, closing: bool) -> Step {
+    pub(crate) fn next_step(&mut self, now: Timestamp, closing: bool) -> WorkerStep {
         if closing {
             self.waiting.clear();
             self.is_renewal_due = false;
@@ -130,19 +130,19 @@ impl Share {
         self.waiting.retain(|waiter| !waiter.answer.is_closed());
         let paced = self.refused_at.plus(PACE);
         match self.settle_at {
-            _ if self.is_renewal_due || !self.waiting.is_empty() && now >= paced => Step::Exchange,
-            _ if !self.waiting.is_empty() => Step::Wait(paced),
-            // What could not be given back is over by itself.
+            _ if self.is_renewal_due || !self.waiting.is_empty() && now >= paced => WorkerStep::Exchange,
+            _ if !self.waiting.is_empty() => WorkerStep::Wait(paced),
+            // An allowance that could not be given back is over by itself.
             Some(at) if now < self.own.until.plus(LONG + COUNTED) => {
                 if now < at {
-                    Step::Wait(at)
+                    WorkerStep::Wait(at)
                 } else {
-                    Step::Exchange
+                    WorkerStep::Exchange
                 }
             }
             _ => {
                 (self.settle_at, self.worker) = (None, None);
-                Step::End
+                WorkerStep::End
             }
         }
     }

@@ -5,7 +5,7 @@
 //! no record counts, and writes the log with a new record if no other replica has changed it
 //! meanwhile. Its clock alone decides when its allowance ends.
 //!
-//! A request counts for 60 seconds and [`CLOCK_ERROR`]. What is left of an allowance counts for that
+//! A request counts for 60 seconds and [`CLOCK_ERROR`]. The rest of an allowance counts for that
 //! long after its end, because the last request may come then.
 //!
 //! This module knows no time and no store. Start at [`SharedLog::grant`].
@@ -60,7 +60,7 @@ pub(crate) struct SharedLog {
     records: Vec<Record>,
 }
 
-/// What counts for one replica.
+/// The part of the log that one replica writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     /// The run of the replica.
@@ -132,8 +132,8 @@ impl SharedLog {
     /// Returns the requests that this replica may hold; its allowance is a part of them.
     pub(super) fn room(&self, own: &Record, limit: u32, now: Timestamp) -> u32 {
         let now = now.minus(self.delay(own, limit, now));
-        let others = self.records.iter().map(|record| record.admitted(now) + record.held(now)).sum::<u64>();
-        limit.saturating_sub(u32::try_from(others + own.admitted(now)).unwrap_or(u32::MAX))
+        let others = self.records.iter().map(|record| record.count_admitted(now) + record.count_held(now)).sum::<u64>();
+        limit.saturating_sub(u32::try_from(others + own.count_admitted(now)).unwrap_or(u32::MAX))
     }
 
     /// Returns the moment when `n` more requests fit, if no replica admits others until then.
@@ -158,8 +158,9 @@ impl SharedLog {
 
     /// Returns true if a replica has less than half of its share of the limit.
     pub(super) fn is_short(&self, own: &Record, limit: u32, now: Timestamp) -> bool {
-        let others = self.records.iter().filter(|record| record.admitted(now) > 0 || record.is_wanting(now)).count();
-        2 * (others as u64 + 1) * own.admitted(now) < limit.into()
+        let others =
+            self.records.iter().filter(|record| record.count_admitted(now) > 0 || record.is_wanting(now)).count();
+        2 * (others as u64 + 1) * own.count_admitted(now) < limit.into()
     }
 
     /// Returns the further time for which requests count for this replica, so that another one gets
@@ -199,12 +200,12 @@ impl Record {
     }
 
     /// Returns the requests that it has admitted and that count at `now`.
-    fn admitted(&self, now: Timestamp) -> u64 {
+    fn count_admitted(&self, now: Timestamp) -> u64 {
         self.ends().filter(|(end, _)| now < end.plus(COUNTED)).map(|(_, count)| u64::from(count)).sum()
     }
 
     /// Returns the requests of its allowance that count at `now`.
-    fn held(&self, now: Timestamp) -> u64 {
+    fn count_held(&self, now: Timestamp) -> u64 {
         if now < self.until.plus(COUNTED) { self.left.into() } else { 0 }
     }
 
@@ -225,7 +226,7 @@ impl Record {
 
     /// Returns true if the log must have the record.
     fn is_needed(&self, now: Timestamp) -> bool {
-        let counts = |now| self.admitted(now) + self.held(now) > 0;
+        let counts = |now| self.count_admitted(now) + self.count_held(now) > 0;
         counts(now.minus(YIELDED)) || self.is_wanting(now)
     }
 }

@@ -62,7 +62,7 @@ async fn requests_that_pass_during_a_renewal_are_a_part_of_it() {
     let mut store = Store::default();
     let mut share = holder(&mut store);
     (0..10).for_each(|_| assert!(share.spend(at(2_000), 1).is_ok()));
-    assert_eq!(share.next_step(at(2_000), false), Step::Exchange);
+    assert_eq!(share.next_step(at(2_000), false), WorkerStep::Exchange);
     let log = store.propose(&mut share, 1, 2_000);
     (0..5).for_each(|_| assert!(share.spend(at(2_100), 1).is_ok()));
     store.put(&log);
@@ -85,12 +85,12 @@ async fn while_it_is_not_known_which_log_the_store_has_the_stricter_one_holds() 
     assert!(share.spend(at(2_800), 1).is_ok());
     assert_eq!(count(&mut share, 2_900), 0);
     // It tells the store later what it has admitted, and gives back the rest.
-    assert_eq!(share.next_step(at(2_900), false), Step::Wait(at(3_300)));
-    assert_eq!(share.next_step(at(3_300), false), Step::Exchange);
+    assert_eq!(share.next_step(at(2_900), false), WorkerStep::Wait(at(3_300)));
+    assert_eq!(share.next_step(at(3_300), false), WorkerStep::Exchange);
     let log = store.propose(&mut share, 1, 3_300);
     store.put(&log);
     share.confirm(LIMIT, at(3_300));
-    assert_eq!(share.next_step(at(3_300), false), Step::End);
+    assert_eq!(share.next_step(at(3_300), false), WorkerStep::End);
     store.exchange(&mut other, 2, LIMIT - 200 - 4, 3_400);
 }
 
