@@ -10,6 +10,7 @@ pub use membership::{Eviction, LEASE, Membership, StoreTime};
 
 use crate::store::Stored;
 use std::fmt::{self, Debug};
+use std::time::Duration;
 use tokio::sync::watch;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::Timestamp;
@@ -57,6 +58,8 @@ pub struct ReplicaRow {
     pub program: String,
     /// The latest level of stored data that the program can read.
     pub level: u32,
+    /// The length of its lease. It may answer for that time after its latest beat.
+    pub lease: Duration,
     /// The number of its beats so far.
     pub beat: u64,
     /// The version of the directory that is in force there.
@@ -89,6 +92,9 @@ pub struct Beats {
 pub trait ClusterStore: Debug + Send + Sync + 'static {
     /// Returns the epoch of this process. Joining has evicted the earlier runs of its name.
     fn epoch(&self) -> Epoch;
+
+    /// Returns the length of the lease with which this process has joined.
+    fn lease(&self) -> Duration;
 
     /// Counts the beats of this replica up, stores the message, and reads all replicas. If this
     /// replica was evicted, its state stays so.

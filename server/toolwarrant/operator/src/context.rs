@@ -12,7 +12,6 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use toolwarrant_audit::AuditHandle;
@@ -174,7 +173,7 @@ impl OpenedData {
         let keyring = KeyRing::new(&names.salt, &master_key, random.clone());
         let clock = database.latest_time().await?.map_or_else(Clock::system, Clock::since);
         let (directory, keys) = (database.clone(), keyring.clone());
-        let shared = shared.map(|store| Shared::start(store, clock.clone(), place.lease()));
+        let shared = shared.map(|store| Shared::start(store, clock.clone()));
         let cluster = shared.as_ref().map(|shared| shared.member.clone() as Arc<dyn Cluster>);
         let random = random.clone();
         let registry = Registry::open(directory, catalogue, names.keys, keys, clock.clone(), random, cluster).await?;
@@ -194,8 +193,8 @@ pub struct Shared {
 
 impl Shared {
     /// Starts to beat.
-    fn start(store: Arc<Postgres>, clock: Clock, lease: Duration) -> Self {
-        let member = Arc::new(Membership::new(store.clone(), clock, lease));
+    fn start(store: Arc<Postgres>, clock: Clock) -> Self {
+        let member = Arc::new(Membership::new(store.clone(), clock));
         let run = Arc::clone(&member);
         Self { store, member, running: tokio::spawn(async move { run.run().await }) }
     }

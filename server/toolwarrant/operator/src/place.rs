@@ -101,7 +101,8 @@ impl StoreOptions {
             None => name,
         };
         let program = format!("{} {}", names.program, names.version);
-        Ok(Postgres::join(&self.address()?, NewReplica { name, program, level: LEVEL, key }).await?)
+        Ok(Postgres::join(&self.address()?, NewReplica { name, program, level: LEVEL, lease: self.lease(), key })
+            .await?)
     }
 
     /// Makes the tables of a new cluster, and a master key if the folder has none.

@@ -3,16 +3,35 @@
 use crate::column::{get, moment, rows};
 use crate::connection::unavailable;
 use serde_json::{Map, Value, json};
+use std::time::Duration;
 use tokio_postgres::{Client, Row};
+use toolwarrant_base::keyring::Digest;
 use toolwarrant_core::cluster::{Beat, Beats, Epoch, ReplicaRow, ReplicaState};
 use toolwarrant_core::store::StoreError;
+
+/// The replica to join as.
+#[derive(Clone, Debug)]
+pub struct NewReplica {
+    /// Its name, which the next run has too.
+    pub name: String,
+    /// The program, with its version.
+    pub program: String,
+    /// The latest level of stored data that it can read.
+    pub level: u32,
+    /// The length of its lease.
+    pub lease: Duration,
+    /// The fingerprint of its master key.
+    pub key: Digest,
+}
 
 /// The number of connections of a replica that write.
 pub(crate) const LANES: i32 = 3;
 
 /// Joins under a name, and evicts the earlier runs of that name. Returns the epoch.
-pub(crate) async fn join(client: &mut Client, name: &str, program: &str, level: u32) -> Result<Epoch, StoreError> {
-    let level = i32::try_from(level).unwrap_or(i32::MAX);
+pub(crate) async fn join(client: &mut Client, new: &NewReplica) -> Result<Epoch, StoreError> {
+    let NewReplica { name, program, level, lease, key: _ } = new;
+    let level = i32::try_from(*level).unwrap_or(i32::MAX);
+    let lease = i32::try_from(lease.as_millis()).unwrap_or(i32::MAX);
     let joined = async {
         let transaction = client.transaction().await?;
         let evict = "UPDATE replica SET state = 'evicted' WHERE name = $1 AND state IN ('serving', 'draining')";
@@ -20,8 +39,8 @@ pub(crate) async fn join(client: &mut Client, name: &str, program: &str, level: 
         let forget =
             "DELETE FROM writer USING replica WHERE writer.epoch = replica.epoch AND replica.state = 'evicted'";
         transaction.execute(forget, &[]).await?;
-        let join = "INSERT INTO replica (name, program, level) VALUES ($1, $2, $3) RETURNING epoch";
-        let epoch: i64 = transaction.query_one(join, &[&name, &program, &level]).await?.get(0);
+        let join = "INSERT INTO replica (name, program, level, lease) VALUES ($1, $2, $3, $4) RETURNING epoch";
+        let epoch: i64 = transaction.query_one(join, &[&name, &program, &level, &lease]).await?.get(0);
         let write = "INSERT INTO writer (epoch, number) SELECT $1, number FROM generate_series(0, $2 - 1) AS number";
         transaction.execute(write, &[&epoch, &LANES]).await?;
         transaction.commit().await?;
@@ -30,15 +49,15 @@ pub(crate) async fn join(client: &mut Client, name: &str, program: &str, level: 
     joined.await.map_err(unavailable)
 }
 
-/// Stores a beat, and reads all replicas. The rows are from the moment at which the statement began,
-/// and it may then have waited for an eviction. So the own row is the one that was updated, and
-/// without an update this replica has ended.
+/// Stores a beat, and reads all replicas. The rows are from the moment at which the statement
+/// began, and it may then have waited for an eviction. So the own row is the one that was updated,
+/// and without an update this replica has ended.
 pub(crate) async fn beat(client: &Client, epoch: Epoch, Beat { seen, state }: Beat) -> Result<Beats, StoreError> {
     let sql = "WITH beaten AS (UPDATE replica SET beat = beat + 1, seen = $2, state = $3
                                WHERE epoch = $1 AND state IN ('serving', 'draining')
                                RETURNING epoch, beat, seen, state)
                SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, cluster.directory,
-                      replica.epoch, replica.name, replica.program, replica.level,
+                      replica.epoch, replica.name, replica.program, replica.level, replica.lease,
                       coalesce(beaten.beat, replica.beat) AS beat, coalesce(beaten.seen, replica.seen) AS seen,
                       CASE WHEN beaten.epoch IS NULL AND replica.epoch = $1 AND replica.state <> 'left' THEN 'evicted'
                            ELSE coalesce(beaten.state, replica.state) END AS state
@@ -62,6 +81,7 @@ fn replica(row: &Row) -> Result<ReplicaRow, StoreError> {
         name: get(row, "name")?,
         program: get(row, "program")?,
         level: u32::try_from(get::<i32>(row, "level")?).unwrap_or(0),
+        lease: Duration::from_millis(u64::try_from(get::<i32>(row, "lease")?).unwrap_or(u64::MAX)),
         beat: number("beat")?,
         seen: number("seen")?,
         state: match get(row, "state")? {

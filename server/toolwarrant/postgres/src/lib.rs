@@ -23,6 +23,7 @@ mod single;
 pub mod testing;
 mod tls;
 
+pub use cluster::NewReplica;
 pub use connection::Address;
 
 use accepting::Accepting;
@@ -33,6 +34,7 @@ use reader::Reader;
 use single::Single;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio_postgres::Client;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::hex;
@@ -46,23 +48,12 @@ pub(crate) const SCHEMA: &str = include_str!("schema.sql");
 /// The layout of the tables that this program reads and writes.
 const LAYOUT: i32 = 1;
 
-/// The replica to join as.
-#[derive(Clone, Debug)]
-pub struct NewReplica {
-    /// Its name, which the next run has too.
-    pub name: String,
-    /// The program, with its version.
-    pub program: String,
-    /// The latest level of stored data that it can read.
-    pub level: u32,
-    /// The fingerprint of its master key.
-    pub key: Digest,
-}
-
 /// A store that replicas share, opened by one of them.
 pub struct Postgres {
     epoch: Epoch,
     replica: String,
+    /// The length of its lease.
+    lease: Duration,
     restored_at: Option<Timestamp>,
     facts: Arc<LaneFacts>,
     accepting: Lane<Accepting>,
@@ -115,18 +106,18 @@ impl Postgres {
     /// The server cannot be reached, is older than PostgreSQL 15, has no tables of this layout, or
     /// its secrets were sealed with another key.
     pub async fn join(address: &Address, new: NewReplica) -> Result<Self, StoreError> {
-        let NewReplica { name, program, level, key } = new;
         let server = Server::parse(address)?;
         let mut client = server.connect(|_| {}).await?;
         check_server(&client).await?;
-        check_layout(&client, key).await?;
+        check_layout(&client, new.key).await?;
         let row = client.query_one("SELECT restored_at FROM cluster", &[]).await.map_err(unavailable)?;
         let restored_at = row.get::<_, Option<i64>>(0).map(column::moment);
-        let epoch = cluster::join(&mut client, &name, &program, level).await?;
+        let epoch = cluster::join(&mut client, &new).await?;
         let facts = Arc::new(LaneFacts::default());
         Ok(Self {
             epoch,
-            replica: name,
+            replica: new.name,
+            lease: new.lease,
             restored_at,
             accepting: Lane::start(&server, epoch, 0, &facts),
             advancing: Lane::start(&server, epoch, 1, &facts),

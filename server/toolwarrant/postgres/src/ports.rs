@@ -339,6 +339,10 @@ impl ClusterStore for Postgres {
         self.epoch
     }
 
+    fn lease(&self) -> Duration {
+        self.lease
+    }
+
     fn beat(&self, beat: Beat) -> Stored<'_, Beats> {
         Box::pin(async move {
             let epoch = self.epoch;

@@ -20,6 +20,8 @@ CREATE TABLE replica (
     name    text    NOT NULL,
     program text    NOT NULL,
     level   integer NOT NULL,
+    -- The length of its lease in milliseconds.
+    lease   integer NOT NULL,
     beat    bigint  NOT NULL DEFAULT 0,
     seen    bigint  NOT NULL DEFAULT 0,
     state   text    NOT NULL DEFAULT 'serving' CHECK (state IN ('serving', 'draining', 'left', 'evicted'))

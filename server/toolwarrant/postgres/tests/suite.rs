@@ -1,6 +1,7 @@
 //! The requirements on every store, on PostgreSQL.
 
 use std::sync::{Arc, OnceLock};
+use toolwarrant_core::cluster::LEASE;
 use toolwarrant_postgres::testing::TestPostgres;
 use toolwarrant_postgres::{Address, NewReplica, Postgres};
 use toolwarrant_store::Store;
@@ -12,7 +13,7 @@ fn server() -> Option<&'static TestPostgres> {
 }
 
 async fn join(address: &Address) -> Postgres {
-    let replica = NewReplica { name: "one".to_owned(), program: "test 1".to_owned(), level: 1, key: KEY };
+    let replica = NewReplica { name: "one".to_owned(), program: "test 1".to_owned(), level: 1, lease: LEASE, key: KEY };
     Postgres::join(address, replica).await.expect("the server runs")
 }
 

@@ -81,10 +81,11 @@ struct Others {
 }
 
 impl Membership {
-    /// Makes the membership in the cluster of a store that was opened by joining. Its lease does not stand before the
-    /// first beat of [`Self::run`].
+    /// Makes the membership of a store that was opened by joining. The lease does not stand before
+    /// the first beat of [`Self::run`].
     #[must_use]
-    pub fn new(store: Arc<dyn ClusterStore>, clock: Clock, length: Duration) -> Self {
+    pub fn new(store: Arc<dyn ClusterStore>, clock: Clock) -> Self {
+        let length = store.lease();
         let (lease, said) = (Lease::new(clock.clone()), watch::Sender::default());
         let (directory, everywhere, time) = Default::default();
         Self { store, clock, length, lease, said, directory, everywhere, time }
@@ -152,13 +153,8 @@ impl Membership {
         Some(StoreTime { now: now.plus(elapsed), uncertainty: uncertainty + elapsed / DRIFT })
     }
 
-    /// Longest time for one statement. A lease outlives several beats that fail.
-    fn patience(&self) -> Duration {
-        self.length * 3 / 10
-    }
-
     async fn within_patience<T>(&self, work: Stored<'_, T>) -> Result<T, StoreError> {
-        let patience = self.patience();
+        let patience = patience(self.length);
         let done = self.clock.before(self.clock.now().plus(patience), work).await;
         let silent = || StoreError::Unavailable(format!("no answer for {} ms", patience.as_millis()));
         done.unwrap_or_else(|| Err(silent()))
@@ -181,13 +177,15 @@ impl Membership {
         *ignore_poison(self.time.lock()) = Some((time, now));
         raise(&self.directory, directory);
 
-        // Others have missed beats, too, if this replica did. After the store is back, the longest
-        // of their beats that still fails takes less time than is left until they are evicted.
-        let anew = now > others.confirmed.plus(self.length - self.patience());
+        let gap = now.since(others.confirmed);
         others.confirmed = sent;
         let (mut everywhere, mut silent, mut over) = (*seen, Vec::new(), Vec::new());
         for row in replicas.iter().filter(|row| row.epoch != epoch) {
-            let is_silent = others.measure_silence(row, now, anew) >= self.length + MARGIN;
+            // If this replica has missed beats, others have, too. After the store is back, a beat
+            // of theirs that still fails takes less time than is left until they are evicted.
+            let shorter = row.lease.min(self.length);
+            let anew = gap > shorter - patience(shorter);
+            let is_silent = others.measure_silence(row, now, anew) >= row.lease + MARGIN;
             match (row.state, is_silent) {
                 (ReplicaState::Left, _) | (ReplicaState::Evicted, true) => over.push(row.epoch),
                 (state, _) => {
@@ -267,6 +265,11 @@ impl Cluster for Membership {
             }
         })
     }
+}
+
+/// Returns the longest time for one statement. A lease outlives several beats that fail.
+fn patience(lease: Duration) -> Duration {
+    lease * 3 / 10
 }
 
 /// Raises a number that only grows.

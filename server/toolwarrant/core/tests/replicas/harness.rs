@@ -10,7 +10,7 @@ use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::access::{AccessError, Application, Credentials, Grants};
 use toolwarrant_core::act::{Channel, Claims, Operator, Origin, Role};
-use toolwarrant_core::cluster::{Cluster, Eviction, LEASE, Membership};
+use toolwarrant_core::cluster::{Cluster, Eviction, Membership};
 use toolwarrant_core::registry::{Durability, KeyPrefixes, NewApplication, NewKey, Registry};
 use toolwarrant_store::testing::memory::Memory;
 
@@ -35,7 +35,7 @@ impl TestReplica {
     pub(crate) async fn join(link: StoreLink) -> Self {
         let (link, seed) = (Arc::new(link), link_seed());
         let clock = Clock::start_at(Timestamp(seed * 1_000_000));
-        let member = Arc::new(Membership::new(link.clone(), clock.clone(), LEASE));
+        let member = Arc::new(Membership::new(link.clone(), clock.clone()));
         let beating = Arc::clone(&member);
         let membership = tokio::spawn(async move { beating.run().await });
         let keyring = KeyRing::new("test", &[7; 32], Random::System);

@@ -44,7 +44,12 @@ pub(crate) struct StoreLink {
 impl StoreLink {
     /// Joins the store under this name.
     pub(crate) fn join(store: &Memory, name: &str, seed: u64, late: u64) -> Self {
-        Self { memory: store.replica(name), weather: Mutex::default(), random: Mutex::new(SplitMix(seed)), late }
+        Self::new(store.replica(name), seed, late)
+    }
+
+    /// Puts a replica of the store behind a link.
+    pub(crate) fn new(memory: Memory, seed: u64, late: u64) -> Self {
+        Self { memory, weather: Mutex::default(), random: Mutex::new(SplitMix(seed)), late }
     }
 
     pub(crate) fn set(&self, weather: Weather) {
@@ -95,6 +100,10 @@ impl StoreLink {
 impl ClusterStore for StoreLink {
     fn epoch(&self) -> Epoch {
         self.memory.epoch()
+    }
+
+    fn lease(&self) -> Duration {
+        self.memory.lease()
     }
 
     fn beat(&self, beat: Beat) -> Stored<'_, Beats> {

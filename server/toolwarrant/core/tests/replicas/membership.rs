@@ -67,6 +67,37 @@ async fn a_silent_replica_delays_a_revocation_by_its_lease_a_second_and_a_beat_a
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_silence_of_a_replica_is_compared_with_its_own_lease() {
+    let store = Memory::default();
+    let one = TestReplica::start(&store, "one").await;
+    let long = store.replica_with_lease("two", 4 * LEASE);
+    let two = TestReplica::join(StoreLink::new(long, 0, 0)).await;
+    let key = one.issue(&one.create("app").await).await;
+    sleep(10_000).await;
+    two.set(Weather::Silent);
+    let took = one.revoke(&key).await;
+    assert_eq!(two.answer(&key).unwrap_err(), AccessError::NoLease);
+    assert!(took > 3 * LEASE && took <= 4 * LEASE + 2 * SECOND, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_that_is_short_for_one_lease_and_long_for_another_evicts_nobody() {
+    let store = Memory::default();
+    let two = TestReplica::start(&store, "two").await;
+    sleep(500).await;
+    let one = TestReplica::join(StoreLink::new(store.replica_with_lease("one", 6 * LEASE), 0, 0)).await;
+    // The one has seen the latest beat of the other.
+    sleep(10_200).await;
+    [&one, &two].iter().for_each(|replica| replica.set(Weather::Down));
+    sleep(12_300).await;
+    one.set(Weather::Fair);
+    sleep(1_400).await;
+    two.set(Weather::Fair);
+    sleep(3_000).await;
+    assert!(one.stands() && two.stands());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_replica_that_beats_and_hears_nothing_answers_nothing_and_holds_a_revocation_up() {
     let store = Memory::default();
     let (one, two) = (TestReplica::start(&store, "one").await, TestReplica::start(&store, "two").await);
@@ -307,7 +338,7 @@ async fn a_replica_that_has_joined_and_not_loaded_yet_holds_a_revocation_up() {
     let one = TestReplica::start(&store, "one").await;
     let key = one.issue(&one.create("app").await).await;
     let link = Arc::new(StoreLink::join(&store, "two", 0, 0));
-    let member = Arc::new(Membership::new(link.clone(), one.clock.clone(), LEASE));
+    let member = Arc::new(Membership::new(link.clone(), one.clock.clone()));
     let beating = Arc::clone(&member);
     let _running = tokio::spawn(async move { beating.run().await });
     let read_before = link.changes(0).await.unwrap();

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio_postgres::NoTls;
 use toolwarrant_base::clock::Timestamp;
-use toolwarrant_core::cluster::{Beat, ClusterStore, Epoch, ReplicaState};
+use toolwarrant_core::cluster::{Beat, ClusterStore, Epoch, LEASE, ReplicaState};
 use toolwarrant_core::documents::{Document, DocumentStore};
 use toolwarrant_core::store::{DirectoryStore, StoreError};
 use toolwarrant_postgres::testing::TestPostgres;
@@ -33,7 +33,7 @@ async fn cluster() -> Option<Address> {
 }
 
 async fn join(address: &Address, name: &str) -> Arc<Postgres> {
-    let replica = NewReplica { name: name.to_owned(), program: "test 1".to_owned(), level: 1, key: KEY };
+    let replica = NewReplica { name: name.to_owned(), program: "test 1".to_owned(), level: 1, lease: LEASE, key: KEY };
     Arc::new(Postgres::join(address, replica).await.expect("the server runs"))
 }
 
@@ -102,6 +102,7 @@ async fn a_beat_that_waits_for_an_eviction_says_that_the_replica_has_ended() {
     let beat = Beat { seen: 3, state: ReplicaState::Draining };
     let row = one.beat(beat).await.expect("the server runs").replicas.remove(0);
     assert_eq!((row.beat, row.seen, row.state), (1, 3, ReplicaState::Draining), "the answer has what was said");
+    assert_eq!((row.lease, one.lease()), (LEASE, LEASE));
     let (client, connection) = tokio_postgres::connect(&address.url, NoTls).await.expect("the server runs");
     let connection = tokio::spawn(connection);
     client.batch_execute("BEGIN; UPDATE replica SET state = 'evicted'").await.expect("the server runs");
@@ -238,7 +239,8 @@ async fn a_document_is_put_only_over_the_version_that_was_read() {
 async fn another_master_key_an_unmade_store_and_a_second_one_are_refused() {
     let Some(server) = server() else { return };
     let address = server.schema().await.expect("the server runs");
-    let replica = |key| NewReplica { name: "one".to_owned(), program: "test 1".to_owned(), level: 1, key };
+    let replica =
+        |key| NewReplica { name: "one".to_owned(), program: "test 1".to_owned(), level: 1, lease: LEASE, key };
     let refused = Postgres::join(&address, replica(KEY)).await.map(drop).expect_err("there are no tables");
     assert!(refused.to_string().contains("store init"), "{refused}");
     Postgres::init(&address, KEY).await.expect("the schema is empty");

@@ -3,8 +3,9 @@
 use super::{Memory, Row, Tables, now, ready};
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
-use toolwarrant_core::cluster::{Beat, Beats, ClusterStore, Epoch, ReplicaRow, ReplicaState};
+use toolwarrant_core::cluster::{Beat, Beats, ClusterStore, Epoch, LEASE, ReplicaRow, ReplicaState};
 use toolwarrant_core::documents::{Document, DocumentStore};
 use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_tasks::store::{OpenTask, Record};
@@ -14,6 +15,12 @@ impl Memory {
     /// Joins: opens the same tables for another process. Evicts the earlier runs of this name.
     #[must_use]
     pub fn replica(&self, name: &str) -> Self {
+        self.replica_with_lease(name, LEASE)
+    }
+
+    /// Joins with a lease of that length.
+    #[must_use]
+    pub fn replica_with_lease(&self, name: &str, lease: Duration) -> Self {
         let mut tables = self.lock();
         for row in tables.replicas.iter_mut().filter(|row| row.name == name && !row.state.has_ended()) {
             row.state = ReplicaState::Evicted;
@@ -21,7 +28,7 @@ impl Memory {
         tables.epoch += 1;
         let epoch = Epoch(tables.epoch);
         let (name, program, state) = (name.to_owned(), "test".to_owned(), ReplicaState::Serving);
-        tables.replicas.push(ReplicaRow { epoch, name, program, level: 1, beat: 0, seen: 0, state });
+        tables.replicas.push(ReplicaRow { epoch, name, program, level: 1, lease, beat: 0, seen: 0, state });
         Self { tables: Arc::clone(&self.tables), epoch }
     }
 
@@ -105,6 +112,11 @@ impl Tables {
 impl ClusterStore for Memory {
     fn epoch(&self) -> Epoch {
         self.epoch
+    }
+
+    fn lease(&self) -> Duration {
+        let tables = self.lock();
+        tables.replicas.iter().find(|row| row.epoch == self.epoch).map_or(LEASE, |row| row.lease)
     }
 
     fn beat(&self, Beat { seen, state }: Beat) -> Stored<'_, Beats> {
