@@ -40,7 +40,7 @@ async fn every_flag_of_the_server_has_a_key_of_its_name_and_of_its_type() {
             ("ADDRESS:PORT", "") => r#""127.0.0.1:0""#.to_owned(),
             ("URL", "") => r#""http://127.0.0.1:8081""#.to_owned(),
             ("BOOL", "") => "true".to_owned(),
-            ("N" | "DAYS" | "BYTES" | "BOOL", default) => default.to_owned(),
+            ("N" | "DAYS" | "BYTES" | "SECONDS" | "BOOL", default) => default.to_owned(),
             (_, default) => format!("{default:?}"),
         };
         writeln!(file, "{name} = {written}").expect("text");

@@ -279,12 +279,13 @@ impl Server {
         for work in last {
             work.stop().await;
         }
+        let settled = context.registry.settle().await;
         match replica {
             Some(replica) => replica.leave().await,
             None => keep_reads(&kept, &context).await,
         }
         stopped?;
-        if let Durability::Owed(why) = context.registry.settle().await {
+        if let Durability::Owed(why) = settled {
             bail!(
                 "what was taken away is not on the disk ({why}), and is back after the next start: take it away again"
             );
