@@ -29,6 +29,7 @@ async fn every_flag_of_the_server_has_a_key_of_its_name_and_of_its_type() {
     let rows = rows.map(|row| {
         let cells: Vec<_> = row.split(" | ").map(|cell| cell.trim_matches(['`', '\u{2217}'])).collect();
         let (name, value) = cells[0].split_once(' ').unwrap_or((cells[0], ""));
+        let value = value.trim_end_matches(['`', ' ', '\u{2217}']);
         (name.trim_end_matches(['`', '\u{2217}']), value, cells[2].trim_matches('`'))
     });
     let rows: Vec<_> = rows.filter(|(name, ..)| !["as", "config", "json", "reason", "socket"].contains(name)).collect();

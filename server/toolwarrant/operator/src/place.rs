@@ -9,6 +9,7 @@ use crate::names::Names;
 use crate::open_error::OpenError;
 use clap::Args;
 use serde_json::{Value, json};
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
 use toolwarrant_base::keyring::{Digest, KeyRing};
@@ -25,7 +26,7 @@ pub struct StoreOptions {
     pub store: Option<String>,
 
     /// File with the password for the store, which only its owner can read
-    #[arg(long = flags::STORE_PASSWORD, global = true, value_name = "FILE")]
+    #[arg(long = flags::STORE_PASSWORD, global = true, value_name = "FILE", value_parser = file)]
     pub store_password: Option<PathBuf>,
 
     /// Name of this replica among those that share the store; by default the name that the data
@@ -43,6 +44,11 @@ pub struct StoreOptions {
     #[arg(long = flags::DRAIN, global = true, value_name = "SECONDS", default_value = "10",
           value_parser = clap::value_parser!(u64).range(..=600))]
     pub drain_seconds: u64,
+}
+
+/// Parses a path. An empty one counts as not set.
+fn file(text: &str) -> Result<PathBuf, Infallible> {
+    Ok(PathBuf::from(text))
 }
 
 /// The latest level of stored data that this program can read.

@@ -30,9 +30,9 @@ use toolwarrant_tasks::store::{
 };
 use toolwarrant_tasks::task::{Phase, Readings, Status, Task, TaskId, TaskPolicy, UpstreamAnswer};
 
-/// Makes a test of each case, for a store that `open` opens. `open` is the path of an async function
-/// that returns the store, and a value that keeps it open; or `None` if the machine lacks what the
-/// store needs.
+/// Makes a test of each case, for a store that `open` opens. `open` is the path of an async
+/// function that returns the store, and a value that keeps it open; or `None` if the machine lacks
+/// what the store needs.
 #[macro_export]
 macro_rules! store_suite {
     ($open:path) => {

@@ -54,7 +54,7 @@ impl Relay {
         Address { url: format!("postgres://tests@127.0.0.1:{}/postgres?options={options}", self.port), password: None }
     }
 
-    /// Cuts the connection that passes the message after so many, before that message.
+    /// Cuts a connection before the message after that many.
     pub(crate) fn cut_at(&self, messages: u32) {
         self.state.left.store(messages, SeqCst);
     }
