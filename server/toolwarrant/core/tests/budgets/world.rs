@@ -70,7 +70,6 @@ pub(crate) struct Journal {
 pub(crate) struct Counts {
     pub(crate) reads: u64,
     pub(crate) puts: u64,
-    pub(crate) refused: u64,
     /// Admitted requests that waited.
     pub(crate) waited: u64,
 }
@@ -195,7 +194,6 @@ impl BudgetReplica {
         };
         let mut counts = journal.counts.lock().expect("no panic");
         counts.waited += u64::from(answer.is_ok() && sent.elapsed() > Duration::ZERO);
-        counts.refused += u64::from(answer.is_err());
         answer
     }
 }
