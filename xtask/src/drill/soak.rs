@@ -21,8 +21,8 @@ pub(crate) struct Worlds {
     seed: Option<u64>,
 }
 
-/// Runs the worlds. Unless it is a single world, it also runs those of every mutant, and each world
-/// with an operator.
+/// Runs the worlds, and a share of them with several replicas. Unless it is a single world, it also
+/// runs those of every mutant, and a share with an operator.
 pub(crate) fn run(root: &Path, Worlds { worlds, first, seed }: &Worlds) -> Result<()> {
     let mut command = Command::new(env!("CARGO"));
     command.args(["test", "--release", "--locked", "--package", "toolwarrant-tasks", "--test", "simulation"]);

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::text::Remark;
+use toolwarrant_core::store::Stored;
 
 /// The permission to send a write. It does not hold until [`Self::confirm`] says so.
 #[derive(Clone, Debug)]
@@ -68,7 +69,7 @@ impl Leave {
         let Self { not_after, clock, shared } = self;
         if let Some(shared) = shared {
             shared.asked.store(true, Relaxed);
-            match clock.before(not_after, ask(&*shared.store, &clock)).await {
+            match clock.before(not_after, ask(&clock, || shared.store.may_send())).await {
                 Some(true) => {}
                 Some(false) => return Err("another replica has taken over".into()),
                 None => return Err("the store did not confirm in time that it may leave".into()),
@@ -79,14 +80,47 @@ impl Leave {
 }
 
 /// Asks the store until it gives an answer that is young enough. A refusal never gets too old.
-async fn ask(store: &dyn TaskStore, clock: &Clock) -> bool {
+async fn ask<'a>(clock: &Clock, may_send: impl Fn() -> Stored<'a, bool>) -> bool {
     loop {
         let asked_at = clock.now();
-        match store.may_send().await {
+        match may_send().await {
             Ok(false) => return false,
             Ok(true) if clock.now() <= asked_at.plus(HOLDS) => return true,
             Ok(true) => {}
             Err(_) => clock.sleep_until(clock.now().plus(PAUSE)).await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+    use toolwarrant_core::store::StoreError;
+
+    /// Returns the decision, and the time that it took, if the store answers each question with one
+    /// of `answers` after that many milliseconds.
+    async fn decide(answers: &[(u64, Result<bool, StoreError>)]) -> (bool, Duration) {
+        let (clock, asked) = (Clock::start_at(Timestamp(0)), AtomicUsize::new(0));
+        let may_send = || -> Stored<'_, bool> {
+            let (millis, answer) = answers[asked.fetch_add(1, Relaxed)].clone();
+            Box::pin(async move {
+                tokio::time::sleep(Duration::from_millis(millis)).await;
+                answer
+            })
+        };
+        let may_leave = ask(&clock, may_send).await;
+        assert_eq!(asked.into_inner(), answers.len());
+        (may_leave, clock.now().since(Timestamp(0)))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_permission_that_is_older_than_a_second_is_asked_for_again_and_a_refusal_holds() {
+        let broken = || Err(StoreError::Unavailable("the connection broke".to_owned()));
+        assert_eq!(decide(&[(1_000, Ok(true))]).await, (true, Duration::from_millis(1_000)));
+        assert_eq!(decide(&[(1_001, Ok(true)), (5, Ok(true))]).await, (true, Duration::from_millis(1_006)));
+        assert_eq!(decide(&[(1_001, Ok(true)), (5, Ok(false))]).await, (false, Duration::from_millis(1_006)));
+        assert_eq!(decide(&[(3_000, Ok(false))]).await, (false, Duration::from_millis(3_000)));
+        assert_eq!(decide(&[(5, broken()), (5, Ok(true))]).await, (true, Duration::from_millis(10) + PAUSE));
     }
 }

@@ -124,6 +124,26 @@ async fn an_evicted_replica_sends_nothing_and_stops_to_drive() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_target_cools_down_longer_where_the_next_task_may_have_another_clock() {
+    let (tables, clock) = (Memory::default(), Clock::start_at(START));
+    let alone = engine(Obedient, &clock).await;
+    let shared = Replica::start(&tables, "a", Arc::new(Obedient), &clock).await;
+    let mut starts = Vec::new();
+    let runner = tokio::spawn(Arc::clone(&alone).run(std::future::pending()));
+    for engine in [&alone, &shared.engine] {
+        let begun = clock.now();
+        accept(engine, WriteRequest { now: begun, ..write("printer", "p-1") }).await;
+        seconds(1).await;
+        let id = accept(engine, WriteRequest { now: clock.now(), ..write("printer", "p-1") }).await;
+        let owner = caller("owner", Grants::nothing());
+        let deadline = poll(engine, &owner, &id).await.expect("a task").deadline_at;
+        starts.push(deadline.since(begun).as_secs());
+    }
+    runner.abort();
+    assert_eq!(starts[1] - starts[0], 2, "{starts:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_duplicate_of_a_task_of_another_replica_is_a_hit() {
     let (tables, clock) = (Memory::default(), Clock::start_at(START));
     let [first, second] = [

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
+use toolwarrant_core::cluster::ClusterStore;
 use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_store::testing::memory::Memory;
 use toolwarrant_tasks::machine::Entry;
@@ -32,6 +33,8 @@ pub(super) struct Platters {
 pub(super) struct Disk {
     nature: Arc<Nature>,
     platters: Arc<Platters>,
+    /// The platters, as this process opened them.
+    memory: Arc<Memory>,
     /// The time until which the disk stands still. Set when the process has a successor.
     frozen_until: Mutex<Option<Timestamp>>,
     /// Steps that a mutant has not written yet.
@@ -41,9 +44,9 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    pub(super) fn new(nature: &Arc<Nature>, platters: &Arc<Platters>) -> Self {
+    pub(super) fn new(nature: &Arc<Nature>, platters: &Arc<Platters>, memory: Arc<Memory>) -> Self {
         let (held, mine, frozen_until) = Default::default();
-        Self { nature: Arc::clone(nature), platters: Arc::clone(platters), frozen_until, held, mine }
+        Self { nature: Arc::clone(nature), platters: Arc::clone(platters), memory, frozen_until, held, mine }
     }
 
     /// Makes the disk stand still from the next operation on.
@@ -75,13 +78,19 @@ impl Disk {
     }
 
     async fn accept(&self, mut new: NewTask) -> Result<Acceptance, StoreError> {
-        let Platters { memory, in_flight, violations, .. } = &*self.platters;
+        let (memory, Platters { in_flight, violations, .. }) = (&self.memory, &*self.platters);
         if self.frozen_until().is_some() {
             return Err(StoreError::Unavailable("the folder is somebody else's".to_owned()));
         }
         let identity = new.identity.clone();
         if self.nature.is(Mutant::NoTargetLock) {
             new.identity.resource = new.id.to_string();
+        }
+        if self.nature.is(Mutant::TargetLockPerReplica) {
+            new.identity.resource = self.memory.epoch().to_string();
+        }
+        if self.nature.is(Mutant::DuplicatesPerReplica) {
+            new.identity.key = new.identity.key.map(|key| format!("{} {key}", self.memory.epoch()));
         }
         if self.nature.is(Mutant::CheckThenInsert) {
             if let Some(hit) = memory.repeat(new.identity.clone()).await? {
@@ -108,7 +117,7 @@ impl Disk {
     }
 
     async fn advance(&self, mut advance: Advance) -> Result<Advanced, StoreError> {
-        let Platters { memory, late_refunds, in_flight, .. } = &*self.platters;
+        let (memory, Platters { late_refunds, in_flight, .. }) = (&self.memory, &*self.platters);
         let id = advance.id;
         self.mine.lock().expect("no panic").insert(id);
         match self.nature.mutant {
@@ -149,7 +158,7 @@ impl Disk {
 
     async fn read(&self, id: TaskId) -> Result<Option<Record>, StoreError> {
         self.wait().await;
-        let mut record = self.platters.memory.task(id).await?;
+        let mut record = self.memory.task(id).await?;
         let task = record.as_mut().map(|record| &mut record.task);
         match (self.nature.mutant, task) {
             (Some(Mutant::BlindResendOnRecovery), Some(task)) => {
@@ -174,7 +183,7 @@ impl TaskStore for Disk {
     fn repeat(&self, identity: Identity) -> Stored<'_, Option<DuplicateOf>> {
         Box::pin(async move {
             self.wait().await;
-            self.platters.memory.repeat(identity).await
+            self.memory.repeat(identity).await
         })
     }
 
@@ -197,38 +206,38 @@ impl TaskStore for Disk {
     }
 
     fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>> {
-        self.platters.memory.in_flight(after, limit)
+        self.memory.in_flight(after, limit)
     }
 
     fn refunds(&self, filter: RefundFilter) -> Stored<'_, Vec<LedgerRow>> {
-        self.platters.memory.refunds(filter)
+        self.memory.refunds(filter)
     }
 
     fn tasks(&self, filter: TaskFilter) -> Stored<'_, TaskRows> {
-        self.platters.memory.tasks(filter)
+        self.memory.tasks(filter)
     }
 
     fn timeline(&self, id: TaskId) -> Stored<'_, Vec<TimelineEvent>> {
-        self.platters.memory.timeline(id)
+        self.memory.timeline(id)
     }
 
     fn ledger(&self, after: u64, limit: u32) -> Stored<'_, Vec<LedgerRow>> {
-        self.platters.memory.ledger(after, limit)
+        self.memory.ledger(after, limit)
     }
 
     fn purge(&self, before: Timestamp, limit: u32) -> Stored<'_, u32> {
-        self.platters.memory.purge(before, limit)
+        self.memory.purge(before, limit)
     }
 
     fn mark(&self, marks: Vec<DeduplicationKey>) -> Stored<'_, ()> {
-        self.platters.memory.mark(marks)
+        self.memory.mark(marks)
     }
 
     fn marks(&self, space: &'static str, after: Option<Box<[u8]>>, limit: u32) -> Stored<'_, Vec<Box<[u8]>>> {
-        self.platters.memory.marks(space, after, limit)
+        self.memory.marks(space, after, limit)
     }
 
     fn purge_marks(&self, now: Timestamp, limit: u32) -> Stored<'_, u32> {
-        self.platters.memory.purge_marks(now, limit)
+        self.memory.purge_marks(now, limit)
     }
 }

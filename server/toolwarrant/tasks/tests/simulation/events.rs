@@ -50,26 +50,9 @@ pub(super) enum Happens {
 
 /// Returns the events of a world, each with its time after the start.
 pub(super) fn draw(random: &mut SplitMix) -> Vec<(Duration, Happens)> {
-    let mut events = Vec::new();
-    let (span, wheels) = ([5_000, 60_000][random.below(2) as usize], 1 + random.below(2));
-    for number in 0..2 + random.below(4) {
-        let act = match random.below(5) {
-            0 | 1 => Act::Paint(1 + number),
-            2 => Act::Paint(1 + random.below(2)),
-            3 => Act::Turn,
-            _ => Act::Rinse,
-        };
-        let key = [None, None, Some("a"), Some("b")][random.below(4) as usize];
-        let application = NAMES[random.below(2) as usize].into();
-        let call = Call { application, wheel: random.below(wheels) as usize, act, key, patience: None };
-        let at = random.below(span);
-        for _ in 0..[1, 1, 2, 3][random.below(4) as usize] {
-            let again = [0, 0, 10, 2_000, 20_000][random.below(5) as usize];
-            let patience = [None, None, Some(0), Some(200)][random.below(4) as usize].map(Duration::from_millis);
-            let wheel = if random.below(8) == 0 { random.below(wheels) as usize } else { call.wheel };
-            events.push((Duration::from_millis(at + again), Happens::Call(Call { wheel, patience, ..call.clone() })));
-        }
-    }
+    let span = [5_000, 60_000][random.below(2) as usize];
+    let calls = draw_calls(random, span).into_iter();
+    let mut events: Vec<_> = calls.map(|(at, call)| (at, Happens::Call(call))).collect();
     for _ in 0..[0, 0, 1, 1, 2, 3][random.below(6) as usize] {
         // At a random moment, or shortly after a call.
         let called: Vec<Duration> = events.iter().map(|(at, _)| *at).collect();
@@ -86,4 +69,28 @@ pub(super) fn draw(random: &mut SplitMix) -> Vec<(Duration, Happens)> {
     }
     events.sort_by_key(|(at, _)| *at);
     events
+}
+
+/// Returns the calls of a world, in `span` milliseconds. Some are repeated.
+pub(super) fn draw_calls(random: &mut SplitMix, span: u64) -> Vec<(Duration, Call)> {
+    let (mut calls, wheels) = (Vec::new(), 1 + random.below(2));
+    for number in 0..2 + random.below(4) {
+        let act = match random.below(5) {
+            0 | 1 => Act::Paint(1 + number),
+            2 => Act::Paint(1 + random.below(2)),
+            3 => Act::Turn,
+            _ => Act::Rinse,
+        };
+        let key = [None, None, Some("a"), Some("b")][random.below(4) as usize];
+        let application = NAMES[random.below(2) as usize].into();
+        let call = Call { application, wheel: random.below(wheels) as usize, act, key, patience: None };
+        let at = random.below(span);
+        for _ in 0..[1, 1, 2, 3][random.below(4) as usize] {
+            let again = [0, 0, 10, 2_000, 20_000][random.below(5) as usize];
+            let patience = [None, None, Some(0), Some(200)][random.below(4) as usize].map(Duration::from_millis);
+            let wheel = if random.below(8) == 0 { random.below(wheels) as usize } else { call.wheel };
+            calls.push((Duration::from_millis(at + again), Call { wheel, patience, ..call.clone() }));
+        }
+    }
+    calls
 }

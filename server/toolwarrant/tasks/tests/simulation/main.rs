@@ -5,17 +5,20 @@
 //! decides what readings of a wheel can prove, and when. The world also has a [`disk`] that is
 //! slow, fails and freezes, and clients that repeat calls, race and disconnect. Processes die at
 //! any moment, or continue next to their successor. In some worlds an [`operator`] changes the
-//! applications meanwhile. tokio's clock is paused: time passes only when all tasks wait, so a seed
-//! gives the same run each time.
+//! applications meanwhile, and others are those of a [`cluster`]. tokio's clock is paused: time
+//! passes only when all tasks wait, so a seed gives the same run each time.
 //!
 //! At the end, [`promises`] compares the tasks with the events that really happened. A [`Mutant`]
 //! is a disk or an upstream without one of the engine's safeguards, or an executor that claims more
 //! than is true. Each mutant must be caught, which shows that these worlds can break the promises.
 
+mod cluster;
 mod disk;
 mod events;
+mod link;
 mod operator;
 mod promises;
+mod replica;
 mod sight;
 mod wheels;
 
@@ -31,6 +34,7 @@ use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::{Random, SplitMix};
 use toolwarrant_base::text::Secret;
+use toolwarrant_core::catalogue::PolicyDef;
 use toolwarrant_core::tasks::{AcceptedTask, Repeat, Tasks, WriteRefusal, WriteRequest};
 use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::store::TaskStore;
@@ -65,6 +69,28 @@ enum Mutant {
     HopeForReturn,
     /// Compares a reading with a baseline that was never taken.
     InventBaseline,
+    /// Sends at any time, and without asking the store.
+    NoGate,
+    /// Sends in time, and without asking the store.
+    SendWithoutAsking,
+    /// Asks the store before it connects.
+    AskBeforeConnecting,
+    /// Believes the first answer of the store for ever.
+    ConfirmationForEver,
+    /// Writes steps of a run that has ended.
+    NoOwnerInFence,
+    /// Recovers an adopted send without any wait.
+    AdoptAtOnce,
+    /// Waits for an adopted send by the times of the former owner.
+    QuiesceByOwnersClock,
+    /// Sends an adopted task again that was being sent.
+    AdopterRepeats,
+    /// Does not drive a task whose adoption was not answered.
+    AdoptionOnce,
+    /// Knows the keys in flight of one replica alone.
+    DuplicatesPerReplica,
+    /// Knows the targets in use of one replica alone.
+    TargetLockPerReplica,
 }
 
 const MUTANTS: [Mutant; 16] = [
@@ -190,6 +216,8 @@ struct World {
     /// The start time of the latest process.
     started: Timestamp,
     disturbed: bool,
+    /// Longest time until another replica goes on with a task.
+    adoption: Duration,
 }
 
 /// The outcome of a world.
@@ -243,6 +271,7 @@ fn live_through(
             said: Arc::default(),
             started: START,
             disturbed: false,
+            adoption: Duration::ZERO,
             nature,
         };
         world.run(events).await
@@ -310,7 +339,7 @@ impl World {
         if let Some(registered) = &mut self.registered {
             registered.reopen().await;
         }
-        let disk = Arc::new(Disk::new(&self.nature, &self.platters));
+        let disk = Arc::new(Disk::new(&self.nature, &self.platters, self.platters.memory.clone()));
         let engine = Engine::start(Parts {
             store: disk.clone(),
             executor: Arc::new(self.wheels.clone()),
@@ -328,37 +357,49 @@ impl World {
     fn call(&self, process: Option<&mut Process>, call: Call) {
         let Some(Process { engine, calls, .. }) = process else { return };
         let (engine, said, nature) = (Arc::clone(engine), Arc::clone(&self.said), Arc::clone(&self.nature));
-        let policy = self.wheels.policy(call.wheel, call.act);
+        let (policy, clock) = (self.wheels.policy(call.wheel, call.act), nature.clock.clone());
         calls.spawn(async move {
-            let Call { application, wheel, act, key, patience } = call.clone();
-            let now = nature.clock.now();
-            let arguments = Secret::new(act.to_text(wheel));
-            let request = WriteRequest {
-                application: &application,
-                tool: act.tool(),
-                resource: "wheel",
-                target: wheel.to_string(),
-                key: key.map(str::to_owned),
-                policy,
-                arguments: arguments.clone(),
-                nonce: None,
-                now,
-            };
-            let asking = async {
-                match engine.repeat(request).await? {
-                    Repeat::Hit(task) => Ok(task),
-                    Repeat::Fresh(write) => engine.accept(write, arguments).await,
-                }
-            };
-            let impatient = patience.filter(|_| nature.chance(nature.weather.impatient));
-            let answer = match impatient {
-                Some(patience) => nature.clock.before(now.plus(patience), asking).await,
-                None => Some(asking.await),
-            };
-            nature.note(|| format!("answered: {answer:?}"));
+            let answer = ask(&engine, &nature, &clock, &call, policy).await;
             said.lock().expect("no panic").extend(answer.map(|answer| (call, answer)));
         });
     }
+}
+
+/// Makes a call. Returns the answer, unless the client is too impatient for it.
+async fn ask(
+    engine: &Engine,
+    nature: &Nature,
+    clock: &Clock,
+    call: &Call,
+    policy: PolicyDef,
+) -> Option<Result<AcceptedTask, WriteRefusal>> {
+    let Call { application, wheel, act, key, patience } = call.clone();
+    let now = clock.now();
+    let arguments = Secret::new(act.to_text(wheel));
+    let request = WriteRequest {
+        application: &application,
+        tool: act.tool(),
+        resource: "wheel",
+        target: wheel.to_string(),
+        key: key.map(str::to_owned),
+        policy,
+        arguments: arguments.clone(),
+        nonce: None,
+        now,
+    };
+    let asking = async {
+        match engine.repeat(request).await? {
+            Repeat::Hit(task) => Ok(task),
+            Repeat::Fresh(write) => engine.accept(write, arguments).await,
+        }
+    };
+    let impatient = patience.filter(|_| nature.chance(nature.weather.impatient));
+    let answer = match impatient {
+        Some(patience) => clock.before(now.plus(patience), asking).await,
+        None => Some(asking.await),
+    };
+    nature.note(|| format!("answered: {answer:?}"));
+    answer
 }
 
 impl Nature {

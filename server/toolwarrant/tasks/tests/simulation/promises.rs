@@ -77,7 +77,7 @@ impl World {
     /// Checks that an accepted write ends once and in time.
     fn ends(&self, record: &Record, ends: usize, violated: &mut impl FnMut(&str)) {
         let Some(finished_at) = record.task.finished_at else { return violated("it never ends") };
-        if finished_at > self.started.max(record.task.deadline_at).plus(GRACE) {
+        if finished_at > self.started.max(record.task.deadline_at).plus(GRACE + self.adoption) {
             violated("it ends late");
         }
         if ends != 1 {

@@ -6,6 +6,7 @@
 //! `NotSent` is never reported for a request that left. A reading is wrong only in a direction that
 //! the wheel's [`Sight`] does not claim to prove, and these claims are true.
 
+use super::link::Link;
 use super::sight::Sight;
 use super::{Mutant, Nature, short};
 use std::collections::HashMap;
@@ -117,6 +118,8 @@ pub(super) struct Wheels {
     nature: Arc<Nature>,
     sights: [Sight; 2],
     state: Arc<Mutex<WheelState>>,
+    /// The process that reaches them, if it is one of several.
+    link: Option<Arc<Link>>,
 }
 
 impl Wheels {
@@ -126,7 +129,52 @@ impl Wheels {
         let clear = Sight::clear(nature.chance(30), nature.chance(30));
         let sights = sights.map_or([clear; 2], |mut random| [Sight::new(&mut random), Sight::new(&mut random)]);
         nature.note(|| format!("{sights:#?}"));
-        Self { nature: Arc::clone(nature), sights, state: Arc::default() }
+        Self { nature: Arc::clone(nature), sights, state: Arc::default(), link: None }
+    }
+
+    /// Returns the same wheels; that percentage of the others can be asked for the outcome of a
+    /// request, too.
+    pub(super) fn look_up_more(mut self, percent: u64) -> Self {
+        for sight in &mut self.sights {
+            sight.looks_up |= self.nature.chance(percent);
+        }
+        self
+    }
+
+    /// Returns the same wheels, as that process reaches them.
+    pub(super) fn reach(&self, link: &Arc<Link>) -> Self {
+        Self { link: Some(Arc::clone(link)), ..self.clone() }
+    }
+
+    /// Returns the time by the clock of the process.
+    fn now(&self) -> Timestamp {
+        self.link.as_ref().map_or_else(|| self.nature.clock.now(), |link| link.body.clock.now())
+    }
+
+    /// Waits until the process is not frozen.
+    async fn thaw(&self) {
+        if let Some(link) = &self.link {
+            link.body.thaw().await;
+        }
+    }
+
+    /// Returns true if a request may leave. Mutants ask too early, too little, or never.
+    async fn may_leave(&self, leave: Leave) -> bool {
+        let Some(link) = &self.link else {
+            return leave.confirm().await.is_ok() || self.nature.is(Mutant::NoSendNotAfter);
+        };
+        let in_time = |leave: &Leave| link.body.clock.now() <= leave.not_after();
+        if self.nature.is(Mutant::AskBeforeConnecting) {
+            let may = leave.clone().confirm().await.is_ok();
+            link.body.connect().await;
+            return may && in_time(&leave);
+        }
+        link.body.connect().await;
+        match self.nature.mutant {
+            Some(Mutant::NoGate) => true,
+            Some(Mutant::SendWithoutAsking) => in_time(&leave),
+            _ => leave.confirm().await.is_ok(),
+        }
     }
 
     pub(super) fn sight(&self, wheel: &str) -> Sight {
@@ -142,11 +190,41 @@ impl Wheels {
         self.state.lock().expect("no panic")
     }
 
+    /// Sends a request, and waits for its answer.
+    async fn request(self, write: Write, leave: Leave) -> Sent {
+        let Nature { clock, weather, .. } = &*self.nature;
+        self.thaw().await;
+        if !self.may_leave(leave).await {
+            return Sent::NotSent("the moment has passed".into());
+        }
+        let (wheel, act) = Act::of(&write);
+        let sight = self.sights[wheel];
+        if self.nature.chance(weather.refused) || sight.is_gone(clock.now()) {
+            return Sent::NotSent("refused".into());
+        }
+        if let Some(link) = &self.link {
+            link.body.stall().await;
+        }
+        self.state().truths.entry(write.id).or_default().left += u32::from(!sight.looks_up);
+        self.nature.note(|| format!("{} leaves", short(write.id)));
+        let (tell, told) = oneshot::channel();
+        tokio::spawn(self.clone().travel(write.id, wheel, act, tell));
+        let answer = told.await.unwrap_or_else(|_| Sent::NoAnswer("reset".into()));
+        self.thaw().await;
+        answer
+    }
+
     /// Carries a request, even if its sender disconnects or dies.
     async fn travel(self, id: TaskId, wheel: usize, act: Act, tell: oneshot::Sender<Sent>) {
         let Nature { clock, weather, .. } = &*self.nature;
         let slow = self.nature.chance(weather.slow_answers);
-        self.nature.pause(Duration::from_millis(if slow { 9_000 } else { 300 })).await;
+        match &self.link {
+            Some(link) if slow => {
+                let travel = Duration::from_millis(link.body.pace.draw(&self.nature, link.body.pace.travel));
+                clock.sleep_until(clock.now().plus(travel)).await;
+            }
+            _ => self.nature.pause(Duration::from_millis(if slow { 9_000 } else { 300 })).await,
+        }
         if self.nature.chance(weather.lost_requests) {
             return self.nature.note(|| format!("{} is lost on its way", short(id)));
         }
@@ -279,49 +357,44 @@ impl Wheels {
 impl Executor for Wheels {
     fn facts(&self, write: &Write) -> Facts {
         let (wheel, _) = Act::of(write);
-        let now = self.nature.clock.now();
+        let now = self.now();
         self.state().asked_at[wheel].get_or_insert(now);
         self.claim(write, self.sight(&write.target).facts(now))
     }
 
     fn baseline<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
         Box::pin(async move {
+            self.thaw().await;
             let (wheel, _) = Act::of(write);
             self.state().truths.entry(write.id).or_default().read_in_vain |= self.sights[wheel].is_blind();
             let turns = self.state().wheels[wheel].turns;
             let sees = self.look(wheel).await && !self.sights[wheel].is_dark(self.nature.clock.now());
+            self.thaw().await;
             if sees { Ok(turns.to_string()) } else { Err(Unreadable("dark".into())) }
         })
     }
 
     fn send<'a>(&'a self, write: &'a Write, leave: Leave) -> BoxFuture<'a, Sent> {
-        Box::pin(async move {
-            let Nature { clock, weather, .. } = &*self.nature;
-            if leave.confirm().await.is_err() && !self.nature.is(Mutant::NoSendNotAfter) {
-                return Sent::NotSent("the moment has passed".into());
-            }
-            let (wheel, act) = Act::of(write);
-            let sight = self.sights[wheel];
-            if self.nature.chance(weather.refused) || sight.is_gone(clock.now()) {
-                return Sent::NotSent("refused".into());
-            }
-            self.state().truths.entry(write.id).or_default().left += u32::from(!sight.looks_up);
-            self.nature.note(|| format!("{} leaves", short(write.id)));
-            let (tell, told) = oneshot::channel();
-            tokio::spawn(self.clone().travel(write.id, wheel, act, tell));
-            told.await.unwrap_or_else(|_| Sent::NoAnswer("reset".into()))
-        })
+        let work = self.clone().request(write.clone(), leave);
+        match &self.link {
+            Some(link) => Box::pin(link.body.send(work)),
+            None => Box::pin(work),
+        }
     }
 
     fn look_up<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
         Box::pin(async move {
+            self.thaw().await;
             let (wheel, _) = Act::of(write);
-            if self.look(wheel).await { Ok(self.find_sent(write)) } else { Err(Unreadable("dark".into())) }
+            let known = if self.look(wheel).await { Ok(self.find_sent(write)) } else { Err(Unreadable("dark".into())) };
+            self.thaw().await;
+            known
         })
     }
 
     fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
         Box::pin(async move {
+            self.thaw().await;
             let (wheel, act) = Act::of(write);
             let (present, observed) = self.observe(write, wheel, act);
             let sight = self.sights[wheel];
@@ -333,6 +406,7 @@ impl Executor for Wheels {
                 // must not trust it.
                 None => Verdict::Absent,
             };
+            self.thaw().await;
             Reading { verdict, expected: format!("{act:?}").into(), observed: observed.into() }
         })
     }
