@@ -279,7 +279,7 @@ pub struct StoredAct {
     pub number: u64,
     /// The act.
     pub act: Act,
-    /// True if its line is in the audit trail.
+    /// True if its line is in the audit trail of this process.
     pub has_line: bool,
 }
 

@@ -138,7 +138,7 @@ impl Offline<'_> {
             );
             return Err(OperatorError::not_found(why));
         }
-        if let OperatorCommand::Doctor = command {
+        if let (OperatorCommand::Doctor, true) = (command, store.is_folder()) {
             return doctor::examine_offline(folder, names, catalogue, checks).await;
         }
         let folder = match DataFolder::open(folder, names) {

@@ -96,19 +96,22 @@ impl StoreOptions {
         names: &Names,
         command: Option<&str>,
     ) -> Result<Postgres, OpenError> {
-        let name = self.name_replica(folder)?;
+        let trail = self.name_replica(folder)?;
         let key = read_master_key(folder.path()).map_err(|error| match error {
             FolderError::Io(path, _) => FolderError::KeyOfReplica(path),
             other => other,
         })?;
         let key = fingerprint(&KeyRing::new(&names.salt, &key, Random::System));
         let name = match command {
-            Some(command) => format!("{name} {command} {}", std::process::id()),
-            None => name,
+            Some(command) => format!("{trail} {command} {}", std::process::id()),
+            None => trail.clone(),
         };
         let program = format!("{} {}", names.program, names.version);
-        Ok(Postgres::join(&self.address()?, NewReplica { name, program, level: LEVEL, lease: self.lease(), key })
-            .await?)
+        Ok(Postgres::join(
+            &self.address()?,
+            NewReplica { name, trail, program, level: LEVEL, lease: self.lease(), key },
+        )
+        .await?)
     }
 
     /// Makes the tables of a new cluster, and a master key if the folder has none.

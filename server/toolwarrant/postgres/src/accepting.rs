@@ -6,8 +6,9 @@
 //! another target at the same moment.
 
 use crate::column::{Id, get, json, millis, moment, read_state};
-use crate::connection::unavailable;
+use crate::connection::{describe, unavailable};
 use crate::lane::{Parameter, Work, column};
+use std::collections::HashMap;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, Row};
 use toolwarrant_core::store::StoreError;
@@ -106,16 +107,14 @@ impl Work for Accepting {
     }
 
     fn answers(batch: &[&Accept], rows: &[Row]) -> Vec<Option<Result<Option<Acceptance>, StoreError>>> {
-        batch
-            .iter()
-            .map(|Accept { task, .. }| {
-                let Some(task) = task else { return Some(Ok(None)) };
-                let is_its = |row: &&Row| {
-                    row.try_get::<_, Option<Id>>("asked").is_ok_and(|id| id.is_some_and(|id| id.0 == task.id))
-                };
-                rows.iter().find(is_its).and_then(|row| answer(task, row).transpose()).map(|answer| answer.map(Some))
-            })
-            .collect()
+        let asked = |row: &'_ Row| row.try_get::<_, Option<Id>>("asked").ok().flatten();
+        let rows: HashMap<TaskId, &Row> = rows.iter().filter_map(|row| Some((asked(row)?.0, row))).collect();
+        let answer_one = |Accept { task, .. }: &&Accept| {
+            let Some(task) = task else { return Some(Ok(None)) };
+            let answer = rows.get(&task.id).and_then(|row| answer(task, row).transpose());
+            answer.map(|answer| answer.map(Some))
+        };
+        batch.iter().map(answer_one).collect()
     }
 
     async fn recall(client: &Client, Accept { task, .. }: &Accept) -> Result<Option<Acceptance>, StoreError> {
@@ -140,10 +139,7 @@ impl Work for Accepting {
             (_, &SqlState::T_R_DEADLOCK_DETECTED | &SqlState::T_R_SERIALIZATION_FAILURE) => None,
             _ => {
                 let id = task.as_ref().map(|task| task.id.to_string()).unwrap_or_default();
-                Some(StoreError::Conflict(format!(
-                    "the task {id} cannot be stored: {}",
-                    crate::connection::describe(error)
-                )))
+                Some(StoreError::Unavailable(format!("the task {id} cannot be stored: {}", describe(error))))
             }
         }
     }

@@ -14,6 +14,9 @@ use toolwarrant_core::store::StoreError;
 pub struct NewReplica {
     /// Its name, which the next run has too.
     pub name: String,
+    /// The name of the audit trail in its folder. A command has that of the replica whose folder it
+    /// uses.
+    pub trail: String,
     /// The program, with its version.
     pub program: String,
     /// The latest level of stored data that it can read.
@@ -29,7 +32,7 @@ pub(crate) const LANES: i32 = 3;
 
 /// Joins under a name, and evicts the earlier runs of that name. Returns the epoch.
 pub(crate) async fn join(client: &mut Client, new: &NewReplica) -> Result<Epoch, StoreError> {
-    let NewReplica { name, program, level, lease, key: _ } = new;
+    let NewReplica { name, trail, program, level, lease, key: _ } = new;
     let level = i32::try_from(*level).unwrap_or(i32::MAX);
     let lease = i32::try_from(lease.as_millis()).unwrap_or(i32::MAX);
     let joined = async {
@@ -39,8 +42,9 @@ pub(crate) async fn join(client: &mut Client, new: &NewReplica) -> Result<Epoch,
         let forget =
             "DELETE FROM writer USING replica WHERE writer.epoch = replica.epoch AND replica.state = 'evicted'";
         transaction.execute(forget, &[]).await?;
-        let join = "INSERT INTO replica (name, program, level, lease) VALUES ($1, $2, $3, $4) RETURNING epoch";
-        let epoch: i64 = transaction.query_one(join, &[&name, &program, &level, &lease]).await?.get(0);
+        let join =
+            "INSERT INTO replica (name, trail, program, level, lease) VALUES ($1, $5, $2, $3, $4) RETURNING epoch";
+        let epoch: i64 = transaction.query_one(join, &[&name, &program, &level, &lease, &trail]).await?.get(0);
         let write = "INSERT INTO writer (epoch, number) SELECT $1, number FROM generate_series(0, $2 - 1) AS number";
         transaction.execute(write, &[&epoch, &LANES]).await?;
         transaction.commit().await?;
@@ -111,7 +115,8 @@ pub(crate) const EVICT: &str = ",
     closed AS (DELETE FROM writer USING out WHERE writer.epoch = out.epoch)
     SELECT turn.one, out.epoch AS answer FROM turn LEFT JOIN out ON true";
 
-/// Ends the own run.
+/// Ends the own run. The row that counts this statement stays until the run is forgotten, because a
+/// statement cannot delete a row that it updates.
 pub(crate) const LEAVE: &str = ",
     out AS (UPDATE replica SET state = 'left' FROM turn WHERE replica.epoch = $2 RETURNING replica.epoch),
     closed AS (DELETE FROM writer USING out WHERE writer.epoch = out.epoch AND writer.number <> $3)
@@ -121,7 +126,8 @@ pub(crate) const LEAVE: &str = ",
 pub(crate) const FORGET: &str = ",
     out AS (
         DELETE FROM replica USING turn
-            WHERE replica.epoch = ANY($4::bigint[]) AND state IN ('left', 'evicted') AND NOT EXISTS (SELECT FROM task WHERE owner = replica.epoch)
+            WHERE replica.epoch = ANY($4::bigint[]) AND state IN ('left', 'evicted')
+              AND NOT EXISTS (SELECT FROM task WHERE owner = replica.epoch)
         RETURNING replica.epoch),
     closed AS (DELETE FROM writer USING out WHERE writer.epoch = out.epoch)
     SELECT turn.one, out.epoch AS answer FROM turn LEFT JOIN out ON true";

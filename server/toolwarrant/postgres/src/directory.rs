@@ -51,9 +51,9 @@ const COUNT_ACTS: &str = ",
 /// Stores the acts of a change. One that is stored already is skipped.
 const WITH_ACTS: &str = "
     recorded AS (
-        INSERT INTO act (number, id, at, operator, command, object, act)
+        INSERT INTO act (number, id, at, operator, command, object, act, trail)
         SELECT counted.acts - cardinality($5) + given.place, given.id, given.at, given.operator, given.command, given.object,
-               given.act
+               given.act, (SELECT trail FROM replica WHERE epoch = $2)
             FROM counted, unnest($5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::text[])
                 WITH ORDINALITY AS given (id, at, operator, command, object, act, place)
         ON CONFLICT (id) DO NOTHING)
@@ -288,10 +288,10 @@ pub(crate) async fn uses(client: &Client, keys: Option<Vec<String>>) -> Result<V
     found.iter().map(one).collect()
 }
 
-/// Reads acts, the newest first.
-pub(crate) async fn acts(client: &Client, filter: ActFilter) -> Result<Vec<StoredAct>, StoreError> {
+/// Reads acts, the newest first, and says of each if its line is in this trail.
+pub(crate) async fn acts(client: &Client, trail: &str, filter: ActFilter) -> Result<Vec<StoredAct>, StoreError> {
     let ActFilter { id, operator, object, command, since, until, before, limit } = filter;
-    let sql = "SELECT number, act, has_line FROM act
+    let sql = "SELECT number, act, has_line AND trail = $9 AS has_line FROM act
                WHERE ($1::text IS NULL OR id = $1) AND ($2::text IS NULL OR operator = $2)
                  AND ($3::text IS NULL OR object = $3)
                  AND ($4::text IS NULL OR starts_with(command || ' ', $4 || ' ')
@@ -300,15 +300,21 @@ pub(crate) async fn acts(client: &Client, filter: ActFilter) -> Result<Vec<Store
     let (since, until) = (since.map_or(0, millis), until.map_or(i64::MAX, millis));
     let before = before.map_or(i64::MAX, |before| i64::try_from(before).unwrap_or(i64::MAX));
     let parameters: &[&(dyn tokio_postgres::types::ToSql + Sync)] =
-        &[&id, &operator, &object, &command, &since, &until, &before, &i64::from(limit)];
+        &[&id, &operator, &object, &command, &since, &until, &before, &i64::from(limit), &trail];
     rows(client.query(sql, parameters).await)?.iter().map(read_act).collect()
 }
 
-/// Reads acts without a line, the oldest first.
-pub(crate) async fn acts_without_line(client: &Client, after: u64, limit: u32) -> Result<Vec<StoredAct>, StoreError> {
-    let sql = "SELECT number, act, has_line FROM act WHERE NOT has_line AND number > $1 ORDER BY number LIMIT $2";
+/// Reads acts whose line is missing in this trail, the oldest first.
+pub(crate) async fn acts_without_line(
+    client: &Client,
+    trail: &str,
+    after: u64,
+    limit: u32,
+) -> Result<Vec<StoredAct>, StoreError> {
+    let sql = "SELECT number, act, has_line FROM act WHERE NOT has_line AND number > $1 AND trail = $3
+               ORDER BY number LIMIT $2";
     let after = i64::try_from(after).unwrap_or(i64::MAX);
-    rows(client.query(sql, &[&after, &i64::from(limit)]).await)?.iter().map(read_act).collect()
+    rows(client.query(sql, &[&after, &i64::from(limit), &trail]).await)?.iter().map(read_act).collect()
 }
 
 fn read_act(row: &Row) -> Result<StoredAct, StoreError> {

@@ -10,7 +10,7 @@
 use crate::connection::{Server, is_refusal};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
@@ -46,6 +46,13 @@ const ATTEMPTS: u32 = 5;
 
 /// A parameter of a statement.
 pub(crate) type Parameter = Box<dyn ToSql + Sync + Send>;
+
+/// Returns true if the server has refused a batch after its turn: for its values, or for a conflict
+/// with other rows.
+fn had_turn(error: &Error) -> bool {
+    let class = error.code().and_then(|code| code.code().get(..2));
+    matches!(class, Some("22" | "23" | "40"))
+}
 
 /// Returns a column of all rows, as one parameter.
 pub(crate) fn column<R, T: ToSql + Sync + Send + 'static>(
@@ -109,6 +116,13 @@ pub(crate) struct LaneFacts {
     pub(crate) failures: Count,
 }
 
+impl LaneFacts {
+    fn count_commit(&self, requests: usize) {
+        self.commits.add(1);
+        self.requests.add(requests as u64);
+    }
+}
+
 /// The sending end of a lane. The lane ends when it is dropped.
 pub(crate) struct Lane<W: Work> {
     requests: mpsc::Sender<Waiting<W>>,
@@ -119,7 +133,7 @@ impl<W: Work> Lane<W> {
     pub(crate) fn start(server: &Server, epoch: Epoch, number: i32, facts: &Arc<LaneFacts>) -> Self {
         let (requests, mut received) = mpsc::channel(PLACES);
         let (server, facts) = (server.clone(), Arc::clone(facts));
-        let mut session = Session { server, facts, epoch, number, batches: AtomicU64::new(0), open: None };
+        let mut session = Session { server, facts, epoch, number, batches: 0, open: None };
         tokio::spawn(async move {
             // Requests that did not fit into the batch before.
             let mut kept = VecDeque::<Waiting<W>>::new();
@@ -185,7 +199,7 @@ struct Session {
     epoch: Epoch,
     number: i32,
     /// The batches that have landed.
-    batches: AtomicU64,
+    batches: u64,
     open: Option<Open>,
 }
 
@@ -208,92 +222,83 @@ enum Fate {
 }
 
 impl Session {
-    /// Carries out a batch, and answers each request.
-    async fn carry_out<W: Work>(&mut self, batch: Vec<Waiting<W>>) {
+    /// Carries out a batch, and answers each request. After a refusal each one is tried alone.
+    async fn carry_out<W: Work>(&mut self, mut batch: Vec<Waiting<W>>) {
+        if batch.len() == 1 {
+            for waiting in batch.drain(..) {
+                self.carry_out_alone::<W>(waiting).await;
+            }
+            return;
+        }
         let requests: Vec<_> = batch.iter().map(|(request, _)| request).collect();
-        match self.send::<W>(&requests).await {
+        let mut answers = match self.send::<W>(&requests).await {
             Fate::Landed(rows) => {
-                self.facts.commits.add(1);
-                self.facts.requests.add(batch.len() as u64);
-                let answers = W::answers(&requests, &rows);
-                for ((request, reply), answer) in batch.into_iter().zip(answers) {
-                    match answer {
-                        Some(answer) => drop(reply.send(answer)),
-                        None => self.repeat::<W>((request, reply)).await,
-                    }
-                }
+                self.facts.count_commit(batch.len());
+                W::answers(&requests, &rows)
             }
             Fate::AnswerLost => {
-                for (request, reply) in batch {
-                    let recalled = match &self.open {
-                        Some(open) => W::recall(&open.client, &request).await,
-                        None => Err(StoreError::Unavailable("the answer of the store was lost".to_owned())),
-                    };
-                    let _ = reply.send(recalled);
+                let mut recalled = Vec::new();
+                for request in requests {
+                    recalled.push(Some(self.recall::<W>(request).await));
                 }
+                recalled
             }
-            Fate::Refused(_) if batch.len() > 1 => {
+            Fate::Refused(_) => {
                 self.facts.failures.add(1);
-                for waiting in batch {
-                    self.repeat::<W>(waiting).await;
-                }
-            }
-            Fate::Refused(error) => {
-                self.facts.failures.add(1);
-                for (request, reply) in batch {
-                    match W::refusal(&request, &error) {
-                        Some(refusal) => drop(reply.send(Err(refusal))),
-                        None => self.repeat::<W>((request, reply)).await,
-                    }
-                }
+                Vec::new()
             }
             Fate::NotWritten(why) => {
                 self.facts.failures.add(1);
-                for (_, reply) in batch {
-                    let _ = reply.send(Err(why.clone()));
-                }
+                requests.iter().map(|_| Some(Err(why.clone()))).collect()
+            }
+        };
+        answers.resize_with(batch.len(), || None);
+        for (waiting, answer) in batch.into_iter().zip(answers) {
+            match answer {
+                Some(answer) => drop(waiting.1.send(answer)),
+                None => self.carry_out_alone::<W>(waiting).await,
             }
         }
     }
 
-    /// Carries out a request alone, a few times if other replicas are faster.
-    async fn repeat<W: Work>(&mut self, (request, reply): Waiting<W>) {
-        let mut last = W::failure(&request);
+    /// Carries out a request alone, a few times if other replicas are faster, and answers it.
+    async fn carry_out_alone<W: Work>(&mut self, (request, reply): Waiting<W>) {
+        let mut answer = None;
         for _ in 0..ATTEMPTS {
-            match self.send::<W>(&[&request]).await {
+            answer = match self.send::<W>(&[&request]).await {
                 Fate::Landed(rows) => {
-                    self.facts.commits.add(1);
-                    self.facts.requests.add(1);
-                    if let Some(Some(answer)) = W::answers(&[&request], &rows).pop() {
-                        let _ = reply.send(answer);
-                        return;
-                    }
+                    self.facts.count_commit(1);
+                    W::answers(&[&request], &rows).pop().flatten()
                 }
-                Fate::AnswerLost => {
-                    let Some(open) = &self.open else { break };
-                    let _ = reply.send(W::recall(&open.client, &request).await);
-                    return;
+                Fate::AnswerLost => Some(self.recall::<W>(&request).await),
+                Fate::Refused(error) => {
+                    self.facts.failures.add(1);
+                    W::refusal(&request, &error).map(Err)
                 }
-                Fate::Refused(error) => match W::refusal(&request, &error) {
-                    Some(refusal) => {
-                        let _ = reply.send(Err(refusal));
-                        return;
-                    }
-                    None => self.facts.failures.add(1),
-                },
                 Fate::NotWritten(why) => {
-                    last = why;
-                    break;
+                    self.facts.failures.add(1);
+                    Some(Err(why))
                 }
+            };
+            if answer.is_some() {
+                break;
             }
         }
-        let _ = reply.send(Err(last));
+        let _ = reply.send(answer.unwrap_or_else(|| Err(W::failure(&request))));
+    }
+
+    /// Returns the answer of a request that has landed, and whose answer was lost.
+    async fn recall<W: Work>(&self, request: &W::Request) -> Result<W::Answer, StoreError> {
+        match &self.open {
+            Some(open) => W::recall(&open.client, request).await,
+            None => Err(StoreError::Unavailable("the answer of the store was lost".to_owned())),
+        }
     }
 
     /// Sends a batch until its fate is known.
     async fn send<W: Work>(&mut self, batch: &[&W::Request]) -> Fate {
         let (sql, given) = (format!("{TURN}{}", W::sql(batch)), W::parameters(batch));
-        let next = self.batches.load(Relaxed) + 1;
+        let next = self.batches + 1;
         let head: [Parameter; 3] =
             [Box::new(next.cast_signed()), Box::new(self.epoch.0.cast_signed()), Box::new(self.number)];
         let parameters: Vec<&(dyn ToSql + Sync)> =
@@ -304,17 +309,19 @@ impl Session {
                 return Fate::NotWritten(why);
             }
             match self.query(&sql, &parameters).await {
-                Ok(rows) if rows.is_empty() => match self.missing_turn(next).await {
-                    Some(fate) => return fate,
-                    None => in_doubt = true,
-                },
+                Ok(rows) if rows.is_empty() => {
+                    if let Some(fate) = self.missing_turn(next, in_doubt).await {
+                        return fate;
+                    }
+                }
                 Ok(rows) => {
-                    self.batches.store(next, Relaxed);
+                    self.batches = next;
                     return Fate::Landed(rows);
                 }
-                Err(Broken::Refused(error)) => return Fate::Refused(error),
+                // A statement that had its turn shows that the one before has not landed.
+                Err(Broken::Refused(error)) if !in_doubt || had_turn(&error) => return Fate::Refused(error),
                 Err(Broken::NotSent(why)) if !in_doubt => return Fate::NotWritten(why),
-                Err(Broken::NotSent(_)) => sleep(RECONNECT).await,
+                Err(Broken::Refused(_) | Broken::NotSent(_)) => sleep(RECONNECT).await,
                 Err(Broken::Unanswered) => in_doubt = true,
             }
         }
@@ -329,14 +336,15 @@ impl Session {
         forgotten.then(|| StoreError::Corrupt("the store lacks writes that it had acknowledged".to_owned()))
     }
 
-    /// Finds out why a batch of that number had no turn; `None` if it must be sent again.
-    async fn missing_turn(&mut self, next: u64) -> Option<Fate> {
+    /// Finds out why a batch of that number had no turn; `None` if it must be sent again. Only a
+    /// batch in doubt can have landed before.
+    async fn missing_turn(&mut self, next: u64, in_doubt: bool) -> Option<Fate> {
         let open = self.open.as_ref()?;
         let sql = "SELECT batches FROM writer WHERE epoch = $1 AND number = $2";
         let found = open.client.query_opt(sql, &[&self.epoch.0.cast_signed(), &self.number]).await;
         match found.map(|row| row.map(|row| row.get::<_, i64>(0).cast_unsigned())) {
-            Ok(Some(batches)) if batches == next => {
-                self.batches.store(next, Relaxed);
+            Ok(Some(batches)) if batches == next && in_doubt => {
+                self.batches = next;
                 return Some(Fate::AnswerLost);
             }
             // Another statement under this number was rolled back meanwhile.

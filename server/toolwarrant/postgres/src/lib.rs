@@ -52,6 +52,8 @@ const LAYOUT: i32 = 1;
 pub struct Postgres {
     epoch: Epoch,
     replica: String,
+    /// The name of the audit trail.
+    trail: String,
     /// The length of its lease.
     lease: Duration,
     restored_at: Option<Timestamp>,
@@ -59,7 +61,7 @@ pub struct Postgres {
     accepting: Lane<Accepting>,
     advancing: Lane<Advancing>,
     single: Lane<Single>,
-    /// Beats.
+    /// Beats, and questions before a send.
     control: Reader,
     /// Reads of requests.
     reader: Reader,
@@ -88,7 +90,9 @@ impl Postgres {
         let key = hex::encode(&key);
         let mut sql = SCHEMA.to_owned();
         sql += &format!("INSERT INTO cluster (one, layout, key) VALUES (true, {LAYOUT}, '\\x{key}')");
-        client.batch_execute(&sql).await.map_err(unavailable)
+        client.batch_execute(&sql).await.map_err(unavailable)?;
+        // Before the first task ends: rows in the default partition keep a day from its own.
+        partitions::make(&client, reads::time(&client).await?).await
     }
 
     /// Returns facts about the server, for an operator: its version, and what it promises.
@@ -117,6 +121,7 @@ impl Postgres {
         Ok(Self {
             epoch,
             replica: new.name,
+            trail: new.trail,
             lease: new.lease,
             restored_at,
             accepting: Lane::start(&server, epoch, 0, &facts),

@@ -18,21 +18,23 @@ const AHEAD: u32 = 14;
 /// Longest time from the acceptance of a task to its end.
 const LONGEST: Duration = Duration::from_hours(24);
 
-/// Makes the partitions of today and of the next days.
+/// Makes the partitions of today and of the next days. A day that fails does not keep the others
+/// back.
 pub(crate) async fn make(client: &Client, now: Timestamp) -> Result<(), StoreError> {
-    for day in 0..=AHEAD {
-        let from = Timestamp(now.plus(DAY * day).0 / millis(DAY) * millis(DAY));
-        for table in TABLES {
-            let (name, from, to) = (name(table, from), bound(from), bound(from.plus(DAY)));
-            let exists = client.query_opt("SELECT 1 WHERE to_regclass($1) IS NOT NULL", &[&name]).await;
-            if exists.map_err(unavailable)?.is_none() {
-                let make = "CREATE TABLE IF NOT EXISTS";
-                let make = format!("{make} {name} PARTITION OF {table} FOR VALUES FROM ('{from}') TO ('{to}')");
-                define(client, &make).await?;
-            }
-        }
+    let days = (0..=AHEAD).map(|day| Timestamp(now.plus(DAY * day).0 / millis(DAY) * millis(DAY)));
+    let wanted: Vec<_> = days.flat_map(|day| TABLES.map(|table| (table, day, name(table, day)))).collect();
+    let names: Vec<_> = wanted.iter().map(|(.., name)| name).collect();
+    let sql = "SELECT name FROM unnest($1::text[]) AS name WHERE to_regclass(name) IS NULL";
+    let missing = rows(client.query(sql, &[&names]).await)?;
+    let missing: Vec<&str> = missing.iter().map(|row| get(row, "name")).collect::<Result<_, _>>()?;
+    let mut made = Ok(());
+    for (table, day, name) in wanted.iter().filter(|(.., name)| missing.contains(&&**name)) {
+        let (from, to) = (bound(*day), bound(day.plus(DAY)));
+        let make = format!("CREATE TABLE IF NOT EXISTS {name} PARTITION OF {table}");
+        let day = define(client, &format!("{make} FOR VALUES FROM ('{from}') TO ('{to}')")).await;
+        made = made.and(day);
     }
-    Ok(())
+    made
 }
 
 /// Drops the partitions whose tasks have all ended before `before`. Returns their number.

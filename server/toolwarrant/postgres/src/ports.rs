@@ -3,11 +3,14 @@
 use crate::accepting::Accept;
 use crate::advancing::Advancement;
 use crate::column::{Id, get, json, millis, moment, rows};
+use crate::connection::unavailable;
 use crate::lane::{LaneFacts, Parameter};
 use crate::single::Write;
 use crate::{Postgres, cluster, directory, documents, partitions, reads, rules};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use tokio_postgres::Client;
 use toolwarrant_audit::{Anchor, Birth, Head};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::hex;
@@ -97,7 +100,7 @@ impl TaskStore for Postgres {
     /// day. Deletes targets that have long cooled down.
     fn purge(&self, before: Timestamp, limit: u32) -> Stored<'_, u32> {
         Box::pin(async move {
-            let partitions = |client: std::sync::Arc<tokio_postgres::Client>| async move {
+            let partitions = |client: Arc<Client>| async move {
                 partitions::make(&client, reads::time(&client).await?).await?;
                 partitions::drop_old(&client, before).await
             };
@@ -144,10 +147,11 @@ impl TaskStore for Postgres {
     }
 
     fn may_send(&self) -> Stored<'_, bool> {
-        Box::pin(self.reader.read(move |client| async move {
+        // Not behind the reads of requests, because a send waits for it.
+        Box::pin(self.control.read(move |client| async move {
             let sql = "SELECT 1 FROM writer WHERE epoch = $1 AND number = 1";
             let found = client.query_opt(sql, &[&self.epoch.0.cast_signed()]).await;
-            Ok(found.map_err(crate::connection::unavailable)?.is_some())
+            Ok(found.map_err(unavailable)?.is_some())
         }))
     }
 
@@ -186,10 +190,10 @@ impl TaskStore for Postgres {
 impl AuditStore for Postgres {
     fn audit_anchor(&self) -> Stored<'_, Option<Anchor>> {
         Box::pin(async move {
-            let replica = &self.replica;
+            let trail = &self.trail;
             let found = self.reader.read(move |client| async move {
-                let sql = "SELECT anchor FROM audit_anchor WHERE replica = $1";
-                client.query_opt(sql, &[replica]).await.map_err(crate::connection::unavailable)
+                let sql = "SELECT anchor FROM audit_anchor WHERE trail = $1";
+                client.query_opt(sql, &[trail]).await.map_err(unavailable)
             });
             let Some(row) = found.await? else { return Ok(None) };
             let broken = || StoreError::Corrupt("the anchor of the audit trail cannot be read".to_owned());
@@ -210,10 +214,10 @@ impl AuditStore for Postgres {
             let anchor = anchor.map_err(|error| StoreError::Unavailable(error.to_string()))?;
             let sql = ", put AS (
                     INSERT INTO audit_anchor SELECT $4, $5 FROM turn
-                    ON CONFLICT (replica) DO UPDATE SET anchor = excluded.anchor)
+                    ON CONFLICT (trail) DO UPDATE SET anchor = excluded.anchor)
                 SELECT one, NULL::bigint AS answer FROM turn";
-            let replica = self.replica.clone();
-            let parameters = move || -> Vec<Parameter> { vec![Box::new(replica.clone()), Box::new(anchor.clone())] };
+            let trail = self.trail.clone();
+            let parameters = move || -> Vec<Parameter> { vec![Box::new(trail.clone()), Box::new(anchor.clone())] };
             self.write(Write::new(sql, parameters)).await.map(drop)
         })
     }
@@ -222,8 +226,7 @@ impl AuditStore for Postgres {
 impl DirectoryStore for Postgres {
     fn directory(&self) -> Stored<'_, (Vec<ApplicationRow>, Vec<KeyRow>)> {
         Box::pin(async move {
-            let read =
-                |client: std::sync::Arc<tokio_postgres::Client>| async move { directory::changes(&client, None).await };
+            let read = |client: Arc<Client>| async move { directory::changes(&client, None).await };
             let DirectoryChanges { applications, keys, version: _ } =
                 self.inspector.read_within(INSPECTION, read).await?;
             Ok((applications, keys))
@@ -241,8 +244,7 @@ impl DirectoryStore for Postgres {
 
     fn latest_time(&self) -> Stored<'_, Option<Timestamp>> {
         Box::pin(self.reader.read(|client| async move {
-            let row =
-                client.query_one("SELECT seen FROM cluster", &[]).await.map_err(crate::connection::unavailable)?;
+            let row = client.query_one("SELECT seen FROM cluster", &[]).await.map_err(unavailable)?;
             Ok(row.get::<_, Option<i64>>(0).map(moment))
         }))
     }
@@ -281,14 +283,15 @@ impl DirectoryStore for Postgres {
     fn acts(&self, filter: ActFilter) -> Stored<'_, Vec<StoredAct>> {
         Box::pin(self.reader.read(move |client| {
             let filter = filter.clone();
-            async move { directory::acts(&client, filter).await }
+            async move { directory::acts(&client, &self.trail, filter).await }
         }))
     }
 
     fn acts_without_line(&self, after: u64, limit: u32) -> Stored<'_, Vec<StoredAct>> {
-        Box::pin(
-            self.reader.read(move |client| async move { directory::acts_without_line(&client, after, limit).await }),
-        )
+        let trail = &*self.trail;
+        let page =
+            move |client: Arc<Client>| async move { directory::acts_without_line(&client, trail, after, limit).await };
+        Box::pin(self.reader.read(page))
     }
 
     fn put_lines_of_acts(&self, numbers: Vec<u64>) -> Stored<'_, ()> {
@@ -304,13 +307,12 @@ impl DirectoryStore for Postgres {
 
 impl Integrity for Postgres {
     fn violations(&self, rule: IntegrityRule) -> Stored<'_, Vec<String>> {
-        let read =
-            move |client: std::sync::Arc<tokio_postgres::Client>| async move { rules::violations(&client, rule).await };
+        let read = move |client: Arc<Client>| async move { rules::violations(&client, rule).await };
         Box::pin(self.inspector.read_within(INSPECTION, read))
     }
 
     fn figures(&self) -> Stored<'_, Vec<Figure>> {
-        let read = |client: std::sync::Arc<tokio_postgres::Client>| async move { rules::figures(&client).await };
+        let read = |client: Arc<Client>| async move { rules::figures(&client).await };
         Box::pin(self.inspector.read_within(INSPECTION, read))
     }
 

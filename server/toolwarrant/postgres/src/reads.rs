@@ -2,9 +2,6 @@
 
 use crate::accepting::fingerprint;
 use crate::column::{Id, get, millis, moment, read_state, rows};
-use serde::Deserialize;
-use serde::de::IntoDeserializer;
-use serde::de::value::{Error, StrDeserializer};
 use std::time::Duration;
 use tokio::time::sleep;
 use tokio_postgres::{Client, Row};
@@ -15,7 +12,7 @@ use toolwarrant_tasks::machine::{Entry, Happening};
 use toolwarrant_tasks::store::{
     CallFacts, DuplicateOf, Identity, LedgerRow, OpenTask, Record, RefundFilter, TaskFilter, TaskRows, TimelineEvent,
 };
-use toolwarrant_tasks::task::{Phase, Status, TaskId};
+use toolwarrant_tasks::task::{Phase, TaskId};
 
 /// Finds the task in flight with this identity.
 pub(crate) async fn repeat(client: &Client, identity: Identity) -> Result<Option<DuplicateOf>, StoreError> {
@@ -135,7 +132,7 @@ pub(crate) async fn tasks(client: &Client, filter: TaskFilter) -> Result<TaskRow
         listed.examined += 1;
         let id = get::<Id>(row, "id")?.0;
         last = Some(id);
-        let status = match get::<Option<&str>>(row, "status")?.and_then(phase) {
+        let status = match get::<Option<&str>>(row, "status")?.and_then(Phase::parse) {
             Some(Phase::Done(status)) => status.into(),
             _ => TaskStatus::Dispatched,
         };
@@ -156,7 +153,7 @@ pub(crate) async fn timeline(client: &Client, id: TaskId) -> Result<Vec<Timeline
     let broken = |why: String| StoreError::Corrupt(format!("the timeline of {id} cannot be read: {why}"));
     let event = |row: &Row| {
         let (name, what): (&str, String) = (get(row, "phase")?, get(row, "what")?);
-        let phase = phase(name).ok_or_else(|| broken(format!("there is no phase `{name}`")))?.as_str();
+        let phase = Phase::parse(name).ok_or_else(|| broken(format!("there is no phase `{name}`")))?.as_str();
         let event = get::<bool>(row, "is_event")?.then(|| serde_json::from_str(&what).ok()).flatten();
         let what = event.map_or(Happening::Sentence(what), Happening::Event);
         Ok(TimelineEvent { at: moment(get(row, "at")?), phase, what })
@@ -203,14 +200,13 @@ pub(crate) async fn refunds(client: &Client, filter: RefundFilter) -> Result<Vec
 
 fn entry(row: &Row) -> Result<LedgerRow, StoreError> {
     let (number, kind): (i64, &str) = (get(row, "number")?, get(row, "kind")?);
-    let kinds = [Entry::Charge, Entry::ReverseCharge, Entry::Refund].into_iter().filter_map(Entry::kind);
     let unknown =
         || StoreError::Corrupt(format!("line {number} of the ledger cannot be read: there is no kind `{kind}`"));
     Ok(LedgerRow {
         number: number.cast_unsigned(),
         id: get::<Id>(row, "task")?.0,
         application: get(row, "application")?,
-        kind: kinds.into_iter().find(|known| *known == kind).ok_or_else(unknown)?,
+        kind: Entry::parse_kind(kind).ok_or_else(unknown)?,
         at: moment(get(row, "at")?),
     })
 }
@@ -231,11 +227,4 @@ pub(crate) async fn marks(
 pub(crate) async fn time(client: &Client) -> Result<Timestamp, StoreError> {
     let found = rows(client.query("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now", &[]).await)?;
     found.first().map_or(Ok(0), |row| get(row, "now")).map(moment)
-}
-
-/// Parses the name of a phase or status.
-pub(crate) fn phase(name: &str) -> Option<Phase> {
-    let name = || -> StrDeserializer<'_, Error> { name.into_deserializer() };
-    let ended = Status::deserialize(name()).map(Phase::Done);
-    ended.or_else(|_| Phase::deserialize(name())).ok()
 }

@@ -18,6 +18,8 @@ CREATE TABLE cluster (
 CREATE TABLE replica (
     epoch   bigint  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name    text    NOT NULL,
+    -- The audit trail in its folder.
+    trail   text    NOT NULL,
     program text    NOT NULL,
     level   integer NOT NULL,
     -- The length of its lease in milliseconds.
@@ -26,6 +28,9 @@ CREATE TABLE replica (
     seen    bigint  NOT NULL DEFAULT 0,
     state   text    NOT NULL DEFAULT 'serving' CHECK (state IN ('serving', 'draining', 'left', 'evicted'))
 ) WITH (fillfactor = 50);
+
+-- At most one run of a name lives.
+CREATE UNIQUE INDEX ix_replica_name ON replica (name) WHERE state IN ('serving', 'draining');
 
 -- One row for each connection of a replica that writes. It counts batches, so that a batch lands once. Without the row, nothing
 -- of that epoch lands.
@@ -164,7 +169,8 @@ CREATE TABLE secret_use (
     PRIMARY KEY (key, verifier)
 ) WITH (fillfactor = 50);
 
--- Who changed what. `act` is the act as JSON; the columns before it repeat what is searched for.
+-- Who changed what. `act` is the act as JSON; the columns before it repeat what is searched for. The line of an act belongs into
+-- the trail of the replica at which it was made.
 CREATE TABLE act (
     number   bigint  NOT NULL PRIMARY KEY,
     id       text    NOT NULL UNIQUE,
@@ -173,15 +179,16 @@ CREATE TABLE act (
     command  text    NOT NULL,
     object   text,
     act      text    NOT NULL,
+    trail    text    NOT NULL,
     has_line boolean NOT NULL DEFAULT false
 );
 CREATE INDEX ix_act_object ON act (object, number) WHERE object IS NOT NULL;
-CREATE INDEX ix_act_without_line ON act (number) WHERE NOT has_line;
+CREATE INDEX ix_act_without_line ON act (trail, number) WHERE NOT has_line;
 
--- The newest seal of the audit trail of each replica, as JSON.
+-- The newest seal of each audit trail, as JSON. Each replica has a trail.
 CREATE TABLE audit_anchor (
-    replica text NOT NULL PRIMARY KEY,
-    anchor  text NOT NULL
+    trail  text NOT NULL PRIMARY KEY,
+    anchor text NOT NULL
 );
 
 -- Small values that replicas share.

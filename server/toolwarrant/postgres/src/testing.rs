@@ -123,6 +123,15 @@ impl TestPostgres {
         client
     }
 
+    /// Runs a statement at an address. Returns the number in its only row; 0 if it has none.
+    ///
+    /// # Panics
+    /// The server does not answer, or refuses the statement.
+    pub async fn count(&self, address: &Address, sql: &str) -> i64 {
+        let client = Server::parse(address).expect("a URL").connect(|_| {}).await.expect("the server runs");
+        client.query_opt(sql, &[]).await.expect("a statement").map_or(0, |row| row.get(0))
+    }
+
     fn address(&self, url: String) -> Address {
         Address { url, password: None }
     }

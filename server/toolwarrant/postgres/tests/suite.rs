@@ -13,7 +13,14 @@ fn server() -> Option<&'static TestPostgres> {
 }
 
 async fn join(address: &Address) -> Postgres {
-    let replica = NewReplica { name: "one".to_owned(), program: "test 1".to_owned(), level: 1, lease: LEASE, key: KEY };
+    let replica = NewReplica {
+        name: "one".to_owned(),
+        trail: "one".to_owned(),
+        program: "test 1".to_owned(),
+        level: 1,
+        lease: LEASE,
+        key: KEY,
+    };
     Postgres::join(address, replica).await.expect("the server runs")
 }
 

@@ -102,6 +102,12 @@ impl Entry {
         }
     }
 
+    /// Returns the kind of a ledger entry that has this name.
+    #[must_use]
+    pub fn parse_kind(name: &str) -> Option<&'static str> {
+        [Self::Charge, Self::ReverseCharge, Self::Refund].into_iter().filter_map(Self::kind).find(|kind| *kind == name)
+    }
+
     /// Returns true if a task in this state must have had this entry. A task has each entry at most
     /// once.
     #[must_use]

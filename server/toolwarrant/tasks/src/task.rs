@@ -1,5 +1,7 @@
 //! The state of one task: its policy, its progress, its readings.
 
+use serde::de::IntoDeserializer;
+use serde::de::value::{self, StrDeserializer};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -335,6 +337,14 @@ impl Task {
 }
 
 impl Phase {
+    /// Parses its name, or that of a status.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        let name = || -> StrDeserializer<'_, value::Error> { name.into_deserializer() };
+        let ended = Status::deserialize(name()).map(Self::Done);
+        ended.or_else(|_| Self::deserialize(name())).ok()
+    }
+
     /// Returns its name in a timeline; for an end, the name of the status.
     #[must_use]
     pub fn as_str(self) -> &'static str {

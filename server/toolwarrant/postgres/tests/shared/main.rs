@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio_postgres::NoTls;
 use toolwarrant_base::clock::Timestamp;
-use toolwarrant_core::cluster::{Beat, ClusterStore, Epoch, LEASE, ReplicaState};
+use toolwarrant_core::cluster::{Beat, ClusterStore, Epoch, LEASE, ReplicaRow, ReplicaState};
 use toolwarrant_core::documents::{Document, DocumentStore};
 use toolwarrant_core::store::{DirectoryStore, StoreError};
 use toolwarrant_postgres::testing::TestPostgres;
@@ -15,8 +15,8 @@ use toolwarrant_postgres::{Address, NewReplica, Postgres};
 use toolwarrant_store::Store;
 use toolwarrant_store::suite::{AT, application, end, id, new};
 use toolwarrant_tasks::machine::Entry;
-use toolwarrant_tasks::store::{Acceptance, Advance, Advanced, LedgerRow, TaskStore};
-use toolwarrant_tasks::task::{Phase, Status, Task};
+use toolwarrant_tasks::store::{Acceptance, Advance, Advanced, LedgerRow, NewTask, TaskStore};
+use toolwarrant_tasks::task::{Phase, Status, Task, TaskId};
 
 const KEY: [u8; 32] = [7; 32];
 
@@ -33,7 +33,14 @@ async fn cluster() -> Option<Address> {
 }
 
 async fn join(address: &Address, name: &str) -> Arc<Postgres> {
-    let replica = NewReplica { name: name.to_owned(), program: "test 1".to_owned(), level: 1, lease: LEASE, key: KEY };
+    let replica = NewReplica {
+        name: name.to_owned(),
+        trail: name.to_owned(),
+        program: "test 1".to_owned(),
+        level: 1,
+        lease: LEASE,
+        key: KEY,
+    };
     Arc::new(Postgres::join(address, replica).await.expect("the server runs"))
 }
 
@@ -239,8 +246,14 @@ async fn a_document_is_put_only_over_the_version_that_was_read() {
 async fn another_master_key_an_unmade_store_and_a_second_one_are_refused() {
     let Some(server) = server() else { return };
     let address = server.schema().await.expect("the server runs");
-    let replica =
-        |key| NewReplica { name: "one".to_owned(), program: "test 1".to_owned(), level: 1, lease: LEASE, key };
+    let replica = |key| NewReplica {
+        name: "one".to_owned(),
+        trail: "one".to_owned(),
+        program: "test 1".to_owned(),
+        level: 1,
+        lease: LEASE,
+        key,
+    };
     let refused = Postgres::join(&address, replica(KEY)).await.map(drop).expect_err("there are no tables");
     assert!(refused.to_string().contains("store init"), "{refused}");
     Postgres::init(&address, KEY).await.expect("the schema is empty");
@@ -250,6 +263,57 @@ async fn another_master_key_an_unmade_store_and_a_second_one_are_refused() {
     let clear = Address { url: "postgres://u:secret@host/db".to_owned(), password: None };
     let refused = Postgres::init(&clear, KEY).await.expect_err("a password in the URL");
     assert!(refused.to_string().contains("password") && !refused.to_string().contains("secret"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_runs_that_start_under_one_name_at_once_at_most_one_lives() {
+    let Some(address) = cluster().await else { return };
+    let joining = (0..8).map(|_| {
+        let address = address.clone();
+        let new = NewReplica {
+            name: "one".to_owned(),
+            trail: "one".to_owned(),
+            program: "test 1".to_owned(),
+            level: 1,
+            lease: LEASE,
+            key: KEY,
+        };
+        tokio::spawn(async move { Postgres::join(&address, new).await.map(drop) })
+    });
+    for joined in joining.collect::<Vec<_>>() {
+        // One that lost against another says so, and can try again.
+        let _ = joined.await.expect("no panic");
+    }
+    let beats = join(&address, "other").await.beat(Beat::default()).await.expect("the server runs");
+    let lives = |row: &&ReplicaRow| row.name == "one" && !row.state.has_ended();
+    assert_eq!(beats.replicas.iter().filter(lives).count(), 1, "{beats:?}");
+}
+
+#[tokio::test]
+async fn a_day_has_its_partition_before_its_first_task_ends_and_a_day_without_one_keeps_none_back() {
+    let Some(address) = cluster().await else { return };
+    let one = join(&address, "one").await;
+    let count = async |sql: &str| server().expect("it runs").count(&address, sql).await;
+    let days = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'ended'::regclass";
+    assert_eq!(count(days).await, 16, "15 days and the rest");
+    // Tasks of the tests are of 1970, and this one is of today.
+    let now = one.beat(Beat::default()).await.expect("the server runs").now;
+    let today = NewTask { id: TaskId::new(now, [1; 10]), ..new(1, "k", "t") };
+    one.accept(today.clone()).await.expect("the server runs");
+    let done = Advance { id: today.id, ..step(1, Phase::Done(Status::Success), vec![Entry::Release(AT)]) };
+    assert_eq!(one.advance(done).await, Ok(Advanced::Written));
+    assert_eq!(count("SELECT count(*) FROM ended_default").await, 0);
+    // Rows in the default partition keep their day from a partition, and no other day.
+    let name = |day: u64| format!("ended_{:06}", now.0 / 86_400_000 + day);
+    for day in [0, 5] {
+        count(&format!("DROP TABLE {}", name(day))).await;
+    }
+    let again = NewTask { id: TaskId::new(now, [2; 10]), ..new(2, "l", "u") };
+    one.accept(again.clone()).await.expect("the server runs");
+    let done = Advance { id: again.id, ..step(2, Phase::Done(Status::Success), vec![Entry::Release(AT)]) };
+    assert_eq!(one.advance(done).await, Ok(Advanced::Written));
+    one.purge(AT, 9).await.expect_err("today has no partition of its own");
+    assert_eq!(count(&format!("SELECT count(*) FROM {}", name(5))).await, 0);
 }
 
 #[tokio::test]

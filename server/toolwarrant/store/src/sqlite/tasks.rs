@@ -8,9 +8,6 @@ use super::column::{millis, moment, read};
 use super::fault::Fault;
 use crate::CoolDown;
 use rusqlite::{Connection, OptionalExtension, Row};
-use serde::Deserialize;
-use serde::de::IntoDeserializer;
-use serde::de::value::{Error, StrDeserializer};
 use std::borrow::Cow;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::tasks::TaskStatus;
@@ -225,7 +222,7 @@ pub(super) fn tasks(db: &Connection, filter: &TaskFilter) -> Result<TaskRows, Fa
         let text = |column| row.get_ref(column).and_then(|value| Ok(value.as_str()?));
         let id = TaskId::from_bytes(row.get(0)?);
         last = Some(id);
-        let status = match row.get_ref(4)?.as_str_or_null().ok().flatten().and_then(phase) {
+        let status = match row.get_ref(4)?.as_str_or_null().ok().flatten().and_then(Phase::parse) {
             Some(Phase::Done(status)) => status.into(),
             _ => TaskStatus::Dispatched,
         };
@@ -285,7 +282,7 @@ pub(super) fn timeline(db: &Connection, id: TaskId) -> Result<Vec<TimelineEvent>
     let broken = |why: String| Fault::corrupt(format!("the timeline of {id} cannot be read: {why}"));
     rows.map(|row| {
         let (at, name, what, is_event) = row.map_err(|error| broken(error.to_string()))?;
-        let phase = phase(&name).ok_or_else(|| broken(format!("there is no phase `{name}`")))?.as_str();
+        let phase = Phase::parse(&name).ok_or_else(|| broken(format!("there is no phase `{name}`")))?.as_str();
         // An event of a later version is shown as it is stored.
         let event = is_event.then(|| serde_json::from_str(&what).ok()).flatten();
         Ok(TimelineEvent { at: moment(at), phase, what: event.map_or(Happening::Sentence(what), Happening::Event) })
@@ -303,9 +300,8 @@ pub(super) fn ledger(db: &Connection, after: u64, limit: u32) -> Result<Vec<Ledg
 }
 
 fn entry((number, id, application, kind, at): (i64, [u8; 16], String, String, i64)) -> Result<LedgerRow, Fault> {
-    let kinds = [Entry::Charge, Entry::ReverseCharge, Entry::Refund].into_iter().filter_map(Entry::kind);
     let unknown = || Fault::corrupt(format!("line {number} of the ledger cannot be read: there is no kind `{kind}`"));
-    let kind = kinds.into_iter().find(|known| *known == kind).ok_or_else(unknown)?;
+    let kind = Entry::parse_kind(&kind).ok_or_else(unknown)?;
     let number = u64::try_from(number).unwrap_or(0);
     Ok(LedgerRow { number, id: TaskId::from_bytes(id), application, kind, at: moment(at) })
 }
@@ -364,11 +360,4 @@ fn busy(db: &Connection, resource: &str, target: &str) -> Result<Acceptance, Fau
 
 fn parse(id: TaskId, state: &str) -> Result<Task, Fault> {
     serde_json::from_str(state).map_err(|error| Fault::corrupt(format!("the state of {id} cannot be read: {error}")))
-}
-
-/// Parses the name of a phase or status.
-fn phase(name: &str) -> Option<Phase> {
-    let name = || -> StrDeserializer<'_, Error> { name.into_deserializer() };
-    let ended = Status::deserialize(name()).map(Phase::Done);
-    ended.or_else(|_| Phase::deserialize(name())).ok()
 }

@@ -4,7 +4,8 @@
 use crate::process::{call, operate, program};
 use driver::{Instance, KeyPair, Process, ProgramOperator};
 use serde_json::{Value, json};
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use tempfile::TempDir;
 use toolwarrant_postgres::testing::TestPostgres;
@@ -41,7 +42,7 @@ impl Cluster {
     async fn start(&self, name: &str) -> Instance {
         let data = self.data(name);
         if !data.exists() {
-            fs::create_dir(&data).expect("a folder");
+            DirBuilder::new().mode(0o700).create(&data).expect("a folder");
             fs::copy(self.data("one").join("master.key"), data.join("master.key")).expect("the key of the first");
         }
         let mut command = program();
@@ -108,6 +109,18 @@ async fn a_key_that_is_revoked_anywhere_calls_nowhere() {
     assert!(status.success() && last.is_empty(), "{status} {last}");
     let (code, said) = operate(&cluster.data("one"), &cluster.with_store("key list --json")).await;
     assert!(code == 0 && said.contains(&*key.id), "{said}");
+    let create = cluster.with_store("app create later --permission print");
+    let (code, said) = operate(&cluster.data("one"), &create).await;
+    assert_eq!(code, 0, "{said}");
+    // Each trail is whole, with the lines of the acts that were made in its folder.
+    for (name, acts) in [("one", "app create"), ("two", "key revoke")] {
+        for check in ["audit verify", "doctor"] {
+            let (code, said) = operate(&cluster.data(name), &cluster.with_store(check)).await;
+            assert_eq!(code, 0, "{name}: {check}: {said}");
+        }
+        let (code, said) = operate(&cluster.data(name), &cluster.with_store("audit tail -n 50")).await;
+        assert!(code == 0 && said.contains(acts), "{name}: {said}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
