@@ -124,7 +124,7 @@ const OWNS_ACCOUNT: &str = "the limits of an account, and the own addresses of i
                             without --store, one process serves them";
 
 fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, PhoneCommand>> {
-    let Setup { flags, config, folder, clock, random } = setup;
+    let Setup { flags, config, folder, sharing: _, clock, random } = setup;
     let named = configuration::platforms(&config)?;
     let echo = echo(&flags, &random)?;
     let are_real = named.iter().any(|(_, platform)| !matches!(platform, PlatformConfig::Simulator));

@@ -12,6 +12,7 @@ use chacha20poly1305::{Tag, XChaCha20Poly1305, XNonce};
 use hkdf::Hkdf;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
+use std::fmt;
 use std::net::IpAddr;
 use zeroize::Zeroizing;
 
@@ -29,6 +30,12 @@ pub struct KeyRing {
     cipher: XChaCha20Poly1305,
     chain: ChainKey,
     random: Random,
+}
+
+impl fmt::Debug for KeyRing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyRing").finish_non_exhaustive()
+    }
 }
 
 /// The key of the hashes that chain the audit trail. A valid hash cannot be made without it.

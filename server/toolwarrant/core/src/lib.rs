@@ -28,6 +28,7 @@ pub mod reply;
 pub mod report;
 pub mod revision;
 mod rows;
+pub mod sharing;
 pub mod store;
 pub mod tasks;
 

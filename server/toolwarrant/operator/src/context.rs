@@ -19,9 +19,11 @@ use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::Clock;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
+use toolwarrant_core::budgets::Budgets;
 use toolwarrant_core::catalogue::Catalogue;
-use toolwarrant_core::cluster::{Cluster, Eviction, Membership};
+use toolwarrant_core::cluster::{Cluster, ClusterStore, Eviction, Membership};
 use toolwarrant_core::registry::Registry;
+use toolwarrant_core::sharing::Sharing;
 use toolwarrant_postgres::Postgres;
 use toolwarrant_store::Store;
 use toolwarrant_store::sqlite::{OpenOptions, Sqlite};
@@ -173,8 +175,8 @@ impl OpenedData {
         let keyring = KeyRing::new(&names.salt, &master_key, random.clone());
         let clock = database.latest_time().await?.map_or_else(Clock::system, Clock::since);
         let (directory, keys) = (database.clone(), keyring.clone());
-        let shared = shared.map(|store| Shared::start(store, clock.clone()));
-        let cluster = shared.as_ref().map(|shared| shared.member.clone() as Arc<dyn Cluster>);
+        let shared = shared.map(|store| Shared::start(store, clock.clone(), keyring.clone()));
+        let cluster = shared.as_ref().map(|shared| shared.sharing.member.clone() as Arc<dyn Cluster>);
         let random = random.clone();
         let registry = Registry::open(directory, catalogue, names.keys, keys, clock.clone(), random, cluster).await?;
         Ok(Self { registry, keyring, database, shared, clock })
@@ -183,25 +185,25 @@ impl OpenedData {
 
 /// A store that replicas share, and the membership of this process.
 pub struct Shared {
-    /// The store.
-    pub store: Arc<Postgres>,
-    /// The membership.
-    pub member: Arc<Membership>,
+    /// The store and the membership.
+    pub sharing: Sharing,
     /// Runs the membership. It ends with an error if the others have evicted this process.
     pub running: JoinHandle<Result<(), Eviction>>,
 }
 
 impl Shared {
     /// Starts to beat.
-    fn start(store: Arc<Postgres>, clock: Clock) -> Self {
+    fn start(store: Arc<Postgres>, clock: Clock, keyring: KeyRing) -> Self {
+        let budgets = Budgets::new(store.clone(), store.epoch(), clock.clone());
         let member = Arc::new(Membership::new(store.clone(), clock));
         let run = Arc::clone(&member);
-        Self { store, member, running: tokio::spawn(async move { run.run().await }) }
+        let sharing = Sharing::new(store, member, budgets, keyring);
+        Self { sharing, running: tokio::spawn(async move { run.run().await }) }
     }
 
     /// Leaves the cluster, so that other replicas adopt the tasks of this one at once.
     pub async fn leave(self) {
-        if let Err(error) = self.member.leave().await {
+        if let Err(error) = self.sharing.member.leave().await {
             tracing::warn!(%error, "this replica could not leave in order; the others take its tasks over when it has been silent");
         }
         self.running.abort();

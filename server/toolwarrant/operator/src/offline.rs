@@ -34,6 +34,7 @@ use toolwarrant_base::random::Random;
 use toolwarrant_core::act::{Changes, Channel, Operator, Origin};
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::registry::Durability;
+use toolwarrant_core::sharing::Sharing;
 use toolwarrant_store::Store;
 
 /// Interval at which a follower asks for new lines.
@@ -81,8 +82,8 @@ pub struct ServiceParts {
     pub background: Vec<BoxFuture<'static, ()>>,
 }
 
-/// Makes the parts of a service from its opened data folder.
-pub type MakeParts<'a> = Box<dyn FnOnce(&DataFolder) -> Result<ServiceParts, Explanation> + 'a>;
+/// Makes the parts of a service from its opened data folder, and from the store if it is shared.
+pub type MakeParts<'a> = Box<dyn FnOnce(&DataFolder, Option<Sharing>) -> Result<ServiceParts, Explanation> + 'a>;
 
 /// The properties of a service that commands need.
 pub struct Offline<'a> {
@@ -218,7 +219,8 @@ impl Offline<'_> {
             Authority::Changes | Authority::Owner => Trail::open(folder, &keyring, &clock, database.clone()).await,
         };
         let audit = trail.as_ref().map(|trail| trail.audit.handle());
-        let ServiceParts { inventory, own, background } = parts(folder).map_err(OpenError::Service)?;
+        let ServiceParts { inventory, own, background } =
+            parts(folder, shared.as_ref().map(|shared| shared.sharing.clone())).map_err(OpenError::Service)?;
         let (path, store, lines) = (folder.path().to_owned(), database.clone(), ActLines::default());
         let context = OperatorContext {
             names,

@@ -5,8 +5,6 @@ use crate::service::require_executor;
 use anyhow::{Context, Result};
 use std::sync::Arc;
 use toolwarrant_base::random::Random;
-use toolwarrant_core::budgets::Budgets;
-use toolwarrant_core::cluster::ClusterStore;
 use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
 use toolwarrant_operator::OpenedData;
@@ -33,8 +31,6 @@ pub(crate) struct Core<H> {
     pub(crate) pipeline: Pipeline<H>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) keeper: AuditKeeper,
-    /// The budgets, if replicas share them.
-    pub(crate) budgets: Option<Arc<Budgets>>,
 }
 
 impl<H: Handlers> Core<H> {
@@ -65,17 +61,16 @@ impl<H: Handlers> Core<H> {
             );
         }
         let mut nonces = Nonces::new(clock.clone()).since(database.restored_at());
-        let mut budgets = None;
-        if let Some(shared) = shared {
+        if shared.is_some() {
             nonces = nonces.share();
-            budgets = Some(Budgets::new(shared.store.clone(), shared.store.epoch(), clock.clone()));
         } else {
             let reads = engine.take_reads().await.context("cannot read the nonces of signed requests")?;
             nonces.load_reads(&registry.access(), &reads);
         }
         let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), nonces, clock.clone());
-        let pipeline = budgets.iter().cloned().fold(pipeline, Pipeline::with_budgets);
+        let budgets = shared.iter().map(|shared| shared.sharing.budgets.clone());
+        let pipeline = budgets.fold(pipeline, Pipeline::with_budgets);
         let pipeline = if without_address { pipeline.without_addresses() } else { pipeline };
-        Ok(Self { pipeline, engine, keeper, budgets })
+        Ok(Self { pipeline, engine, keeper })
     }
 }

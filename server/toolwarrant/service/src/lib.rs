@@ -112,6 +112,14 @@ pub mod http {
     pub use toolwarrant_outbound::{HttpClient, HttpFailure, HttpLimits, HttpSetupError};
 }
 
+/// State that the replicas of a service share.
+pub mod sharing {
+    pub use toolwarrant_core::budgets::Budgets;
+    pub use toolwarrant_core::cluster::{Epoch, Lease, Membership};
+    pub use toolwarrant_core::documents::{Document, DocumentStore};
+    pub use toolwarrant_core::sharing::Sharing;
+}
+
 /// Small helpers that the framework and services share.
 pub mod base {
     pub use toolwarrant_base::random::SplitMix;

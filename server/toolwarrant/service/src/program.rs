@@ -187,8 +187,8 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>,
     ) -> Result<ExitCode> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context(NO_RUNTIME)?;
-        let parts = |folder: &DataFolder| {
-            let setup = Setup { flags, config, folder, clock: Clock::system(), random: Random::System };
+        let parts = |folder: &DataFolder, sharing| {
+            let setup = Setup { flags, config, folder, sharing, clock: Clock::system(), random: Random::System };
             let Service { inventory, own, background, .. } = compose(setup).map_err(|error| format!("{error:#}"))?;
             Ok(ServiceParts { inventory, own, background })
         };

@@ -2,16 +2,13 @@
 //! leaves.
 
 use anyhow::{Result, bail};
-use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant_core::budgets::Budgets;
 use toolwarrant_core::cluster::{Eviction, ReplicaState};
 use toolwarrant_operator::{OpenedData, Shared, StoreOptions};
 
 /// A server that shares its store.
 pub(crate) struct ReplicaLife {
     shared: Shared,
-    budgets: Arc<Budgets>,
     /// Time for which it still answers when it has to stop.
     drain: Duration,
 }
@@ -30,9 +27,9 @@ pub(crate) async fn refuse_shared(alone: Option<&str>, opened: &mut OpenedData) 
 
 impl ReplicaLife {
     /// Returns the life of a replica; `None` for a server with a store of its own.
-    pub(crate) fn new(shared: Option<Shared>, budgets: Option<Arc<Budgets>>, options: &StoreOptions) -> Option<Self> {
+    pub(crate) fn new(shared: Option<Shared>, options: &StoreOptions) -> Option<Self> {
         let drain = Duration::from_secs(options.drain_seconds);
-        shared.zip(budgets).map(|(shared, budgets)| Self { shared, budgets, drain })
+        shared.map(|shared| Self { shared, drain })
     }
 
     /// Waits until the program has to stop. Returns an error if the other replicas have evicted
@@ -50,13 +47,13 @@ impl ReplicaLife {
 
     /// Says that it is about to leave, and waits until a balancer sends no more requests.
     pub(crate) async fn drain(&self) {
-        self.shared.member.set_state(ReplicaState::Draining);
+        self.shared.sharing.member.set_state(ReplicaState::Draining);
         tokio::time::sleep(self.drain).await;
     }
 
     /// Gives back what it holds, and leaves, so that others take its tasks over at once.
     pub(crate) async fn leave(self) {
-        self.budgets.give_back().await;
+        self.shared.sharing.budgets.give_back().await;
         self.shared.leave().await;
     }
 }

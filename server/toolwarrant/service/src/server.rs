@@ -98,7 +98,9 @@ impl Server {
         let folder = DataFolder::open(data, &names).map_err(OpenError::from).map_err(OperatorError::from)?;
         let mut opened = OpenedData::open(&folder, &names, H::CATALOGUE, &random, (store, None)).await?;
         warn_of_keys_off(&*opened.database).await?;
-        let setup = Setup { flags, config, folder: &folder, clock: opened.clock.clone(), random: random.clone() };
+        let sharing = opened.shared.as_ref().map(|shared| shared.sharing.clone());
+        let clock = opened.clock.clone();
+        let setup = Setup { flags, config, folder: &folder, sharing, clock, random: random.clone() };
         let service = compose(setup)?;
         let Service { handlers, executor, inventory, own, upstreams, background, serves, hint, alone, .. } = service;
         refuse_shared(alone, &mut opened).await?;
@@ -106,9 +108,9 @@ impl Server {
         let process = u32::from_le_bytes(random.bytes()?);
         let (data, max_in_flight) = (&opened, TASKS_MAX);
         let parts = CoreParts { handlers, executor, folder: &folder, data, random, audit: keeping, max_in_flight };
-        let Core { pipeline, engine, keeper, budgets } = Core::compose(parts).await?;
+        let Core { pipeline, engine, keeper } = Core::compose(parts).await?;
         let OpenedData { registry, keyring: _, database, shared, clock } = opened;
-        let replica = ReplicaLife::new(shared, budgets, store);
+        let replica = ReplicaLife::new(shared, store);
         for unknown in unknown_permissions(&registry.applications().await, H::CATALOGUE) {
             tracing::warn!("{unknown}; `app revoke` removes it");
         }

@@ -8,6 +8,7 @@ use toolwarrant_base::clock::Clock;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::pipeline::Handlers;
+use toolwarrant_core::sharing::Sharing;
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::{CommandRunner, Commands, Config, Inventory, NoCommands, OwnCommand, Upstreams, runner};
 use toolwarrant_tasks::executor::{Executor, Write};
@@ -25,6 +26,8 @@ pub struct Setup<'a, F> {
     /// The data folder. The service may keep files there, under names that do not begin with the
     /// name of a file of the framework.
     pub folder: &'a DataFolder,
+    /// The store, if replicas share it.
+    pub sharing: Option<Sharing>,
     /// The clock.
     pub clock: Clock,
     /// Randomness for values that must not be guessed.

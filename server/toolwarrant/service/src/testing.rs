@@ -162,6 +162,7 @@ pub async fn start_on<H: Handlers, C>(
         flags: (),
         config: Config::default(),
         folder: &folder,
+        sharing: None,
         clock: clock.clone(),
         random: Random::from_seed(3),
     };
@@ -175,7 +176,7 @@ pub async fn start_on<H: Handlers, C>(
     let data = OpenedData { registry, keyring, database: database.clone(), shared: None, clock };
     let (audit, max_in_flight) = (AuditOptions::default(), TASKS_MAX);
     let parts = CoreParts { handlers, executor, folder: &folder, data: &data, random, audit, max_in_flight };
-    let Core { pipeline, engine, keeper: _, budgets: _ } = Core::compose(parts).await.expect("an empty store");
+    let Core { pipeline, engine, keeper: _ } = Core::compose(parts).await.expect("an empty store");
     let OpenedData { registry, keyring: _, database: _, shared: _, clock } = data;
     let driven = Arc::clone(&engine);
     let runner = Background::start("the engine", AT_ONCE, |stopped| driven.run(stopped));

@@ -48,6 +48,8 @@ pub struct Membership {
     directory: watch::Sender<u64>,
     /// The latest version that was in force on every replica.
     everywhere: watch::Sender<u64>,
+    /// The runs that may still act, this one included.
+    present: watch::Sender<Vec<Epoch>>,
     /// The latest time of the store, and the time of this clock at which it was read.
     time: Mutex<Option<(StoreTime, Timestamp)>>,
 }
@@ -88,7 +90,21 @@ impl Membership {
         let length = store.lease();
         let (lease, said) = (Lease::new(clock.clone()), watch::Sender::default());
         let (directory, everywhere, time) = Default::default();
-        Self { store, clock, length, lease, said, directory, everywhere, time }
+        let present = watch::Sender::new(vec![store.epoch()]);
+        Self { store, clock, length, lease, said, directory, everywhere, present, time }
+    }
+
+    /// Returns the run of this replica.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.store.epoch()
+    }
+
+    /// Returns the runs that may still act, in order, this one included: those that live, and
+    /// those that were evicted and whose leases may stand.
+    #[must_use]
+    pub fn present(&self) -> watch::Receiver<Vec<Epoch>> {
+        self.present.subscribe()
     }
 
     /// Beats each second, and at once if there is something to say, until [`Self::leave`]. Start it
@@ -194,6 +210,12 @@ impl Membership {
                 }
             }
         }
+        let present: Vec<_> = replicas.iter().map(|row| row.epoch).filter(|epoch| !over.contains(epoch)).collect();
+        self.present.send_if_modified(|known| {
+            let is_news = *known != present;
+            *known = present;
+            is_news
+        });
         others.beats.retain(|epoch, _| replicas.iter().any(|row| row.epoch == *epoch));
         raise(&self.everywhere, everywhere);
         if !over.is_empty() && others.forget_at <= now {
