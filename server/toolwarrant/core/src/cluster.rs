@@ -66,6 +66,23 @@ pub struct ReplicaRow {
     pub seen: u64,
     /// Its state.
     pub state: ReplicaState,
+    /// True if it has found all its writes in the store, since the store was last replaced by a
+    /// copy.
+    pub is_whole: bool,
+}
+
+/// The trust of replicas in their store, which a copy may have replaced.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum StoreTrust {
+    /// Each replica has found what was acknowledged to it.
+    #[default]
+    Settled,
+    /// A copy has replaced the store, and not every replica has looked for its writes. Nothing
+    /// lands.
+    Unsettled,
+    /// A replica misses writes that were acknowledged to it. Nothing lands before an operator
+    /// decides. Has the reason.
+    Lost(String),
 }
 
 /// The message of a replica to the others, which shows that it lives.
@@ -86,6 +103,8 @@ pub struct Beats {
     pub directory: u64,
     /// All replicas that the store knows, this one included.
     pub replicas: Vec<ReplicaRow>,
+    /// The trust in the store.
+    pub trust: StoreTrust,
 }
 
 /// Stores what replicas know of each other, for one of them. Joining opens such a store.
@@ -99,6 +118,10 @@ pub trait ClusterStore: Debug + Send + Sync + 'static {
     /// Counts the beats of this replica up, stores the message, and reads all replicas. If this
     /// replica was evicted, its state stays so.
     fn beat(&self, beat: Beat) -> Stored<'_, Beats>;
+
+    /// Settles the trust in a store that a copy has replaced, if each living replica has found its
+    /// writes. Those in `silent` need not, if the store loses nothing at a failover.
+    fn settle(&self, silent: Vec<Epoch>) -> Stored<'_, ()>;
 
     /// Evicts a replica if its last beat is still `beat`. No later write of that run lands. Returns
     /// true if the replica was evicted.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio_postgres::{Client, Row};
 use toolwarrant_base::keyring::Digest;
-use toolwarrant_core::cluster::{Beat, Beats, Epoch, ReplicaRow, ReplicaState};
+use toolwarrant_core::cluster::{Beat, Beats, Epoch, ReplicaRow, ReplicaState, StoreTrust};
 use toolwarrant_core::store::StoreError;
 
 /// The replica to join as.
@@ -28,54 +28,131 @@ pub struct NewReplica {
 }
 
 /// The number of connections of a replica that write.
-pub(crate) const LANES: i32 = 3;
+pub(crate) const LANES: usize = 3;
 
-/// Joins under a name, and evicts the earlier runs of that name. Returns the epoch.
-pub(crate) async fn join(client: &mut Client, new: &NewReplica) -> Result<Epoch, StoreError> {
+/// The timeline of the server. A copy that becomes the server has a later one.
+pub(crate) const TIMELINE: &str = "left(pg_walfile_name(pg_current_wal_lsn()), 8)";
+
+/// Returns the condition on which writes of a run land, given the parameter with its epoch.
+pub(crate) fn lands(epoch: &str) -> String {
+    format!("EXISTS (SELECT FROM cluster WHERE timeline = {TIMELINE} AND (lost IS NULL OR mender = {epoch}))")
+}
+
+/// Joins under a name, and evicts the earlier runs of that name. Returns the epoch, and the
+/// timeline of the server.
+pub(crate) async fn join(client: &mut Client, new: &NewReplica) -> Result<(Epoch, String), StoreError> {
     let NewReplica { name, trail, program, level, lease, key: _ } = new;
     let level = i32::try_from(*level).unwrap_or(i32::MAX);
     let lease = i32::try_from(lease.as_millis()).unwrap_or(i32::MAX);
     let joined = async {
         let transaction = client.transaction().await?;
-        let evict = "UPDATE replica SET state = 'evicted' WHERE name = $1 AND state IN ('serving', 'draining')";
+        let evict = "UPDATE replica SET state = 'evicted', evicted_at = now() WHERE name = $1 AND state IN ('serving', 'draining')";
         transaction.execute(evict, &[&name]).await?;
         let forget =
             "DELETE FROM writer USING replica WHERE writer.epoch = replica.epoch AND replica.state = 'evicted'";
         transaction.execute(forget, &[]).await?;
-        let join =
-            "INSERT INTO replica (name, trail, program, level, lease) VALUES ($1, $5, $2, $3, $4) RETURNING epoch";
-        let epoch: i64 = transaction.query_one(join, &[&name, &program, &level, &lease, &trail]).await?.get(0);
-        let write = "INSERT INTO writer (epoch, number) SELECT $1, number FROM generate_series(0, $2 - 1) AS number";
-        transaction.execute(write, &[&epoch, &LANES]).await?;
+        let join = format!(
+            "INSERT INTO replica (epoch, name, trail, program, level, lease, whole_in)
+             SELECT greatest(1 + max(epoch), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), $1, $5, $2, $3, $4, {TIMELINE}
+             FROM replica RETURNING epoch, whole_in"
+        );
+        let joined = transaction.query_one(&join, &[&name, &program, &level, &lease, &trail]).await?;
+        let (epoch, timeline) = (joined.get::<_, i64>(0), joined.get(1));
+        let write = "INSERT INTO writer (epoch, number) SELECT $1, number - 1 FROM generate_series(1, $2) AS number";
+        transaction.execute(write, &[&epoch, &i32::try_from(LANES).unwrap_or(0)]).await?;
         transaction.commit().await?;
-        Ok(Epoch(epoch.cast_unsigned()))
+        Ok((Epoch(epoch.cast_unsigned()), timeline))
     };
     joined.await.map_err(unavailable)
 }
 
+/// The answer to a beat, as the server gives it.
+pub(crate) struct Heard {
+    pub(crate) beats: Beats,
+    /// The timeline of the server.
+    pub(crate) timeline: String,
+    /// True if the server has each batch that was acknowledged to this run, and each change that
+    /// is in force there.
+    pub(crate) is_whole: bool,
+}
+
 /// Stores a beat, and reads all replicas. The rows are from the moment at which the statement
 /// began, and it may then have waited for an eviction. So the own row is the one that was updated,
-/// and without an update this replica has ended.
-pub(crate) async fn beat(client: &Client, epoch: Epoch, Beat { seen, state }: Beat) -> Result<Beats, StoreError> {
-    let sql = "WITH beaten AS (UPDATE replica SET beat = beat + 1, seen = $2, state = $3
-                               WHERE epoch = $1 AND state IN ('serving', 'draining')
-                               RETURNING epoch, beat, seen, state)
-               SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, cluster.directory,
-                      replica.epoch, replica.name, replica.program, replica.level, replica.lease,
-                      coalesce(beaten.beat, replica.beat) AS beat, coalesce(beaten.seen, replica.seen) AS seen,
-                      CASE WHEN beaten.epoch IS NULL AND replica.epoch = $1 AND replica.state <> 'left' THEN 'evicted'
-                           ELSE coalesce(beaten.state, replica.state) END AS state
-               FROM cluster LEFT JOIN replica ON true LEFT JOIN beaten ON beaten.epoch = replica.epoch
-               ORDER BY replica.epoch";
+/// and without an update this replica has ended. `acknowledged` has the batches of each lane.
+pub(crate) async fn beat(
+    client: &Client,
+    epoch: Epoch,
+    Beat { seen, state }: Beat,
+    acknowledged: &[i64],
+) -> Result<Heard, StoreError> {
+    let is_whole = is_whole("$1", "$4");
+    let sql = format!(
+        "WITH checked AS MATERIALIZED (
+             SELECT {TIMELINE} AS timeline, directory >= $2 AND {is_whole} AS is_whole FROM cluster),
+         beaten AS (
+             UPDATE replica SET beat = beat + 1, seen = $2, state = $3,
+                    whole_in = CASE WHEN is_whole THEN checked.timeline ELSE whole_in END
+                 FROM checked WHERE epoch = $1 AND state IN ('serving', 'draining')
+                 RETURNING epoch, beat, seen, state, whole_in),
+         promised AS (
+             UPDATE cluster SET synchronous = {SYNCHRONOUS} FROM checked
+                 WHERE cluster.timeline = checked.timeline AND synchronous <> {SYNCHRONOUS})
+         SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, cluster.directory,
+                cluster.timeline = checked.timeline AS is_settled, cluster.lost, checked.timeline, checked.is_whole,
+                replica.epoch, replica.name, replica.program, replica.level, replica.lease,
+                coalesce(beaten.beat, replica.beat) AS beat, coalesce(beaten.seen, replica.seen) AS seen,
+                coalesce(beaten.whole_in, replica.whole_in) = checked.timeline AS replica_is_whole,
+                CASE WHEN beaten.epoch IS NULL AND replica.epoch = $1 AND replica.state <> 'left' THEN 'evicted'
+                     ELSE coalesce(beaten.state, replica.state) END AS state
+         FROM cluster CROSS JOIN checked LEFT JOIN replica ON true LEFT JOIN beaten ON beaten.epoch = replica.epoch
+         ORDER BY replica.epoch"
+    );
     let (epoch, seen) = (epoch.0.cast_signed(), seen.cast_signed());
-    let found = rows(client.query(sql, &[&epoch, &seen, &name(state)]).await)?;
+    let found = rows(client.query(&sql, &[&epoch, &seen, &name(state), &acknowledged]).await)?;
     let first = found.first().ok_or_else(|| StoreError::Corrupt("the row of the cluster is missing".to_owned()))?;
     let replicas = found.iter().filter(|row| get::<Option<i64>>(row, "epoch").is_ok_and(|epoch| epoch.is_some()));
-    Ok(Beats {
+    let beats = Beats {
         now: moment(get(first, "now")?),
         directory: get::<i64>(first, "directory")?.cast_unsigned(),
         replicas: replicas.map(replica).collect::<Result<_, _>>()?,
-    })
+        trust: match (get::<Option<String>>(first, "lost")?, get(first, "is_settled")?) {
+            (Some(why), _) => StoreTrust::Lost(why),
+            (None, true) => StoreTrust::Settled,
+            (None, false) => StoreTrust::Unsettled,
+        },
+    };
+    Ok(Heard { beats, timeline: get(first, "timeline")?, is_whole: get(first, "is_whole")? })
+}
+
+/// Returns the condition that the lanes of a run have at least these batches, given the parameters
+/// with both.
+pub(crate) fn is_whole(epoch: &str, acknowledged: &str) -> String {
+    format!(
+        "NOT EXISTS (SELECT FROM unnest({acknowledged}::bigint[]) WITH ORDINALITY AS told (batches, place)
+             LEFT JOIN writer ON writer.epoch = {epoch} AND writer.number = told.place - 1
+             WHERE coalesce(writer.batches, -1) < told.batches)"
+    )
+}
+
+/// True if each commit waits for another server.
+const SYNCHRONOUS: &str = "(current_setting('synchronous_standby_names') <> ''
+    AND current_setting('synchronous_commit') IN ('on', 'remote_apply'))";
+
+/// Stops all replicas, because one of them misses acknowledged writes.
+pub(crate) async fn declare_lost(client: &Client, why: &str) -> Result<(), StoreError> {
+    let sql = "UPDATE cluster SET lost = $1 WHERE lost IS NULL";
+    client.execute(sql, &[&why]).await.map(drop).map_err(unavailable)
+}
+
+/// Settles the trust in a later timeline. A silent replica may have been told of a write that an
+/// asynchronous standby lacks.
+pub(crate) async fn settle(client: &Client, silent: &[i64]) -> Result<(), StoreError> {
+    let sql = format!(
+        "UPDATE cluster SET timeline = {TIMELINE} WHERE lost IS NULL AND timeline <> {TIMELINE} AND NOT EXISTS (
+             SELECT FROM replica WHERE state IN ('serving', 'draining') AND whole_in <> {TIMELINE}
+                 AND NOT (cluster.synchronous AND epoch = ANY($1)))"
+    );
+    client.execute(&sql, &[&silent]).await.map(drop).map_err(unavailable)
 }
 
 fn replica(row: &Row) -> Result<ReplicaRow, StoreError> {
@@ -94,6 +171,7 @@ fn replica(row: &Row) -> Result<ReplicaRow, StoreError> {
             "left" => ReplicaState::Left,
             _ => ReplicaState::Evicted,
         },
+        is_whole: get(row, "replica_is_whole")?,
     })
 }
 
@@ -110,7 +188,7 @@ fn name(state: ReplicaState) -> &'static str {
 /// waits for a batch that is being written.
 pub(crate) const EVICT: &str = ",
     out AS (
-        UPDATE replica SET state = 'evicted' FROM turn
+        UPDATE replica SET state = 'evicted', evicted_at = now() FROM turn
             WHERE replica.epoch = $4 AND beat = $5 AND state IN ('serving', 'draining') RETURNING replica.epoch),
     closed AS (DELETE FROM writer USING out WHERE writer.epoch = out.epoch)
     SELECT turn.one, out.epoch AS answer FROM turn LEFT JOIN out ON true";
@@ -122,11 +200,12 @@ pub(crate) const LEAVE: &str = ",
     closed AS (DELETE FROM writer USING out WHERE writer.epoch = out.epoch AND writer.number <> $3)
     SELECT turn.one, out.epoch AS answer FROM turn LEFT JOIN out ON true";
 
-/// Forgets those of these replicas that have ended and own no task.
+/// Forgets those of these replicas that have left, or were evicted long ago, and own no task.
 pub(crate) const FORGET: &str = ",
     out AS (
         DELETE FROM replica USING turn
-            WHERE replica.epoch = ANY($4::bigint[]) AND state IN ('left', 'evicted')
+            WHERE replica.epoch = ANY($4::bigint[])
+              AND (state = 'left' OR state = 'evicted' AND evicted_at < now() - interval '1 day')
               AND NOT EXISTS (SELECT FROM task WHERE owner = replica.epoch)
         RETURNING replica.epoch),
     closed AS (DELETE FROM writer USING out WHERE writer.epoch = out.epoch)

@@ -29,7 +29,10 @@ const PUT_APPLICATION: &str = ",
             suspended_at = excluded.suspended_at, deleted_at = excluded.deleted_at, version = excluded.version),
     over AS (
         UPDATE api_key SET secrets = '[]', labels = '{}', version = counted.directory FROM counted
-            WHERE $19 IS NOT NULL AND api_key.application = $11),";
+            WHERE $19 IS NOT NULL AND api_key.application = $11),
+    off AS (
+        DELETE FROM unconfirmed_key USING counted, api_key
+            WHERE $19 IS NOT NULL AND api_key.application = $11 AND unconfirmed_key.id = api_key.id),";
 
 const PUT_KEY: &str = ",
     counted AS (
@@ -41,7 +44,20 @@ const PUT_KEY: &str = ",
         ON CONFLICT (id) DO UPDATE SET
             application = excluded.application, created_at = excluded.created_at, expires_at = excluded.expires_at,
             suspended_at = excluded.suspended_at, labels = excluded.labels, secrets = excluded.secrets,
-            version = excluded.version),";
+            version = excluded.version),
+    off AS (DELETE FROM unconfirmed_key USING counted WHERE unconfirmed_key.id = $11),";
+
+/// Gives their secrets back to keys that are off, or to none of them.
+const CONFIRM: &str = ",
+    counted AS (
+        UPDATE cluster SET directory = directory + 1, acts = acts + cardinality($5::text[]) FROM turn
+            WHERE $4::bigint IS NULL AND NOT EXISTS (
+                SELECT FROM unnest($11::text[]) AS asked (id) WHERE id NOT IN (SELECT id FROM unconfirmed_key))
+        RETURNING directory, acts),
+    put AS (
+        UPDATE api_key SET secrets = was.secrets, version = counted.directory FROM counted, unconfirmed_key AS was
+            WHERE was.id = ANY($11) AND api_key.id = was.id),
+    off AS (DELETE FROM unconfirmed_key USING counted WHERE id = ANY($11)),";
 
 const COUNT_ACTS: &str = ",
     counted AS (
@@ -83,6 +99,17 @@ pub(crate) fn put_application(row: ApplicationRow, acts: Vec<Act>, base: Option<
     };
     let write = Write::new(format!("{PUT_APPLICATION}{WITH_ACTS}"), parameters);
     Ok(Write { conflicts: vec![("ix_application_name", taken)], ..write })
+}
+
+/// Returns the write that turns keys on. Without an answer, one of them was not off.
+pub(crate) fn confirm_keys(keys: Vec<String>, acts: &[Act]) -> Result<Write, StoreError> {
+    let head = acts_of(acts, None)?;
+    let parameters = move || -> Vec<Parameter> {
+        let mut all = head();
+        all.push(Box::new(keys.clone()));
+        all
+    };
+    Ok(Write::new(format!("{CONFIRM}{WITH_ACTS}"), parameters))
 }
 
 /// Returns the write that puts a key.

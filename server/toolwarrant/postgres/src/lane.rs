@@ -7,10 +7,12 @@
 //!
 //! If the server refuses a batch, each of its requests is repeated alone.
 
+use crate::cluster::{LANES, lands};
 use crate::connection::{Server, is_refusal};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
@@ -20,10 +22,19 @@ use toolwarrant_core::cluster::Epoch;
 use toolwarrant_core::counts::Count;
 use toolwarrant_core::store::StoreError;
 
-/// The beginning of every batch. Its three parameters come first; the statement must end with rows
-/// that begin with `turn.one`, at least one of them if there is a turn.
-pub(crate) const TURN: &str = "WITH turn AS (UPDATE writer SET batches = $1::bigint
-    WHERE epoch = $2::bigint AND number = $3::integer AND batches = $1::bigint - 1 RETURNING 1 AS one)";
+/// Returns the beginning of every batch. Its three parameters come first; the statement must end
+/// with rows that begin with `turn.one`, at least one of them if there is a turn.
+fn turn() -> String {
+    let lands = lands("$2");
+    format!(
+        "WITH turn AS (UPDATE writer SET batches = $1::bigint
+             WHERE epoch = $2::bigint AND number = $3::integer AND batches = $1::bigint - 1
+               AND {lands} RETURNING 1 AS one)"
+    )
+}
+
+/// The reason why nothing lands after a copy has replaced the store.
+pub(crate) const UNSETTLED: &str = "a copy has replaced the store, and not every replica has found its writes in it";
 
 /// Maximum number of waiting requests. Further callers wait for a place.
 const PLACES: usize = 1024;
@@ -69,7 +80,7 @@ pub(crate) trait Work: Send + 'static {
     /// Its answer.
     type Answer: Send;
 
-    /// Returns the statement after [`TURN`].
+    /// Returns the statement after its [`turn`].
     fn sql(batch: &[&Self::Request]) -> String;
 
     /// Returns the parameters, from the fourth on.
@@ -108,6 +119,8 @@ pub(crate) struct LaneFacts {
     pub(crate) evicted: AtomicBool,
     /// Set once the store lacks a batch that it had acknowledged.
     pub(crate) has_forgotten: AtomicBool,
+    /// The batches of each lane that were acknowledged.
+    acknowledged: [AtomicU64; LANES],
     /// Batches that have landed.
     pub(crate) commits: Count,
     /// Requests in them.
@@ -117,6 +130,17 @@ pub(crate) struct LaneFacts {
 }
 
 impl LaneFacts {
+    /// Returns the batches of each lane that were acknowledged before.
+    pub(crate) fn acknowledged(&self) -> Vec<i64> {
+        self.acknowledged.iter().map(|batches| batches.load(Acquire).cast_signed()).collect()
+    }
+
+    fn acknowledge(&self, lane: usize, batches: u64) {
+        if let Some(known) = self.acknowledged.get(lane) {
+            known.store(batches, Release);
+        }
+    }
+
     fn count_commit(&self, requests: usize) {
         self.commits.add(1);
         self.requests.add(requests as u64);
@@ -130,7 +154,7 @@ pub(crate) struct Lane<W: Work> {
 
 impl<W: Work> Lane<W> {
     /// Starts the lane of that number.
-    pub(crate) fn start(server: &Server, epoch: Epoch, number: i32, facts: &Arc<LaneFacts>) -> Self {
+    pub(crate) fn start(server: &Server, epoch: Epoch, number: usize, facts: &Arc<LaneFacts>) -> Self {
         let (requests, mut received) = mpsc::channel(PLACES);
         let (server, facts) = (server.clone(), Arc::clone(facts));
         let mut session = Session { server, facts, epoch, number, batches: 0, open: None };
@@ -197,7 +221,7 @@ struct Session {
     server: Server,
     facts: Arc<LaneFacts>,
     epoch: Epoch,
-    number: i32,
+    number: usize,
     /// The batches that have landed.
     batches: u64,
     open: Option<Open>,
@@ -297,10 +321,10 @@ impl Session {
 
     /// Sends a batch until its fate is known.
     async fn send<W: Work>(&mut self, batch: &[&W::Request]) -> Fate {
-        let (sql, given) = (format!("{TURN}{}", W::sql(batch)), W::parameters(batch));
+        let (sql, given) = (turn() + &W::sql(batch), W::parameters(batch));
         let next = self.batches + 1;
         let head: [Parameter; 3] =
-            [Box::new(next.cast_signed()), Box::new(self.epoch.0.cast_signed()), Box::new(self.number)];
+            [Box::new(next.cast_signed()), Box::new(self.epoch.0.cast_signed()), Box::new(self.place())];
         let parameters: Vec<&(dyn ToSql + Sync)> =
             head.iter().chain(&given).map(|parameter| &**parameter as &(dyn ToSql + Sync)).collect();
         let mut in_doubt = false;
@@ -315,7 +339,7 @@ impl Session {
                     }
                 }
                 Ok(rows) => {
-                    self.batches = next;
+                    self.count_landed(next);
                     return Fate::Landed(rows);
                 }
                 // A statement that had its turn shows that the one before has not landed.
@@ -325,6 +349,16 @@ impl Session {
                 Err(Broken::Unanswered) => in_doubt = true,
             }
         }
+    }
+
+    /// Returns the number of the lane in its row.
+    fn place(&self) -> i32 {
+        i32::try_from(self.number).unwrap_or(i32::MAX)
+    }
+
+    fn count_landed(&mut self, batches: u64) {
+        self.batches = batches;
+        self.facts.acknowledge(self.number, batches);
     }
 
     /// Returns the reason why this replica may not write any more.
@@ -340,15 +374,23 @@ impl Session {
     /// batch in doubt can have landed before.
     async fn missing_turn(&mut self, next: u64, in_doubt: bool) -> Option<Fate> {
         let open = self.open.as_ref()?;
-        let sql = "SELECT batches FROM writer WHERE epoch = $1 AND number = $2";
-        let found = open.client.query_opt(sql, &[&self.epoch.0.cast_signed(), &self.number]).await;
-        match found.map(|row| row.map(|row| row.get::<_, i64>(0).cast_unsigned())) {
-            Ok(Some(batches)) if batches == next && in_doubt => {
-                self.batches = next;
+        let lands = lands("$1");
+        let sql = format!("SELECT batches, {lands} FROM writer WHERE epoch = $1 AND number = $2");
+        let found = open.client.query_opt(&sql, &[&self.epoch.0.cast_signed(), &self.place()]).await;
+        match found.map(|row| row.map(|row| (row.get::<_, i64>(0).cast_unsigned(), row.get(1)))) {
+            Ok(Some((batches, _))) if batches == next && in_doubt => {
+                self.count_landed(next);
                 return Some(Fate::AnswerLost);
             }
             // Another statement under this number was rolled back meanwhile.
-            Ok(Some(batches)) if batches + 1 == next => return None,
+            Ok(Some((batches, true))) if batches + 1 == next => return None,
+            Ok(Some((batches, _))) if batches + 1 == next && in_doubt => {
+                sleep(RECONNECT).await;
+                return None;
+            }
+            Ok(Some((batches, _))) if batches + 1 == next => {
+                return Some(Fate::NotWritten(StoreError::Unavailable(UNSETTLED.to_owned())));
+            }
             Ok(Some(_)) => self.facts.has_forgotten.store(true, Relaxed),
             Ok(None) => self.facts.evicted.store(true, Relaxed),
             Err(_) => {

@@ -17,6 +17,7 @@ mod partitions;
 mod ports;
 mod reader;
 mod reads;
+mod recovery;
 mod rules;
 mod single;
 #[cfg(feature = "testing")]
@@ -33,7 +34,7 @@ use lane::{Lane, LaneFacts};
 use reader::Reader;
 use single::Single;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_postgres::Client;
 use toolwarrant_base::clock::Timestamp;
@@ -58,6 +59,8 @@ pub struct Postgres {
     lease: Duration,
     restored_at: Option<Timestamp>,
     facts: Arc<LaneFacts>,
+    /// The latest timeline of the server in which all writes of this run were found.
+    timeline: Mutex<String>,
     accepting: Lane<Accepting>,
     advancing: Lane<Advancing>,
     single: Lane<Single>,
@@ -89,7 +92,10 @@ impl Postgres {
         // One message is one transaction.
         let key = hex::encode(&key);
         let mut sql = SCHEMA.to_owned();
-        sql += &format!("INSERT INTO cluster (one, layout, key) VALUES (true, {LAYOUT}, '\\x{key}')");
+        sql += &format!(
+            "INSERT INTO cluster (one, layout, key, timeline) VALUES (true, {LAYOUT}, '\\x{key}', {})",
+            cluster::TIMELINE
+        );
         client.batch_execute(&sql).await.map_err(unavailable)?;
         // Before the first task ends: rows in the default partition keep a day from its own.
         partitions::make(&client, reads::time(&client).await?).await
@@ -116,7 +122,7 @@ impl Postgres {
         check_layout(&client, new.key).await?;
         let row = client.query_one("SELECT restored_at FROM cluster", &[]).await.map_err(unavailable)?;
         let restored_at = row.get::<_, Option<i64>>(0).map(column::moment);
-        let epoch = cluster::join(&mut client, &new).await?;
+        let (epoch, timeline) = cluster::join(&mut client, &new).await?;
         let facts = Arc::new(LaneFacts::default());
         Ok(Self {
             epoch,
@@ -131,6 +137,7 @@ impl Postgres {
             reader: Reader::new(&server),
             inspector: Reader::new(&server),
             facts,
+            timeline: Mutex::new(timeline),
         })
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::accepting::Accept;
 use crate::advancing::Advancement;
+use crate::cluster::Heard;
 use crate::column::{Id, get, json, millis, moment, rows};
 use crate::connection::unavailable;
-use crate::lane::{LaneFacts, Parameter};
+use crate::lane::{LaneFacts, Parameter, UNSETTLED};
 use crate::single::Write;
 use crate::{Postgres, cluster, directory, documents, partitions, reads, rules};
 use std::sync::Arc;
@@ -13,14 +14,14 @@ use std::time::Duration;
 use tokio_postgres::Client;
 use toolwarrant_audit::{Anchor, Birth, Head};
 use toolwarrant_base::clock::Timestamp;
-use toolwarrant_base::hex;
+use toolwarrant_base::{hex, ignore_poison};
 use toolwarrant_core::act::{Act, ActFilter, StoredAct};
-use toolwarrant_core::cluster::{Beat, Beats, ClusterStore, Epoch};
+use toolwarrant_core::cluster::{Beat, Beats, ClusterStore, Epoch, StoreTrust};
 use toolwarrant_core::documents::{Document, DocumentStore};
 use toolwarrant_core::store::{
     ApplicationRow, AuditStore, DirectoryChanges, DirectoryStore, KeyRow, SecretUse, StoreError, Stored,
 };
-use toolwarrant_store::{Figure, Integrity, IntegrityRule, Recovery, WriteFigures};
+use toolwarrant_store::{Figure, Integrity, IntegrityRule, WriteFigures};
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,
     RefundFilter, TaskFilter, TaskRows, TaskStore, TimelineEvent,
@@ -31,7 +32,7 @@ use toolwarrant_tasks::task::TaskId;
 const INSPECTION: Duration = Duration::from_mins(10);
 
 impl Postgres {
-    async fn write(&self, write: Write) -> Result<Vec<i64>, StoreError> {
+    pub(crate) async fn write(&self, write: Write) -> Result<Vec<i64>, StoreError> {
         self.single.ask(write).await
     }
 
@@ -149,9 +150,16 @@ impl TaskStore for Postgres {
     fn may_send(&self) -> Stored<'_, bool> {
         // Not behind the reads of requests, because a send waits for it.
         Box::pin(self.control.read(move |client| async move {
-            let sql = "SELECT 1 FROM writer WHERE epoch = $1 AND number = 1";
-            let found = client.query_opt(sql, &[&self.epoch.0.cast_signed()]).await;
-            Ok(found.map_err(unavailable)?.is_some())
+            let (lands, whole) = (cluster::lands("$1"), cluster::is_whole("$1", "$2"));
+            let sql = format!(
+                "SELECT EXISTS (SELECT FROM writer WHERE epoch = $1 AND number = 1) AS stands, {lands} AND {whole} AS is_trusted"
+            );
+            let row = client.query_one(&sql, &[&self.epoch.0.cast_signed(), &self.facts.acknowledged()]).await;
+            let row = row.map_err(unavailable)?;
+            match (get(&row, "stands")?, get(&row, "is_trusted")?) {
+                (true, false) => Err(StoreError::Unavailable(UNSETTLED.to_owned())),
+                (stands, _) => Ok(stands),
+            }
         }))
     }
 
@@ -330,12 +338,6 @@ impl Integrity for Postgres {
     }
 }
 
-impl Recovery for Postgres {
-    fn restored_at(&self) -> Option<Timestamp> {
-        self.restored_at
-    }
-}
-
 impl ClusterStore for Postgres {
     fn epoch(&self) -> Epoch {
         self.epoch
@@ -346,14 +348,35 @@ impl ClusterStore for Postgres {
     }
 
     fn beat(&self, beat: Beat) -> Stored<'_, Beats> {
-        Box::pin(async move {
-            let epoch = self.epoch;
-            let beats =
-                self.control.read(move |client| async move { cluster::beat(&client, epoch, beat).await }).await?;
-            let is_evicted = beats.replicas.iter().all(|row| row.epoch != epoch || row.state.has_ended());
-            self.facts.evicted.fetch_or(is_evicted, Relaxed);
+        Box::pin(self.control.read(move |client| async move {
+            let told = self.facts.acknowledged();
+            let Heard { mut beats, timeline, is_whole } = cluster::beat(&client, self.epoch, beat, &told).await?;
+            let own = beats.replicas.iter().find(|row| row.epoch == self.epoch);
+            let lost = match own {
+                Some(row) => {
+                    (!row.state.has_ended() && !is_whole).then_some("misses writes that were acknowledged to it")
+                }
+                None => (timeline != *ignore_poison(self.timeline.lock())).then_some("is not known any more"),
+            };
+            if let Some(why) = lost {
+                let why = format!("{}, of epoch {}, {why}", self.replica, self.epoch);
+                self.facts.has_forgotten.store(true, Relaxed);
+                cluster::declare_lost(&client, &why).await?;
+                beats.trust = StoreTrust::Lost(why);
+            } else if own.is_none_or(|row| row.state.has_ended()) {
+                self.facts.evicted.store(true, Relaxed);
+            } else if is_whole {
+                *ignore_poison(self.timeline.lock()) = timeline;
+            }
             Ok(beats)
-        })
+        }))
+    }
+
+    fn settle(&self, silent: Vec<Epoch>) -> Stored<'_, ()> {
+        Box::pin(self.control.read(move |client| {
+            let silent: Vec<_> = silent.iter().map(|epoch| epoch.0.cast_signed()).collect();
+            async move { cluster::settle(&client, &silent).await }
+        }))
     }
 
     fn evict(&self, epoch: Epoch, beat: u64) -> Stored<'_, bool> {

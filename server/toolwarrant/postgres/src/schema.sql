@@ -7,6 +7,14 @@ CREATE TABLE cluster (
     -- The fingerprint of the master key.
     key         bytea   NOT NULL,
     directory   bigint  NOT NULL DEFAULT 0,
+    -- The timeline of the server in which all runs have found their writes again. In any other one, nothing lands.
+    timeline    text    NOT NULL,
+    -- The setting of a synchronous standby in that timeline: true if a failover loses nothing that was acknowledged.
+    synchronous boolean NOT NULL DEFAULT false,
+    -- The loss of acknowledged writes that a run has noticed. Then nothing lands but the writes of the mender.
+    lost        text,
+    -- The run that goes on without the lost writes.
+    mender      bigint,
     -- The number of the latest act.
     acts        bigint  NOT NULL DEFAULT 0,
     -- The latest time that a replica has recorded.
@@ -16,7 +24,8 @@ CREATE TABLE cluster (
 );
 
 CREATE TABLE replica (
-    epoch   bigint  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    -- Grows, and begins with the time in microseconds, so that a store that has forgotten runs does not number two alike.
+    epoch   bigint  PRIMARY KEY,
     name    text    NOT NULL,
     -- The audit trail in its folder.
     trail   text    NOT NULL,
@@ -26,6 +35,10 @@ CREATE TABLE replica (
     lease   integer NOT NULL,
     beat    bigint  NOT NULL DEFAULT 0,
     seen    bigint  NOT NULL DEFAULT 0,
+    -- An evicted run is not forgotten for a day. A run that does not find its row knows then that the store has forgotten it.
+    evicted_at timestamptz,
+    -- The latest timeline of the server in which this run has found all its writes.
+    whole_in text   NOT NULL,
     state   text    NOT NULL DEFAULT 'serving' CHECK (state IN ('serving', 'draining', 'left', 'evicted'))
 ) WITH (fillfactor = 50);
 
@@ -160,6 +173,12 @@ CREATE TABLE api_key (
 );
 CREATE INDEX ix_api_key_version ON api_key (version);
 CREATE INDEX ix_api_key_application ON api_key (application);
+
+-- Keys that are off since the data was restored, with their secrets.
+CREATE TABLE unconfirmed_key (
+    id      text NOT NULL PRIMARY KEY,
+    secrets text NOT NULL
+);
 
 CREATE TABLE secret_use (
     key      text   NOT NULL,

@@ -16,7 +16,7 @@ pub mod suite;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
-pub use recovery::Recovery;
+pub use recovery::{Recovery, not_off};
 pub use rules::{Figure, Integrity, IntegrityRule, VIOLATIONS_MAX, WriteFigures, check_charges};
 
 use std::time::Duration;

@@ -39,6 +39,7 @@ pub trait Recovery: Send + Sync + 'static {
 }
 
 /// Returns the refusal to confirm a key.
-pub(crate) fn not_off(key: &str) -> StoreError {
+#[must_use]
+pub fn not_off(key: &str) -> StoreError {
     StoreError::Conflict(format!("the key `{key}` does not wait for confirmation; `key list` shows the keys that do"))
 }

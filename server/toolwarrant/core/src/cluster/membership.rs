@@ -5,7 +5,7 @@
 //! are over by then. A lease that has run out stands again after the next beat: nobody may have
 //! taken the replica for gone meanwhile, because only an evicted one counts as gone.
 
-use super::{Beat, Beats, Cluster, ClusterStore, Epoch, Lease, ReplicaRow, ReplicaState};
+use super::{Beat, Beats, Cluster, ClusterStore, Epoch, Lease, ReplicaRow, ReplicaState, StoreTrust};
 use crate::store::{StoreError, Stored};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -50,6 +50,8 @@ pub struct Membership {
     everywhere: watch::Sender<u64>,
     /// The runs that may still act, this one included.
     present: watch::Sender<Vec<Epoch>>,
+    /// The trust in the store, as of the latest beat.
+    trust: watch::Sender<StoreTrust>,
     /// The latest time of the store, and the time of this clock at which it was read.
     time: Mutex<Option<(StoreTime, Timestamp)>>,
 }
@@ -89,9 +91,9 @@ impl Membership {
     pub fn new(store: Arc<dyn ClusterStore>, clock: Clock) -> Self {
         let length = store.lease();
         let (lease, said) = (Lease::new(clock.clone()), watch::Sender::default());
-        let (directory, everywhere, time) = Default::default();
+        let (directory, everywhere, trust, time) = Default::default();
         let present = watch::Sender::new(vec![store.epoch()]);
-        Self { store, clock, length, lease, said, directory, everywhere, present, time }
+        Self { store, clock, length, lease, said, directory, everywhere, present, trust, time }
     }
 
     /// Returns the run of this replica.
@@ -169,6 +171,12 @@ impl Membership {
         Some(StoreTime { now: now.plus(elapsed), uncertainty: uncertainty + elapsed / DRIFT })
     }
 
+    /// Returns the trust in the store, as of the latest beat.
+    #[must_use]
+    pub fn trust(&self) -> watch::Receiver<StoreTrust> {
+        self.trust.subscribe()
+    }
+
     async fn within_patience<T>(&self, work: Stored<'_, T>) -> Result<T, StoreError> {
         let patience = patience(self.length);
         let done = self.clock.before(self.clock.now().plus(patience), work).await;
@@ -179,14 +187,22 @@ impl Membership {
     /// Learns from the answer to a beat, and evicts silent replicas. Returns true if it did.
     async fn learn(&self, sent: Timestamp, beats: Beats, others: &mut Others) -> Result<bool, Eviction> {
         let (now, epoch) = (self.clock.now(), self.store.epoch());
-        let Beats { now: store_now, directory, replicas } = beats;
+        let Beats { now: store_now, directory, replicas, trust } = beats;
+        let is_settled = trust == StoreTrust::Settled;
+        self.replace_trust(trust);
         let own = replicas.iter().find(|row| row.epoch == epoch && !row.state.has_ended());
         let Some(ReplicaRow { seen, .. }) = own else {
+            // A store that lacks this run may have forgotten it.
+            if matches!(*self.trust.borrow(), StoreTrust::Lost(_)) {
+                return Ok(false);
+            }
             self.lease.end();
             let has_left = self.said.borrow().state == ReplicaState::Left;
             return if has_left { Ok(false) } else { Err(Eviction) };
         };
-        self.lease.extend(sent.plus(self.length));
+        if is_settled {
+            self.lease.extend(sent.plus(self.length));
+        }
         // The store has read its clock between both moments, which are exact to a millisecond.
         let half = now.since(sent) / 2;
         let time = StoreTime { now: store_now.plus(half), uncertainty: half + Duration::from_millis(1) };
@@ -222,7 +238,34 @@ impl Membership {
             others.forget_at = now.plus(FORGET_EVERY);
             let _ = self.within_patience(self.store.forget_ended(over)).await;
         }
-        Ok(self.evict(silent).await)
+        if is_settled {
+            return Ok(self.evict(silent).await);
+        }
+        let missing = |row: &&ReplicaRow| !row.state.has_ended() && !row.is_whole;
+        let is_silent = |row: &ReplicaRow| silent.iter().any(|silent| silent.epoch == row.epoch);
+        if replicas.iter().filter(missing).all(is_silent) {
+            let silent = silent.iter().map(|row| row.epoch).collect();
+            let _ = self.within_patience(self.store.settle(silent)).await;
+        }
+        Ok(false)
+    }
+
+    /// Logs a change of the trust in the store.
+    fn replace_trust(&self, trust: StoreTrust) {
+        if *self.trust.borrow() == trust {
+            return;
+        }
+        match &trust {
+            StoreTrust::Settled => tracing::warn!("each replica has found its writes in the store; this one goes on"),
+            StoreTrust::Unsettled => tracing::warn!(
+                "a copy has replaced the store; this replica stops to answer until each one has looked for its writes"
+            ),
+            StoreTrust::Lost(why) => tracing::error!(
+                why,
+                "the store has lost acknowledged writes, and all replicas have stopped; `cluster accept-loss` goes on without them"
+            ),
+        }
+        self.trust.send_replace(trust);
     }
 
     /// Evicts silent replicas. Returns true if one was evicted.

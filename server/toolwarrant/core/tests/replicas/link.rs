@@ -110,6 +110,10 @@ impl ClusterStore for StoreLink {
         Box::pin(self.carry(move |memory| memory.beat(beat)))
     }
 
+    fn settle(&self, silent: Vec<Epoch>) -> Stored<'_, ()> {
+        Box::pin(self.carry(move |memory| memory.settle(silent)))
+    }
+
     fn evict(&self, epoch: Epoch, beat: u64) -> Stored<'_, bool> {
         Box::pin(self.carry(move |memory| memory.evict(epoch, beat)))
     }

@@ -1,5 +1,6 @@
 //! A store that several replicas share: batches that land once or never, whatever breaks.
 
+mod forgetting;
 mod relay;
 
 use relay::Relay;
@@ -99,7 +100,8 @@ async fn a_restart_of_a_name_and_a_planned_stop_free_their_tasks_at_once() {
     let expected = [("one", ReplicaState::Evicted), ("other", ReplicaState::Serving), ("one", ReplicaState::Left)];
     assert_eq!(states, expected);
     other.forget_ended(beats.replicas.iter().map(|row| row.epoch).collect()).await.expect("the server runs");
-    assert_eq!(other.beat(Beat::default()).await.expect("the server runs").replicas.len(), 1);
+    // One that was evicted may come back, and must find its row.
+    assert_eq!(other.beat(Beat::default()).await.expect("the server runs").replicas.len(), 2);
 }
 
 #[tokio::test]

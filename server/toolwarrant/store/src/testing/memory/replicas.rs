@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
-use toolwarrant_core::cluster::{Beat, Beats, ClusterStore, Epoch, LEASE, ReplicaRow, ReplicaState};
+use toolwarrant_core::cluster::{Beat, Beats, ClusterStore, Epoch, LEASE, ReplicaRow, ReplicaState, StoreTrust};
 use toolwarrant_core::documents::{Document, DocumentStore};
 use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_tasks::store::{OpenTask, Record};
@@ -28,7 +28,17 @@ impl Memory {
         tables.epoch += 1;
         let epoch = Epoch(tables.epoch);
         let (name, program, state) = (name.to_owned(), "test".to_owned(), ReplicaState::Serving);
-        tables.replicas.push(ReplicaRow { epoch, name, program, level: 1, lease, beat: 0, seen: 0, state });
+        tables.replicas.push(ReplicaRow {
+            epoch,
+            name,
+            program,
+            level: 1,
+            lease,
+            beat: 0,
+            seen: 0,
+            state,
+            is_whole: true,
+        });
         Self { tables: Arc::clone(&self.tables), epoch }
     }
 
@@ -125,7 +135,12 @@ impl ClusterStore for Memory {
             (row.beat, row.seen, row.state) = (row.beat + 1, seen, state);
         }
         let now = tables.seen.unwrap_or(Timestamp(0));
-        self::now(Beats { now, directory: tables.directory, replicas: tables.replicas.clone() })
+        let (directory, replicas) = (tables.directory, tables.replicas.clone());
+        self::now(Beats { now, directory, replicas, trust: StoreTrust::Settled })
+    }
+
+    fn settle(&self, _: Vec<Epoch>) -> Stored<'_, ()> {
+        now(())
     }
 
     fn evict(&self, epoch: Epoch, beat: u64) -> Stored<'_, bool> {

@@ -1,0 +1,101 @@
+//! Going on without acknowledged writes that the store has lost, as after a restore from a backup.
+
+use crate::Postgres;
+use crate::cluster::TIMELINE;
+use crate::column::{millis, rows};
+use crate::connection::unavailable;
+use crate::directory;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_core::act::Act;
+use toolwarrant_core::store::{DirectoryStore, StoreError, Stored};
+use toolwarrant_store::{Recovery, not_off};
+use toolwarrant_tasks::machine::abandon;
+use toolwarrant_tasks::store::{Advance, TaskStore};
+
+/// Orphans that are adopted at once.
+const PAGE: u32 = 100;
+
+impl Postgres {
+    /// Goes on with the data as it is: evicts all other runs, turns all keys off, and ends the
+    /// tasks in flight as `timeout`, because they may have been sent. `at` is the wall clock. If it
+    /// fails, nothing lands until it is called again. Returns the number of tasks that it has
+    /// ended.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub async fn begin_again(&self, at: Timestamp, act: Act) -> Result<u64, StoreError> {
+        let epoch = self.epoch;
+        let sql = format!(
+            "BEGIN;
+             UPDATE cluster SET lost = coalesce(lost, 'an operator begins again'), mender = {epoch}, timeline = {TIMELINE},
+                                restored_at = {}, directory = directory + 1;
+             UPDATE replica SET state = 'evicted', evicted_at = now() WHERE epoch <> {epoch} AND state IN ('serving', 'draining');
+             DELETE FROM writer WHERE epoch <> {epoch};
+             INSERT INTO unconfirmed_key SELECT id, secrets FROM api_key WHERE secrets <> '[]'
+                 ON CONFLICT (id) DO UPDATE SET secrets = excluded.secrets;
+             UPDATE api_key SET secrets = '[]', version = (SELECT directory FROM cluster) WHERE secrets <> '[]';
+             COMMIT",
+            millis(at)
+        );
+        let run = |sql: String| {
+            self.inspector.read(move |client| {
+                let sql = sql.clone();
+                async move { client.batch_execute(&sql).await.map_err(unavailable) }
+            })
+        };
+        run(sql).await?;
+        let mut ended = 0;
+        loop {
+            let orphans: Vec<_> = self.orphans(None, PAGE).await?.iter().map(|task| task.id).collect();
+            if orphans.is_empty() {
+                break;
+            }
+            for id in self.adopt(orphans).await? {
+                let Some(record) = self.task(id).await? else { continue };
+                let step = abandon(record.task, at);
+                let what = "the store was restored, or has lost writes: what became of it is not known".to_owned();
+                let (version, task, entries) = (record.version, step.task, step.entries);
+                self.advance(Advance { id, version, task, entries, what: what.into(), at }).await?;
+                ended += 1;
+            }
+        }
+        self.put_acts(vec![act]).await?;
+        run("UPDATE cluster SET lost = NULL, mender = NULL".to_owned()).await?;
+        Ok(ended)
+    }
+
+    /// Returns the loss of acknowledged writes that a replica has noticed.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub async fn lost(&self) -> Result<Option<String>, StoreError> {
+        let read = self
+            .inspector
+            .read(|client| async move { client.query_one("SELECT lost FROM cluster", &[]).await.map_err(unavailable) });
+        Ok(read.await?.get(0))
+    }
+}
+
+impl Recovery for Postgres {
+    fn restored_at(&self) -> Option<Timestamp> {
+        self.restored_at
+    }
+
+    fn keys_to_confirm(&self) -> Stored<'_, Vec<String>> {
+        Box::pin(self.reader.read(|client| async move {
+            let found = rows(client.query("SELECT id FROM unconfirmed_key ORDER BY id", &[]).await)?;
+            Ok(found.iter().map(|row| row.get(0)).collect())
+        }))
+    }
+
+    fn confirm_keys(&self, keys: Vec<String>, acts: Vec<Act>) -> Stored<'_, ()> {
+        Box::pin(async move {
+            let off = self.keys_to_confirm().await?;
+            if let Some(key) = keys.iter().find(|key| !off.contains(key)) {
+                return Err(not_off(key));
+            }
+            let confirmed = self.write(directory::confirm_keys(keys, &acts)?).await?;
+            if confirmed.is_empty() { Err(StoreError::Stale) } else { Ok(()) }
+        })
+    }
+}
