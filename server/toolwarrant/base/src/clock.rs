@@ -4,12 +4,13 @@
 //! wrong or set back. So code that ends a right uses [`Clock::latest`], and code that deletes uses
 //! [`Clock::earliest`]. [`Clock::since`] continues from the time before a restart.
 
+use crate::ignore_poison;
 use jiff::fmt::temporal::DateTimePrinter;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -113,10 +114,35 @@ pub enum Clock {
         /// The earliest possible time at the start, in milliseconds. It differs from the anchor if
         /// the anchor is doubtful.
         floor: Arc<AtomicU64>,
+        /// The correction by the clock of a store, if processes share one.
+        steering: Option<Arc<Steering>>,
     },
     /// A clock that stands still until it is advanced. Clones share the time.
     Manual(Arc<ManualClock>),
 }
+
+/// The correction of a process clock that follows another one. The clock runs faster or slower by
+/// up to a hundredth, so it never goes back.
+#[derive(Debug, Default)]
+pub struct Steering(Mutex<Correction>);
+
+/// The correction at one moment, and its growth since.
+#[derive(Clone, Copy, Debug, Default)]
+struct Correction {
+    /// Time since the start.
+    at: Duration,
+    /// Microseconds that were added until then.
+    added: i64,
+    /// Millionths that are added since.
+    rate: i64,
+}
+
+/// Millionths by which a clock is faster for each millisecond that it is behind: a tenth of the
+/// error goes in a second.
+const RATE: i64 = 100;
+
+/// Largest rate, in millionths.
+const RATE_MAX: i64 = 10_000;
 
 /// The time of a test.
 #[derive(Debug)]
@@ -137,7 +163,8 @@ impl Clock {
     /// the time is simulated.
     #[must_use]
     pub fn start_at(now: Timestamp) -> Self {
-        Self::System { anchor: now.0, start: Instant::now(), floor: Arc::new(AtomicU64::new(now.0)) }
+        let floor = Arc::new(AtomicU64::new(now.0));
+        Self::System { anchor: now.0, start: Instant::now(), floor, steering: None }
     }
 
     /// Returns the clock of this process. It does not go back behind `seen`, the latest time before
@@ -145,10 +172,35 @@ impl Clock {
     /// it has been steady for a [`LEAP`].
     #[must_use]
     pub fn since(seen: Timestamp) -> Self {
-        let now = wall();
+        Self::continue_from(seen, wall())
+    }
+
+    /// Like [`Self::since`], with the time of a store that processes share. [`Self::steer`] keeps
+    /// it near that time.
+    #[must_use]
+    pub fn of_store(seen: Timestamp, time: Timestamp) -> Self {
+        let mut clock = Self::continue_from(seen, time);
+        if let Self::System { steering, .. } = &mut clock {
+            *steering = Some(Arc::default());
+        }
+        clock
+    }
+
+    /// Corrects a clock of a store, little by little. `error` is the time of the store minus that
+    /// of this clock, in milliseconds. Has no effect on other clocks.
+    pub fn steer(&self, error: i64) {
+        if let Self::System { start, steering: Some(steering), .. } = self {
+            let mut correction = ignore_poison(steering.0.lock());
+            let at = start.elapsed();
+            let rate = error.saturating_mul(RATE).clamp(-RATE_MAX, RATE_MAX);
+            *correction = Correction { at, added: correction.micros(at), rate };
+        }
+    }
+
+    fn continue_from(seen: Timestamp, now: Timestamp) -> Self {
         if now < seen {
             let behind = seen.since(now).as_secs();
-            tracing::warn!(behind, "the machine's clock is behind the time of the last run; time continues from there");
+            tracing::warn!(behind, "the clock is behind the time of the last run; time continues from there");
         }
         let clock = Self::start_at(now.max(seen));
         if let (Self::System { floor, .. }, true) = (&clock, now > seen.plus(LEAP)) {
@@ -156,7 +208,7 @@ impl Clock {
             let ahead = now.since(seen).as_secs();
             tracing::warn!(
                 ahead,
-                "the server has not run for long, or the machine's clock is ahead; nothing is deleted for a day"
+                "the server has not run for long, or the clock is ahead; nothing is deleted for a day"
             );
         }
         clock
@@ -166,14 +218,16 @@ impl Clock {
     #[must_use]
     pub fn floor(&self) -> Timestamp {
         match self {
-            Self::System { start, floor, .. } => Timestamp(floor.load(Relaxed)).plus(start.elapsed()),
+            Self::System { start, floor, steering, .. } => {
+                Timestamp(floor.load(Relaxed)).plus(elapsed(start, steering))
+            }
             Self::Manual(_) => self.now(),
         }
     }
 
     /// Trusts a doubtful wall clock that has been steady for [`LEAP`].
     pub fn prove(&self) {
-        if let Self::System { anchor, start, floor } = self
+        if let Self::System { anchor, start, floor, .. } = self
             && start.elapsed() >= LEAP
             && self.wall().since(self.now()).max(self.now().since(self.wall())) < STEADY
         {
@@ -191,7 +245,7 @@ impl Clock {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         match self {
-            Self::System { anchor, start, .. } => Timestamp(*anchor).plus(start.elapsed()),
+            Self::System { anchor, start, steering, .. } => Timestamp(*anchor).plus(elapsed(start, steering)),
             Self::Manual(time) => *time.now.borrow(),
         }
     }
@@ -217,8 +271,8 @@ impl Clock {
     #[must_use]
     pub fn now_and_latest(&self) -> (Timestamp, Timestamp) {
         match self {
-            Self::System { anchor, start, floor } => {
-                let elapsed = start.elapsed();
+            Self::System { anchor, start, floor, steering } => {
+                let elapsed = elapsed(start, steering);
                 let from = |at: u64| Timestamp(at).plus(elapsed);
                 (from(*anchor), from(floor.load(Relaxed)).max(self.wall()))
             }
@@ -270,6 +324,24 @@ impl Clock {
     }
 }
 
+impl Correction {
+    /// Returns the microseconds that are added at that time since the start.
+    fn micros(&self, elapsed: Duration) -> i64 {
+        let since = i64::try_from(elapsed.saturating_sub(self.at).as_micros()).unwrap_or(i64::MAX);
+        self.added.saturating_add(since.saturating_mul(self.rate) / 1_000_000)
+    }
+}
+
+/// Returns the time since the start, with its correction.
+fn elapsed(start: &Instant, steering: &Option<Arc<Steering>>) -> Duration {
+    let Some(steering) = steering else { return start.elapsed() };
+    let correction = ignore_poison(steering.0.lock());
+    let elapsed = start.elapsed();
+    let added = correction.micros(elapsed);
+    let by = Duration::from_micros(added.unsigned_abs());
+    if added < 0 { elapsed.saturating_sub(by) } else { elapsed.saturating_add(by) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -312,6 +384,30 @@ mod tests {
         let clock = Clock::since(now.minus(2 * LEAP));
         clock.prove();
         assert!(clock.earliest() < now.minus(LEAP));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_of_a_store_comes_near_its_time_and_never_goes_back() {
+        let (second, start) = (Duration::from_secs(1), Timestamp(1_000_000));
+        let clock = Clock::of_store(Timestamp(0), start);
+        // The store runs faster by a tenth of a percent, then it is half a second behind.
+        for (drift, step, seconds) in [(1, 0, 100), (0, -500, 200)] {
+            let mut store = clock.now().0.saturating_add_signed(step);
+            for _ in 0..seconds {
+                let before = clock.now();
+                clock.steer(store.cast_signed() - before.0.cast_signed());
+                tokio::time::advance(second).await;
+                store += 1_000 + drift;
+                let passed = clock.now().since(before);
+                assert!(passed >= second - second / 100 && passed <= second + second / 100, "{passed:?}");
+            }
+            let error = store.cast_signed() - clock.now().0.cast_signed();
+            assert!(error.abs() <= 15, "{error}");
+        }
+        let unsteered = Clock::start_at(start);
+        unsteered.steer(500);
+        tokio::time::advance(second).await;
+        assert_eq!(unsteered.now(), start.plus(second));
     }
 
     #[tokio::test]

@@ -66,6 +66,9 @@ pub struct ReplicaRow {
     pub seen: u64,
     /// Its state.
     pub state: ReplicaState,
+    /// The time of the store minus that of the replica, in milliseconds, at its beat before the
+    /// latest one.
+    pub off: i64,
     /// True if it has found all its writes in the store, since the store was last replaced by a
     /// copy.
     pub is_whole: bool,
@@ -92,13 +95,17 @@ pub struct Beat {
     pub seen: u64,
     /// The state of the replica.
     pub state: ReplicaState,
+    /// The time of the store minus that of the replica, in milliseconds.
+    pub off: i64,
 }
 
 /// The answer of the store to a beat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beats {
-    /// The time of the store.
+    /// The time of the store, with the correction.
     pub now: Timestamp,
+    /// The correction of the clock of the store, in milliseconds.
+    pub ahead: i64,
     /// The version of the directory: the number of its changes.
     pub directory: u64,
     /// All replicas that the store knows, this one included.
@@ -122,6 +129,10 @@ pub trait ClusterStore: Debug + Send + Sync + 'static {
     /// Settles the trust in a store that a copy has replaced, if each living replica has found its
     /// writes. Those in `silent` need not, if the store loses nothing at a failover.
     fn settle(&self, silent: Vec<Epoch>) -> Stored<'_, ()>;
+
+    /// Changes the correction of the clock of the store, if it is still the known one. A step of
+    /// that clock is no step for replicas.
+    fn correct_time(&self, known: i64, ahead: i64) -> Stored<'_, ()>;
 
     /// Evicts a replica if its last beat is still `beat`. No later write of that run lands. Returns
     /// true if the replica was evicted.

@@ -173,7 +173,11 @@ impl OpenedData {
             }
         };
         let keyring = KeyRing::new(&names.salt, &master_key, random.clone());
-        let clock = database.latest_time().await?.map_or_else(Clock::system, Clock::since);
+        let seen = database.latest_time().await?;
+        let clock = match &shared {
+            Some(store) => Clock::of_store(seen.unwrap_or(store.time()), store.time()),
+            None => seen.map_or_else(Clock::system, Clock::since),
+        };
         let (directory, keys) = (database.clone(), keyring.clone());
         let shared = shared.map(|store| Shared::start(store, clock.clone(), keyring.clone()));
         let cluster = shared.as_ref().map(|shared| shared.sharing.member.clone() as Arc<dyn Cluster>);

@@ -5,6 +5,7 @@ use crate::connection::unavailable;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio_postgres::{Client, Row};
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::keyring::Digest;
 use toolwarrant_core::cluster::{Beat, Beats, Epoch, ReplicaRow, ReplicaState, StoreTrust};
 use toolwarrant_core::store::StoreError;
@@ -33,14 +34,17 @@ pub(crate) const LANES: usize = 3;
 /// The timeline of the server. A copy that becomes the server has a later one.
 pub(crate) const TIMELINE: &str = "left(pg_walfile_name(pg_current_wal_lsn()), 8)";
 
+/// The time of the server in milliseconds.
+pub(crate) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
 /// Returns the condition on which writes of a run land, given the parameter with its epoch.
 pub(crate) fn lands(epoch: &str) -> String {
     format!("EXISTS (SELECT FROM cluster WHERE timeline = {TIMELINE} AND (lost IS NULL OR mender = {epoch}))")
 }
 
 /// Joins under a name, and evicts the earlier runs of that name. Returns the epoch, and the
-/// timeline of the server.
-pub(crate) async fn join(client: &mut Client, new: &NewReplica) -> Result<(Epoch, String), StoreError> {
+/// timeline and the time of the server.
+pub(crate) async fn join(client: &mut Client, new: &NewReplica) -> Result<(Epoch, String, Timestamp), StoreError> {
     let NewReplica { name, trail, program, level, lease, key: _ } = new;
     let level = i32::try_from(*level).unwrap_or(i32::MAX);
     let lease = i32::try_from(lease.as_millis()).unwrap_or(i32::MAX);
@@ -54,14 +58,14 @@ pub(crate) async fn join(client: &mut Client, new: &NewReplica) -> Result<(Epoch
         let join = format!(
             "INSERT INTO replica (epoch, name, trail, program, level, lease, whole_in)
              SELECT greatest(1 + max(epoch), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), $1, $5, $2, $3, $4, {TIMELINE}
-             FROM replica RETURNING epoch, whole_in"
+             FROM replica RETURNING epoch, whole_in, {NOW} + (SELECT ahead FROM cluster)"
         );
         let joined = transaction.query_one(&join, &[&name, &program, &level, &lease, &trail]).await?;
-        let (epoch, timeline) = (joined.get::<_, i64>(0), joined.get(1));
+        let (epoch, timeline, time) = (joined.get::<_, i64>(0), joined.get(1), moment(joined.get(2)));
         let write = "INSERT INTO writer (epoch, number) SELECT $1, number - 1 FROM generate_series(1, $2) AS number";
         transaction.execute(write, &[&epoch, &i32::try_from(LANES).unwrap_or(0)]).await?;
         transaction.commit().await?;
-        Ok((Epoch(epoch.cast_unsigned()), timeline))
+        Ok((Epoch(epoch.cast_unsigned()), timeline, time))
     };
     joined.await.map_err(unavailable)
 }
@@ -82,7 +86,7 @@ pub(crate) struct Heard {
 pub(crate) async fn beat(
     client: &Client,
     epoch: Epoch,
-    Beat { seen, state }: Beat,
+    Beat { seen, state, off }: Beat,
     acknowledged: &[i64],
 ) -> Result<Heard, StoreError> {
     let is_whole = is_whole("$1", "$4");
@@ -90,14 +94,14 @@ pub(crate) async fn beat(
         "WITH checked AS MATERIALIZED (
              SELECT {TIMELINE} AS timeline, directory >= $2 AND {is_whole} AS is_whole FROM cluster),
          beaten AS (
-             UPDATE replica SET beat = beat + 1, seen = $2, state = $3,
+             UPDATE replica SET beat = beat + 1, seen = $2, state = $3, off = $5,
                     whole_in = CASE WHEN is_whole THEN checked.timeline ELSE whole_in END
                  FROM checked WHERE epoch = $1 AND state IN ('serving', 'draining')
-                 RETURNING epoch, beat, seen, state, whole_in),
+                 RETURNING epoch, beat, seen, state, off, whole_in),
          promised AS (
              UPDATE cluster SET synchronous = {SYNCHRONOUS} FROM checked
                  WHERE cluster.timeline = checked.timeline AND synchronous <> {SYNCHRONOUS})
-         SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, cluster.directory,
+         SELECT {NOW} + cluster.ahead AS now, cluster.ahead, cluster.directory, coalesce(beaten.off, replica.off) AS off,
                 cluster.timeline = checked.timeline AS is_settled, cluster.lost, checked.timeline, checked.is_whole,
                 replica.epoch, replica.name, replica.program, replica.level, replica.lease,
                 coalesce(beaten.beat, replica.beat) AS beat, coalesce(beaten.seen, replica.seen) AS seen,
@@ -108,11 +112,12 @@ pub(crate) async fn beat(
          ORDER BY replica.epoch"
     );
     let (epoch, seen) = (epoch.0.cast_signed(), seen.cast_signed());
-    let found = rows(client.query(&sql, &[&epoch, &seen, &name(state), &acknowledged]).await)?;
+    let found = rows(client.query(&sql, &[&epoch, &seen, &name(state), &acknowledged, &off]).await)?;
     let first = found.first().ok_or_else(|| StoreError::Corrupt("the row of the cluster is missing".to_owned()))?;
     let replicas = found.iter().filter(|row| get::<Option<i64>>(row, "epoch").is_ok_and(|epoch| epoch.is_some()));
     let beats = Beats {
         now: moment(get(first, "now")?),
+        ahead: get(first, "ahead")?,
         directory: get::<i64>(first, "directory")?.cast_unsigned(),
         replicas: replicas.map(replica).collect::<Result<_, _>>()?,
         trust: match (get::<Option<String>>(first, "lost")?, get(first, "is_settled")?) {
@@ -144,6 +149,12 @@ pub(crate) async fn declare_lost(client: &Client, why: &str) -> Result<(), Store
     client.execute(sql, &[&why]).await.map(drop).map_err(unavailable)
 }
 
+/// Changes the correction of the clock.
+pub(crate) async fn correct_time(client: &Client, known: i64, ahead: i64) -> Result<(), StoreError> {
+    let sql = "UPDATE cluster SET ahead = $2 WHERE ahead = $1";
+    client.execute(sql, &[&known, &ahead]).await.map(drop).map_err(unavailable)
+}
+
 /// Settles the trust in a later timeline. A silent replica may have been told of a write that an
 /// asynchronous standby lacks.
 pub(crate) async fn settle(client: &Client, silent: &[i64]) -> Result<(), StoreError> {
@@ -171,6 +182,7 @@ fn replica(row: &Row) -> Result<ReplicaRow, StoreError> {
             "left" => ReplicaState::Left,
             _ => ReplicaState::Evicted,
         },
+        off: get(row, "off")?,
         is_whole: get(row, "replica_is_whole")?,
     })
 }

@@ -36,6 +36,7 @@ use single::Single;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::time::Instant;
 use tokio_postgres::Client;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::hex;
@@ -61,6 +62,8 @@ pub struct Postgres {
     facts: Arc<LaneFacts>,
     /// The latest timeline of the server in which all writes of this run were found.
     timeline: Mutex<String>,
+    /// The time of the server at the joining, and that moment.
+    joined_at: (Timestamp, Instant),
     accepting: Lane<Accepting>,
     advancing: Lane<Advancing>,
     single: Lane<Single>,
@@ -122,7 +125,7 @@ impl Postgres {
         check_layout(&client, new.key).await?;
         let row = client.query_one("SELECT restored_at FROM cluster", &[]).await.map_err(unavailable)?;
         let restored_at = row.get::<_, Option<i64>>(0).map(column::moment);
-        let (epoch, timeline) = cluster::join(&mut client, &new).await?;
+        let (epoch, timeline, time) = cluster::join(&mut client, &new).await?;
         let facts = Arc::new(LaneFacts::default());
         Ok(Self {
             epoch,
@@ -138,7 +141,15 @@ impl Postgres {
             inspector: Reader::new(&server),
             facts,
             timeline: Mutex::new(timeline),
+            joined_at: (time, Instant::now()),
         })
+    }
+
+    /// Returns the time of the server, as of the joining and this machine's clock since.
+    #[must_use]
+    pub fn time(&self) -> Timestamp {
+        let (time, at) = self.joined_at;
+        time.plus(at.elapsed())
     }
 }
 

@@ -372,6 +372,11 @@ impl ClusterStore for Postgres {
         }))
     }
 
+    fn correct_time(&self, known: i64, ahead: i64) -> Stored<'_, ()> {
+        let read = move |client: Arc<Client>| async move { cluster::correct_time(&client, known, ahead).await };
+        Box::pin(self.control.read(read))
+    }
+
     fn settle(&self, silent: Vec<Epoch>) -> Stored<'_, ()> {
         Box::pin(self.control.read(move |client| {
             let silent: Vec<_> = silent.iter().map(|epoch| epoch.0.cast_signed()).collect();

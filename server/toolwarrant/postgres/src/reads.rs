@@ -1,6 +1,7 @@
 //! Reads of tasks, their timelines and the ledger.
 
 use crate::accepting::fingerprint;
+use crate::cluster::NOW;
 use crate::column::{Id, get, millis, moment, read_state, rows};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -225,6 +226,6 @@ pub(crate) async fn marks(
 
 /// Returns the time of the store.
 pub(crate) async fn time(client: &Client) -> Result<Timestamp, StoreError> {
-    let found = rows(client.query("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now", &[]).await)?;
+    let found = rows(client.query(&format!("SELECT {NOW} AS now"), &[]).await)?;
     found.first().map_or(Ok(0), |row| get(row, "now")).map(moment)
 }

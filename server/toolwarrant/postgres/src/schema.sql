@@ -9,6 +9,8 @@ CREATE TABLE cluster (
     directory   bigint  NOT NULL DEFAULT 0,
     -- The timeline of the server in which all runs have found their writes again. In any other one, nothing lands.
     timeline    text    NOT NULL,
+    -- The correction of the clock of the server, in milliseconds. Replicas do not follow a step of that clock.
+    ahead       bigint  NOT NULL DEFAULT 0,
     -- The setting of a synchronous standby in that timeline: true if a failover loses nothing that was acknowledged.
     synchronous boolean NOT NULL DEFAULT false,
     -- The loss of acknowledged writes that a run has noticed. Then nothing lands but the writes of the mender.
@@ -35,6 +37,8 @@ CREATE TABLE replica (
     lease   integer NOT NULL,
     beat    bigint  NOT NULL DEFAULT 0,
     seen    bigint  NOT NULL DEFAULT 0,
+    -- The time of this store minus that of the replica, in milliseconds.
+    off     bigint  NOT NULL DEFAULT 0,
     -- An evicted run is not forgotten for a day. A run that does not find its row knows then that the store has forgotten it.
     evicted_at timestamptz,
     -- The latest timeline of the server in which this run has found all its writes.

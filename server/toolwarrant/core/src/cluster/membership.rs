@@ -31,6 +31,9 @@ const ASK_AGAIN: Duration = Duration::from_millis(20);
 /// The interval at which replicas that have ended are forgotten.
 const FORGET_EVERY: Duration = Duration::from_mins(1);
 
+/// Largest error of the clock of a replica: half of the error with which replicas reckon.
+const CLOCK_OFF: Duration = Duration::from_millis(500);
+
 /// Largest drift between the clock of the store and that of this process: one part in a thousand.
 const DRIFT: u32 = 1_000;
 
@@ -82,6 +85,10 @@ struct Others {
     confirmed: Timestamp,
     /// The time of the next forgetting.
     forget_at: Timestamp,
+    /// The time of the store minus that of this clock, in milliseconds.
+    off: i64,
+    /// Set while the clock is too far from that of the store.
+    is_off: bool,
 }
 
 impl Membership {
@@ -117,7 +124,7 @@ impl Membership {
     pub async fn run(&self) -> Result<(), Eviction> {
         let (mut said, mut others, mut fails) = (self.said.subscribe(), Others::default(), false);
         loop {
-            let beat = *said.borrow_and_update();
+            let beat = Beat { off: others.off, ..*said.borrow_and_update() };
             if beat.state == ReplicaState::Left {
                 return Ok(());
             }
@@ -187,7 +194,7 @@ impl Membership {
     /// Learns from the answer to a beat, and evicts silent replicas. Returns true if it did.
     async fn learn(&self, sent: Timestamp, beats: Beats, others: &mut Others) -> Result<bool, Eviction> {
         let (now, epoch) = (self.clock.now(), self.store.epoch());
-        let Beats { now: store_now, directory, replicas, trust } = beats;
+        let Beats { now: store_now, ahead, directory, replicas, trust } = beats;
         let is_settled = trust == StoreTrust::Settled;
         self.replace_trust(trust);
         let own = replicas.iter().find(|row| row.epoch == epoch && !row.state.has_ended());
@@ -200,17 +207,15 @@ impl Membership {
             let has_left = self.said.borrow().state == ReplicaState::Left;
             return if has_left { Ok(false) } else { Err(Eviction) };
         };
-        if is_settled {
+        self.learn_time(sent, store_now, others);
+        if is_settled && !others.is_off {
             self.lease.extend(sent.plus(self.length));
         }
-        // The store has read its clock between both moments, which are exact to a millisecond.
-        let half = now.since(sent) / 2;
-        let time = StoreTime { now: store_now.plus(half), uncertainty: half + Duration::from_millis(1) };
-        *ignore_poison(self.time.lock()) = Some((time, now));
         raise(&self.directory, directory);
 
         let gap = now.since(others.confirmed);
         others.confirmed = sent;
+        self.absorb_step(ahead, &replicas, others).await;
         let (mut everywhere, mut silent, mut over) = (*seen, Vec::new(), Vec::new());
         for row in replicas.iter().filter(|row| row.epoch != epoch) {
             // If this replica has missed beats, others have, too. After the store is back, a beat
@@ -250,6 +255,39 @@ impl Membership {
         Ok(false)
     }
 
+    /// Learns the time of the store, which has read its clock between `sent` and now; both are exact
+    /// to a millisecond. A beat that took long says less than an earlier one.
+    fn learn_time(&self, sent: Timestamp, store_now: Timestamp, others: &mut Others) {
+        let now = self.clock.now();
+        let half = now.since(sent) / 2;
+        let heard = StoreTime { now: store_now.plus(half), uncertainty: half + Duration::from_millis(1) };
+        let known = self.store_time().filter(|known| known.uncertainty < heard.uncertainty && known.agrees(heard));
+        let time = known.unwrap_or(heard);
+        *ignore_poison(self.time.lock()) = Some((time, now));
+        others.off = time.now.0.cast_signed().saturating_sub(now.0.cast_signed());
+        self.clock.steer(others.off);
+        let is_off = Duration::from_millis(others.off.unsigned_abs()) + time.uncertainty > CLOCK_OFF;
+        if is_off && !others.is_off {
+            tracing::warn!(
+                milliseconds = others.off,
+                "the clock of the store differs from that of this replica, which stops to answer until they agree"
+            );
+        }
+        others.is_off = is_off;
+    }
+
+    /// Corrects the clock of the store if it differs from the clocks of all replicas in the same
+    /// way: then it has made a step, as at another server, and they have not.
+    async fn absorb_step(&self, ahead: i64, replicas: &[ReplicaRow], others: &Others) {
+        let is_off = |off: i64| Duration::from_millis(off.unsigned_abs()) > CLOCK_OFF;
+        let mut living = replicas.iter().filter(|row| !row.state.has_ended());
+        let agree = |row: &ReplicaRow| is_off(row.off) && !is_off(row.off.saturating_sub(others.off));
+        if is_off(others.off) && living.all(agree) {
+            let corrected = ahead.saturating_sub(others.off);
+            let _ = self.within_patience(self.store.correct_time(ahead, corrected)).await;
+        }
+    }
+
     /// Logs a change of the trust in the store.
     fn replace_trust(&self, trust: StoreTrust) {
         if *self.trust.borrow() == trust {
@@ -284,6 +322,14 @@ impl Membership {
             }
         }
         any
+    }
+}
+
+impl StoreTime {
+    /// Returns true if both can be true of one moment.
+    fn agrees(self, other: Self) -> bool {
+        let apart = self.now.since(other.now).max(other.now.since(self.now));
+        apart <= self.uncertainty + other.uncertainty
     }
 }
 

@@ -35,6 +35,7 @@ impl TestReplica {
     pub(crate) async fn join(link: StoreLink) -> Self {
         let (link, seed) = (Arc::new(link), link_seed());
         let clock = Clock::start_at(Timestamp(seed * 1_000_000));
+        link.set_time(&clock, 0);
         let member = Arc::new(Membership::new(link.clone(), clock.clone()));
         let beating = Arc::clone(&member);
         let membership = tokio::spawn(async move { beating.run().await });

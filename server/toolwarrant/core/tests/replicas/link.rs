@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 use std::time::Duration;
-use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::random::SplitMix;
 use toolwarrant_core::act::{Act, ActFilter, StoredAct};
 use toolwarrant_core::cluster::{Beat, Beats, ClusterStore, Epoch};
@@ -39,6 +39,8 @@ pub(crate) struct StoreLink {
     random: Mutex<SplitMix>,
     /// The longest time for which a message is under way, in milliseconds.
     late: u64,
+    /// The clock of the replica. The store agrees with it, but for the milliseconds beside it.
+    clock: Mutex<Option<(Clock, i64)>>,
 }
 
 impl StoreLink {
@@ -49,7 +51,20 @@ impl StoreLink {
 
     /// Puts a replica of the store behind a link.
     pub(crate) fn new(memory: Memory, seed: u64, late: u64) -> Self {
-        Self { memory, weather: Mutex::default(), random: Mutex::new(SplitMix(seed)), late }
+        Self { memory, weather: Mutex::default(), random: Mutex::new(SplitMix(seed)), late, clock: Mutex::default() }
+    }
+
+    /// Lets the time of the store differ from this clock by that many milliseconds.
+    pub(crate) fn set_time(&self, clock: &Clock, off: i64) {
+        *self.clock.lock().expect("no panic") = Some((clock.clone(), off));
+    }
+
+    /// Returns the time of the store.
+    fn time(&self, stored: Timestamp) -> Timestamp {
+        match &*self.clock.lock().expect("no panic") {
+            Some((clock, off)) => Timestamp((stored.0 + clock.now().0).saturating_add_signed(*off)),
+            None => stored,
+        }
     }
 
     pub(crate) fn set(&self, weather: Weather) {
@@ -107,7 +122,16 @@ impl ClusterStore for StoreLink {
     }
 
     fn beat(&self, beat: Beat) -> Stored<'_, Beats> {
-        Box::pin(self.carry(move |memory| memory.beat(beat)))
+        Box::pin(self.carry(move |memory| {
+            Box::pin(async move {
+                let beats = memory.beat(beat).await?;
+                Ok(Beats { now: self.time(beats.now), ..beats })
+            })
+        }))
+    }
+
+    fn correct_time(&self, known: i64, ahead: i64) -> Stored<'_, ()> {
+        Box::pin(self.carry(move |memory| memory.correct_time(known, ahead)))
     }
 
     fn settle(&self, silent: Vec<Epoch>) -> Stored<'_, ()> {

@@ -366,6 +366,35 @@ async fn the_time_of_the_store_is_known_to_half_of_a_round_trip_and_the_drift_si
     one.set(Weather::Silent);
     sleep(1_990).await;
     let StoreTime { now, uncertainty } = one.member.store_time().expect("a beat was answered");
-    assert_eq!(now, Timestamp(50_000 + 700 + 2_000));
+    assert_eq!(now, one.clock.now().plus(Duration::from_secs(50)));
     assert_eq!(uncertainty, Duration::from_millis(700 + 1 + 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_whose_clock_is_off_stops_to_answer_and_a_step_of_the_clock_of_the_store_is_not_followed() {
+    let store = Memory::default();
+    let (one, two) = (TestReplica::start(&store, "one").await, TestReplica::start(&store, "two").await);
+    sleep(2_000).await;
+    one.link.set_time(&one.clock, 600);
+    sleep(7_000).await;
+    assert!(!one.stands() && two.stands());
+    one.link.set_time(&one.clock, 400);
+    sleep(2_000).await;
+    assert!(one.stands());
+    for replica in [&one, &two] {
+        replica.link.set_time(&replica.clock, -5_000);
+    }
+    for _ in 0..20 {
+        sleep(1_000).await;
+        assert!(one.stands() && two.stands());
+    }
+    let off = |replica: &TestReplica| {
+        let StoreTime { now, .. } = replica.member.store_time().expect("a beat was answered");
+        now.0.abs_diff(replica.clock.now().0)
+    };
+    assert!(off(&one) < 500 && off(&two) < 500, "{} {}", off(&one), off(&two));
+    // One that has slept alone is not believed.
+    one.link.set_time(&one.clock, -5_000 + 30_000);
+    sleep(7_000).await;
+    assert!(!one.stands() && two.stands());
 }

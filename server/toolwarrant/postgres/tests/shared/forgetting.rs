@@ -2,10 +2,12 @@
 //! standby that lags.
 
 use super::{Address, cluster, join, server, step};
+use std::sync::Arc;
+use toolwarrant_base::clock::Clock;
 use toolwarrant_base::keyring::SecretRow;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::act::{Act, ActFilter, Changes, Channel, Operator, Origin, Role};
-use toolwarrant_core::cluster::{Beat, ClusterStore, StoreTrust};
+use toolwarrant_core::cluster::{Beat, ClusterStore, Membership, StoreTrust};
 use toolwarrant_core::store::{DirectoryStore, KeyRow, StoreError};
 use toolwarrant_postgres::Postgres;
 use toolwarrant_store::Recovery;
@@ -136,4 +138,30 @@ async fn an_operator_goes_on_without_what_is_lost_and_nothing_is_sent_again() {
     next.confirm_keys(vec!["k".to_owned()], vec![]).await.expect("the server runs");
     assert_eq!(next.keys_to_confirm().await, Ok(vec![]));
     assert_eq!(next.changes(version).await.expect("read").keys, vec![row]);
+}
+
+#[tokio::test]
+async fn replicas_go_on_by_themselves_after_a_copy_that_lacks_nothing_and_stop_after_one_that_does() {
+    let Some(address) = cluster().await else { return };
+    let mut members = Vec::new();
+    for name in ["one", "other"] {
+        let replica = join(&address, name).await;
+        replica.accept(new(members.len() as u128 + 1, name, name)).await.expect("the server runs");
+        let member = Arc::new(Membership::new(replica.clone(), Clock::of_store(replica.time(), replica.time())));
+        let beating = Arc::clone(&member);
+        tokio::spawn(async move { beating.run().await });
+        members.push((member, replica));
+    }
+    let wait = async |trusts: fn(&StoreTrust) -> bool| {
+        for (member, _) in &members {
+            member.trust().wait_for(trusts).await.expect("it beats");
+        }
+    };
+    replace_by_copy(&address, &[]).await;
+    let settled = "SELECT count(*) FROM cluster WHERE timeline <> '00000000'";
+    while server().expect("it runs").count(&address, settled).await == 0 {}
+    wait(|trust| *trust == StoreTrust::Settled).await;
+    assert_eq!(members[0].1.may_send().await, Ok(true));
+    replace_by_copy(&address, &["UPDATE writer SET batches = 0 WHERE number = 0"]).await;
+    wait(|trust| matches!(trust, StoreTrust::Lost(_))).await;
 }

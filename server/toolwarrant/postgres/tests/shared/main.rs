@@ -108,7 +108,7 @@ async fn a_restart_of_a_name_and_a_planned_stop_free_their_tasks_at_once() {
 async fn a_beat_that_waits_for_an_eviction_says_that_the_replica_has_ended() {
     let Some(address) = cluster().await else { return };
     let one = join(&address, "one").await;
-    let beat = Beat { seen: 3, state: ReplicaState::Draining };
+    let beat = Beat { seen: 3, state: ReplicaState::Draining, off: 0 };
     let row = one.beat(beat).await.expect("the server runs").replicas.remove(0);
     assert_eq!((row.beat, row.seen, row.state), (1, 3, ReplicaState::Draining), "the answer has what was said");
     assert_eq!((row.lease, one.lease()), (LEASE, LEASE));

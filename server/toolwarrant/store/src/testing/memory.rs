@@ -62,6 +62,8 @@ struct Tables {
     epoch: u64,
     /// The version of the directory.
     directory: u64,
+    /// The correction of the clock, in milliseconds.
+    ahead: i64,
     /// The version that changed each application or key last, by its id.
     changed: HashMap<String, u64>,
     /// Documents: version and body by name space and key.

@@ -37,6 +37,7 @@ impl Memory {
             beat: 0,
             seen: 0,
             state,
+            off: 0,
             is_whole: true,
         });
         Self { tables: Arc::clone(&self.tables), epoch }
@@ -129,17 +130,27 @@ impl ClusterStore for Memory {
         tables.replicas.iter().find(|row| row.epoch == self.epoch).map_or(LEASE, |row| row.lease)
     }
 
-    fn beat(&self, Beat { seen, state }: Beat) -> Stored<'_, Beats> {
+    fn beat(&self, Beat { seen, state, off }: Beat) -> Stored<'_, Beats> {
         let mut tables = self.lock();
         if let Some(row) = tables.replica(self.epoch) {
-            (row.beat, row.seen, row.state) = (row.beat + 1, seen, state);
+            (row.beat, row.seen, row.state, row.off) = (row.beat + 1, seen, state, off);
         }
         let now = tables.seen.unwrap_or(Timestamp(0));
         let (directory, replicas) = (tables.directory, tables.replicas.clone());
-        self::now(Beats { now, directory, replicas, trust: StoreTrust::Settled })
+        let ahead = tables.ahead;
+        let now = Timestamp(now.0.saturating_add_signed(ahead));
+        self::now(Beats { now, ahead, directory, replicas, trust: StoreTrust::Settled })
     }
 
     fn settle(&self, _: Vec<Epoch>) -> Stored<'_, ()> {
+        now(())
+    }
+
+    fn correct_time(&self, known: i64, ahead: i64) -> Stored<'_, ()> {
+        let mut tables = self.lock();
+        if tables.ahead == known {
+            tables.ahead = ahead;
+        }
         now(())
     }
 
