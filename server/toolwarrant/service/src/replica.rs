@@ -18,7 +18,9 @@ pub(crate) struct ReplicaLife {
 /// # Errors
 /// The service cannot share a store.
 pub(crate) async fn refuse_shared(alone: Option<&str>, opened: &mut OpenedData) -> Result<()> {
-    if let (Some(why), Some(shared)) = (alone, opened.shared.take()) {
+    if let Some(why) = alone
+        && let Some(shared) = opened.shared.take()
+    {
         shared.leave().await;
         bail!("this service cannot share its store with other replicas: {why}");
     }
