@@ -121,6 +121,7 @@ impl Rig {
             catalogue: &CATALOGUE,
             registry: registry.await.expect("a directory"),
             store,
+            shared: None,
             inventory: Some(Arc::new(Fleet(self.platform.clone()))),
             own: None,
             checks: Arc::new([]),

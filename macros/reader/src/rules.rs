@@ -135,9 +135,10 @@ rules! {
 
 /// The commands of every service's program. The command for a resource has the resource's name, so
 /// no resource has one of these.
-pub const COMMANDS: [&str; 25] = [
-    "acts", "app", "apply", "audit", "backup", "bridge", "call", "clock", "config", "contract", "doctor", "expand",
-    "export", "find", "flags", "gen", "help", "key", "refunds", "restore", "serve", "sign", "store", "task", "tools",
+pub const COMMANDS: [&str; 26] = [
+    "acts", "app", "apply", "audit", "backup", "bridge", "call", "clock", "cluster", "config", "contract", "doctor",
+    "expand", "export", "find", "flags", "gen", "help", "key", "refunds", "restore", "serve", "sign", "store", "task",
+    "tools",
 ];
 
 /// The roles of errors that the framework itself answers with. Each is played by one error of the

@@ -161,7 +161,7 @@ impl Changes {
 
     /// Returns the difference of one value that is not part of a row.
     #[must_use]
-    pub fn of(name: &'static str, before: &'static str, after: &'static str) -> Self {
+    pub fn of(name: &'static str, before: impl Into<Value>, after: impl Into<Value>) -> Self {
         Self(Map::from_iter([(name.to_owned(), difference(&before.into(), &after.into()))]))
     }
 

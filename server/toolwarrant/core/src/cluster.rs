@@ -64,6 +64,8 @@ pub struct ReplicaRow {
     pub beat: u64,
     /// The version of the directory that is in force there.
     pub seen: u64,
+    /// True if an operator has asked it to stop.
+    pub is_asked_to_leave: bool,
     /// Its state.
     pub state: ReplicaState,
     /// The time of the store minus that of the replica, in milliseconds, at its beat before the

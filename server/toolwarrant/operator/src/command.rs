@@ -5,9 +5,11 @@
 //! service. [`cli`](crate::cli) replaces them.
 
 mod authority;
+mod cluster;
 mod queries;
 
 pub use authority::Authority;
+pub use cluster::{ClusterCommand, StoreCommand};
 pub use queries::{ActQuery, AuditQuery, KeyQuery, KeyState, RefundQuery, TargetQuery, TaskListQuery};
 
 use crate::config::read_text;
@@ -120,6 +122,9 @@ pub enum OperatorCommand {
     /// Make and check the store that replicas share
     #[command(subcommand)]
     Store(StoreCommand),
+    /// List the replicas that share the store, and end one
+    #[command(subcommand)]
+    Cluster(ClusterCommand),
     /// A command that the service adds
     #[command(skip)]
     Own {
@@ -151,6 +156,7 @@ impl OperatorCommand {
             | Self::Acts(_)
             | Self::Tools { .. }
             | Self::Store(_)
+            | Self::Cluster(_)
             | Self::Clock(ClockCommand::Accept)
             | Self::Audit(AuditCommand::Tail { .. } | AuditCommand::After { .. } | AuditCommand::List(_)) => {
                 Duration::from_secs(30)
@@ -445,16 +451,6 @@ pub enum ClockCommand {
     /// is set back would revive expired keys. If that time was wrong, for example in the year 2100,
     /// this command corrects it.
     Accept,
-}
-
-/// Commands about the store that replicas share. They need its URL, and no server.
-#[derive(Clone, Copy, Debug, Subcommand, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum StoreCommand {
-    /// Make the tables of a new store, and a master key if the data folder has none
-    Init,
-    /// Show what the server promises: its version, its standby, and what a failover can forget
-    Check,
 }
 
 /// Commands about the audit trail.

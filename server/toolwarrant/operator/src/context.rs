@@ -38,6 +38,8 @@ pub struct OperatorContext {
     pub registry: Registry,
     /// Tasks and the ledger.
     pub store: Arc<dyn Store>,
+    /// The same, if replicas share it.
+    pub shared: Option<Arc<Postgres>>,
     /// Lists the targets of tools, if the service can do that.
     pub inventory: Option<Arc<dyn Inventory>>,
     /// Carries out the commands that the service adds, if there are any.
@@ -189,7 +191,9 @@ impl OpenedData {
 
 /// A store that replicas share, and the membership of this process.
 pub struct Shared {
-    /// The store and the membership.
+    /// The store.
+    pub store: Arc<Postgres>,
+    /// The part that the service uses, and the membership.
     pub sharing: Sharing,
     /// Runs the membership. It ends with an error if the others have evicted this process.
     pub running: JoinHandle<Result<(), Eviction>>,
@@ -201,8 +205,8 @@ impl Shared {
         let budgets = Budgets::new(store.clone(), store.epoch(), clock.clone());
         let member = Arc::new(Membership::new(store.clone(), clock));
         let run = Arc::clone(&member);
-        let sharing = Sharing::new(store, member, budgets, keyring);
-        Self { sharing, running: tokio::spawn(async move { run.run().await }) }
+        let sharing = Sharing::new(store.clone(), member, budgets, keyring);
+        Self { store, sharing, running: tokio::spawn(async move { run.run().await }) }
     }
 
     /// Leaves the cluster, so that other replicas adopt the tasks of this one at once.

@@ -9,6 +9,7 @@ mod answer;
 mod applications;
 mod apply;
 mod audit;
+mod cluster;
 mod contract;
 mod find;
 mod keys;
@@ -113,7 +114,7 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
         OperatorCommand::Backup { file } => {
             // The backup contains its own act. A folder that nothing can be written to is also
             // saved.
-            let act_id = put_act(context, origin).await;
+            let act_id = put_act(context, origin, Changes::default()).await;
             context.write_lines().await;
             // It has the last uses of keys as well, as far as the store can be written.
             let _ = context.registry.store_uses().await;
@@ -132,6 +133,7 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
         }
         OperatorCommand::Restore { .. } => Err(refusal("a server uses the data folder; stop it first")),
         OperatorCommand::Store(_) => Err(refusal("a server runs here; this command needs only the URL of the store")),
+        OperatorCommand::Cluster(command) => cluster::execute(context, origin, command).await,
         OperatorCommand::Clock(ClockCommand::Accept) => {
             Err(refusal("stop the server first: it continues from its own time"))
         }
@@ -165,7 +167,7 @@ fn carry_out_step<'a>(
 async fn own(context: &OperatorContext, origin: &Origin, command: Value) -> Answer {
     let own = context.own.as_ref().ok_or_else(|| refusal("the service has no commands of its own"))?;
     let act_id = match (own.changes)(command.clone()).map_err(refusal)? {
-        true => Some(put_act(context, origin).await?),
+        true => Some(put_act(context, origin, Changes::default()).await?),
         false => None,
     };
     let mut done = (own.run)(command).await.map_err(refusal)?;
@@ -176,8 +178,8 @@ async fn own(context: &OperatorContext, origin: &Origin, command: Value) -> Answ
 }
 
 /// Stores the act of a command that changes neither an application nor a key. Returns its id.
-async fn put_act(context: &OperatorContext, origin: &Origin) -> Result<String, OperatorError> {
-    let act = context.registry.act(origin, None, Changes::default())?;
+async fn put_act(context: &OperatorContext, origin: &Origin, changes: Changes) -> Result<String, OperatorError> {
+    let act = context.registry.act(origin, None, changes)?;
     let id = act.id.clone();
     context.store.put_acts(vec![act]).await?;
     Ok(id)

@@ -42,8 +42,8 @@ mod when;
 
 pub use background::{Background, until};
 pub use command::{
-    ActQuery, AppCommand, AuditCommand, AuditQuery, Authority, ClockCommand, KeyCommand, KeyQuery, KeyState,
-    OperatorCommand, RefundQuery, StoreCommand, TargetCommand, TargetQuery, TaskCommand, TaskListQuery,
+    ActQuery, AppCommand, AuditCommand, AuditQuery, Authority, ClockCommand, ClusterCommand, KeyCommand, KeyQuery,
+    KeyState, OperatorCommand, RefundQuery, StoreCommand, TargetCommand, TargetQuery, TaskCommand, TaskListQuery,
 };
 pub use config::{Config, ConfigError, ConfigMistake, ConfigTable, Findings, Spanned};
 pub use context::{Check, Inventory, Item, OpenedData, OperatorContext, Shared, VisitState};

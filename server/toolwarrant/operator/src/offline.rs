@@ -16,7 +16,7 @@ use crate::names::Names;
 use crate::open_error::OpenError;
 use crate::own::{CommandRunner, Explanation};
 use crate::owner::refuse_other_user;
-use crate::place::StoreOptions;
+use crate::place::{StoreOptions, no_shared_store};
 use crate::restore;
 use crate::socket::{self, Request};
 use crate::user::local_operator;
@@ -192,10 +192,7 @@ impl Offline<'_> {
     async fn carry_out_on_store(&self, folder: &Path, command: StoreCommand) -> Result<Value, OperatorError> {
         let Self { names, store, .. } = self;
         if store.is_folder() {
-            return Err(OperatorError::refusal(format!(
-                "--{} names the store that replicas share, such as postgres://user@host/db; without it, the data is in the data folder",
-                flags::STORE
-            )));
+            return Err(no_shared_store());
         }
         Ok(match command {
             StoreCommand::Init => store.init(&DataFolder::open(folder, names).map_err(OpenError::from)?, names).await?,
@@ -222,11 +219,13 @@ impl Offline<'_> {
         let ServiceParts { inventory, own, background } =
             parts(folder, shared.as_ref().map(|shared| shared.sharing.clone())).map_err(OpenError::Service)?;
         let (path, store, lines) = (folder.path().to_owned(), database.clone(), ActLines::default());
+        let cluster = shared.as_ref().map(|shared| shared.store.clone());
         let context = OperatorContext {
             names,
             catalogue,
             registry,
             store,
+            shared: cluster,
             inventory,
             own,
             checks,

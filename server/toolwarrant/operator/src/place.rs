@@ -4,6 +4,7 @@
 
 use crate::credential::CredentialSource;
 use crate::data::{DataFolder, FolderError, REPLICA, read_master_key, read_replica};
+use crate::error::OperatorError;
 use crate::flags;
 use crate::names::Names;
 use crate::open_error::OpenError;
@@ -162,6 +163,14 @@ impl StoreOptions {
         folder.write(REPLICA, &name).map_err(|error| FolderError::Io(folder.join(REPLICA), error))?;
         Ok(name)
     }
+}
+
+/// Returns the refusal of a command about replicas where the data is in the data folder.
+pub(crate) fn no_shared_store() -> OperatorError {
+    OperatorError::refusal(format!(
+        "--{} names the store that replicas share, such as postgres://user@host/db; without it, the data is in the data folder",
+        flags::STORE
+    ))
 }
 
 /// Returns the fingerprint of a master key, by which all replicas are known to have the same one.

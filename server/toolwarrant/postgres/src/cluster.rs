@@ -94,7 +94,7 @@ pub(crate) async fn beat(
         "WITH checked AS MATERIALIZED (
              SELECT {TIMELINE} AS timeline, directory >= $2 AND {is_whole} AS is_whole FROM cluster),
          beaten AS (
-             UPDATE replica SET beat = beat + 1, seen = $2, state = $3, off = $5,
+             UPDATE replica SET beat = beat + 1, seen = $2, state = $3, off = $5, beaten = {NOW},
                     whole_in = CASE WHEN is_whole THEN checked.timeline ELSE whole_in END
                  FROM checked WHERE epoch = $1 AND state IN ('serving', 'draining')
                  RETURNING epoch, beat, seen, state, off, whole_in),
@@ -103,7 +103,7 @@ pub(crate) async fn beat(
                  WHERE cluster.timeline = checked.timeline AND synchronous <> {SYNCHRONOUS})
          SELECT {NOW} + cluster.ahead AS now, cluster.ahead, cluster.directory, coalesce(beaten.off, replica.off) AS off,
                 cluster.timeline = checked.timeline AS is_settled, cluster.lost, checked.timeline, checked.is_whole,
-                replica.epoch, replica.name, replica.program, replica.level, replica.lease,
+                replica.epoch, replica.name, replica.program, replica.level, replica.lease, replica.is_asked_to_leave,
                 coalesce(beaten.beat, replica.beat) AS beat, coalesce(beaten.seen, replica.seen) AS seen,
                 coalesce(beaten.whole_in, replica.whole_in) = checked.timeline AS replica_is_whole,
                 CASE WHEN beaten.epoch IS NULL AND replica.epoch = $1 AND replica.state <> 'left' THEN 'evicted'
@@ -176,6 +176,7 @@ fn replica(row: &Row) -> Result<ReplicaRow, StoreError> {
         lease: Duration::from_millis(u64::try_from(get::<i32>(row, "lease")?).unwrap_or(u64::MAX)),
         beat: number("beat")?,
         seen: number("seen")?,
+        is_asked_to_leave: get(row, "is_asked_to_leave")?,
         state: match get(row, "state")? {
             "serving" => ReplicaState::Serving,
             "draining" => ReplicaState::Draining,

@@ -13,6 +13,7 @@ mod connection;
 mod directory;
 mod documents;
 mod lane;
+mod operating;
 mod partitions;
 mod ports;
 mod reader;
@@ -26,6 +27,7 @@ mod tls;
 
 pub use cluster::NewReplica;
 pub use connection::Address;
+pub use operating::ReplicaRun;
 
 use accepting::Accepting;
 use advancing::Advancing;

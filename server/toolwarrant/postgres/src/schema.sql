@@ -43,6 +43,10 @@ CREATE TABLE replica (
     evicted_at timestamptz,
     -- The latest timeline of the server in which this run has found all its writes.
     whole_in text   NOT NULL,
+    -- The time of the latest beat, by the clock of this server.
+    beaten  bigint  NOT NULL DEFAULT (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+    -- True if an operator has asked it to stop.
+    is_asked_to_leave boolean NOT NULL DEFAULT false,
     state   text    NOT NULL DEFAULT 'serving' CHECK (state IN ('serving', 'draining', 'left', 'evicted'))
 ) WITH (fillfactor = 50);
 

@@ -8,7 +8,8 @@ use toolwarrant_operator::{OpenedData, Shared, StoreOptions};
 
 /// A server that shares its store.
 pub(crate) struct ReplicaLife {
-    shared: Shared,
+    /// The store and the membership.
+    pub(crate) shared: Shared,
     /// Time for which it still answers when it has to stop.
     drain: Duration,
 }
@@ -34,8 +35,7 @@ impl ReplicaLife {
         shared.map(|shared| Self { shared, drain })
     }
 
-    /// Waits until the program has to stop. Returns an error if the other replicas have evicted
-    /// this one.
+    /// Waits until the program or this replica has to stop. Returns an error if it was evicted.
     pub(crate) async fn wait_for_stop(this: Option<&mut Self>, stop: impl Future<Output = ()>) -> Result<(), Eviction> {
         let Some(Self { shared, .. }) = this else {
             stop.await;
@@ -43,6 +43,10 @@ impl ReplicaLife {
         };
         tokio::select! {
             () = stop => Ok(()),
+            () = shared.sharing.member.wait_for_drain() => {
+                tracing::info!("an operator has asked this replica to stop");
+                Ok(())
+            }
             ended = &mut shared.running => ended.unwrap_or(Ok(())),
         }
     }

@@ -21,9 +21,10 @@ use tokio::task::JoinSet;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::random::Random;
+use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::nonces::dump_reads;
 use toolwarrant_core::pipeline::Handlers;
-use toolwarrant_core::registry::{Durability, unknown_permissions};
+use toolwarrant_core::registry::{Durability, Registry, unknown_permissions};
 use toolwarrant_http::Endpoint;
 use toolwarrant_http::edge::{self, ConnectionLimiter, Responder, Tls};
 use toolwarrant_http::monitor::Monitor;
@@ -111,9 +112,7 @@ impl Server {
         let Core { pipeline, engine, keeper } = Core::compose(parts).await?;
         let OpenedData { registry, keyring: _, database, shared, clock } = opened;
         let replica = ReplicaLife::new(shared, store);
-        for unknown in unknown_permissions(&registry.applications().await, H::CATALOGUE) {
-            tracing::warn!("{unknown}; `app revoke` removes it");
-        }
+        warn_of_permissions(&registry, H::CATALOGUE).await;
         let mut sockets = vec![OperatorSocket::open(folder.path())?];
         sockets.extend(OperatorSocket::open_for_groups(&groups)?);
         // The keys come last, because their secrets are lost if the start fails after them.
@@ -133,6 +132,7 @@ impl Server {
             catalogue: H::CATALOGUE,
             registry,
             store: database,
+            shared: replica.as_ref().map(|life| life.shared.store.clone()),
             inventory,
             own,
             checks: checks.into(),
@@ -328,6 +328,13 @@ async fn warn_of_keys_off(database: &dyn Store) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Warns of permissions that the contract does not know any more.
+async fn warn_of_permissions(registry: &Registry, catalogue: &Catalogue) {
+    for unknown in unknown_permissions(&registry.applications().await, catalogue) {
+        tracing::warn!("{unknown}; `app revoke` removes it");
+    }
 }
 
 /// Returns everything that SIGHUP renews: the certificates, if there are any, and the audit trail.

@@ -55,6 +55,8 @@ pub struct Membership {
     present: watch::Sender<Vec<Epoch>>,
     /// The trust in the store, as of the latest beat.
     trust: watch::Sender<StoreTrust>,
+    /// True once an operator has asked this replica to stop.
+    is_asked_to_leave: watch::Sender<bool>,
     /// The latest time of the store, and the time of this clock at which it was read.
     time: Mutex<Option<(StoreTime, Timestamp)>>,
 }
@@ -98,9 +100,9 @@ impl Membership {
     pub fn new(store: Arc<dyn ClusterStore>, clock: Clock) -> Self {
         let length = store.lease();
         let (lease, said) = (Lease::new(clock.clone()), watch::Sender::default());
-        let (directory, everywhere, trust, time) = Default::default();
+        let (directory, everywhere, trust, is_asked_to_leave, time) = Default::default();
         let present = watch::Sender::new(vec![store.epoch()]);
-        Self { store, clock, length, lease, said, directory, everywhere, present, trust, time }
+        Self { store, clock, length, lease, said, directory, everywhere, present, trust, is_asked_to_leave, time }
     }
 
     /// Returns the run of this replica.
@@ -148,6 +150,12 @@ impl Membership {
                 _ = said.changed() => {}
             }
         }
+    }
+
+    /// Waits until an operator asks this replica to stop.
+    pub async fn wait_for_drain(&self) {
+        // The sender lives as long as this does.
+        let _ = self.is_asked_to_leave.subscribe().wait_for(|asked| *asked).await;
     }
 
     /// Says with each later beat that the replica serves, or is about to leave.
@@ -198,7 +206,7 @@ impl Membership {
         let is_settled = trust == StoreTrust::Settled;
         self.replace_trust(trust);
         let own = replicas.iter().find(|row| row.epoch == epoch && !row.state.has_ended());
-        let Some(ReplicaRow { seen, .. }) = own else {
+        let Some(ReplicaRow { seen, is_asked_to_leave, .. }) = own else {
             // A store that lacks this run may have forgotten it.
             if matches!(*self.trust.borrow(), StoreTrust::Lost(_)) {
                 return Ok(false);
@@ -210,6 +218,9 @@ impl Membership {
         self.learn_time(sent, store_now, others);
         if is_settled && !others.is_off {
             self.lease.extend(sent.plus(self.length));
+        }
+        if *is_asked_to_leave {
+            self.is_asked_to_leave.send_replace(true);
         }
         raise(&self.directory, directory);
 

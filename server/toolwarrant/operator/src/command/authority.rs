@@ -1,7 +1,8 @@
 //! The properties of a command by which it is judged and recorded.
 
 use super::{
-    AppCommand, AuditCommand, ClockCommand, KeyCommand, OperatorCommand, StoreCommand, TargetCommand, TaskCommand,
+    AppCommand, AuditCommand, ClockCommand, ClusterCommand, KeyCommand, OperatorCommand, StoreCommand, TargetCommand,
+    TaskCommand,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -49,6 +50,7 @@ impl OperatorCommand {
             | Self::Acts(_)
             | Self::Tools { .. }
             | Self::Store(StoreCommand::Check)
+            | Self::Cluster(ClusterCommand::List)
             | Self::Doctor => Authority::Reads,
             Self::App(
                 AppCommand::Create { .. }
@@ -77,6 +79,7 @@ impl OperatorCommand {
                 ..
             }
             | Self::Apply { dry_run: false, .. }
+            | Self::Cluster(ClusterCommand::Drain { .. } | ClusterCommand::Evict { .. })
             | Self::Own { .. } => Authority::Changes,
             Self::Backup { .. }
             | Self::Restore { .. }
@@ -105,6 +108,7 @@ impl OperatorCommand {
             Self::Audit(command) => format!("audit {}", name_variant(command)),
             Self::Clock(command) => format!("clock {}", name_variant(command)),
             Self::Store(command) => format!("store {}", name_variant(command)),
+            Self::Cluster(command) => format!("cluster {}", name_variant(command)),
             Self::Target { resource, command } => format!("{resource} {}", name_variant(command)),
             Self::Own { command, .. } => match command.as_object().and_then(|members| members.iter().next()) {
                 // The variants of a group are in camel case, and fields are not.

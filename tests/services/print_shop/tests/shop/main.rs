@@ -12,5 +12,6 @@ mod jobs;
 mod operator;
 mod outcomes;
 mod replicas;
+mod replicas_operated;
 mod stopped_clock;
 mod supplies;

@@ -11,16 +11,16 @@ use tempfile::TempDir;
 use toolwarrant_postgres::testing::TestPostgres;
 
 /// A store, and the folders of the shops that share it.
-struct Cluster {
+pub(crate) struct Cluster {
     /// Runs until the end of the test.
     _server: TestPostgres,
-    url: String,
+    pub(crate) url: String,
     home: TempDir,
 }
 
 impl Cluster {
     /// Makes the store; `None` if PostgreSQL is not installed.
-    async fn make() -> Option<Self> {
+    pub(crate) async fn make() -> Option<Self> {
         let server = TestPostgres::start()?;
         let url = server.schema().await.expect("the server runs").url;
         let cluster = Self { _server: server, url, home: TempDir::new().expect("a temporary folder") };
@@ -30,16 +30,16 @@ impl Cluster {
         Some(cluster)
     }
 
-    fn data(&self, name: &str) -> PathBuf {
+    pub(crate) fn data(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
     }
 
-    fn with_store(&self, line: &str) -> String {
+    pub(crate) fn with_store(&self, line: &str) -> String {
         format!("{line} --store {}", self.url)
     }
 
     /// Starts a shop of that name on a free port.
-    async fn start(&self, name: &str) -> Instance {
+    pub(crate) async fn start(&self, name: &str) -> Instance {
         let data = self.data(name);
         if !data.exists() {
             DirBuilder::new().mode(0o700).create(&data).expect("a folder");
@@ -56,13 +56,13 @@ impl Cluster {
     }
 
     /// Returns the number of pages that a printer has printed.
-    fn pages(&self, printer: &str) -> u64 {
+    pub(crate) fn pages(&self, printer: &str) -> u64 {
         self.home.path().join("machines").join(printer).metadata().map_or(0, |about| about.len())
     }
 }
 
 /// Waits at that shop for the end of a job.
-async fn end(shop: &Instance, key: &KeyPair, job: &Value) -> Value {
+pub(crate) async fn end(shop: &Instance, key: &KeyPair, job: &Value) -> Value {
     loop {
         let ask = json!({"task_id": job["task_id"], "wait_seconds": 50});
         let job = call(shop.address, key, "get_job", ask).await.expect("a job");

@@ -27,16 +27,16 @@ impl Memory {
         }
         tables.epoch += 1;
         let epoch = Epoch(tables.epoch);
-        let (name, program, state) = (name.to_owned(), "test".to_owned(), ReplicaState::Serving);
         tables.replicas.push(ReplicaRow {
             epoch,
-            name,
-            program,
+            name: name.to_owned(),
+            program: "test".to_owned(),
             level: 1,
             lease,
             beat: 0,
             seen: 0,
-            state,
+            is_asked_to_leave: false,
+            state: ReplicaState::Serving,
             off: 0,
             is_whole: true,
         });

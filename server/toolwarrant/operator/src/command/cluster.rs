@@ -1,0 +1,39 @@
+//! Commands about a store that replicas share, and about the replicas.
+
+use clap::Subcommand;
+use serde::{Deserialize, Serialize};
+
+/// Commands about the store that replicas share. They need its URL, and no server.
+#[derive(Clone, Copy, Debug, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum StoreCommand {
+    /// Make the tables of a new store, and a master key if the data folder has none
+    Init,
+    /// Show what the server promises: its version, its standby, and what a failover can forget
+    Check,
+}
+
+/// Commands about the replicas that share the store.
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ClusterCommand {
+    /// List the replicas: since when each is silent, the tasks that it owns, and the changes of
+    /// applications and keys that are not in force there yet
+    List,
+    /// Ask a replica to stop as SIGTERM does: it drains, hands its tasks over and leaves
+    ///
+    /// It learns of this with its next beat, within a second or two. Its supervisor decides about a
+    /// restart.
+    Drain {
+        /// Its name
+        name: String,
+    },
+    /// End a replica at once, also if it lives; use this if it cannot be reached and does not drain
+    ///
+    /// Nothing that it writes is stored from now on, and other replicas take its tasks over. It
+    /// answers until its next beat or the end of its lease. Then its process ends with an error.
+    Evict {
+        /// Its name
+        name: String,
+    },
+}

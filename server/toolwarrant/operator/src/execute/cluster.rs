@@ -1,0 +1,51 @@
+//! Commands about the replicas that share the store.
+
+use super::answer::{Answer, answer};
+use super::put_act;
+use crate::command::ClusterCommand;
+use crate::context::OperatorContext;
+use crate::error::OperatorError;
+use crate::place::no_shared_store;
+use serde_json::json;
+use toolwarrant_core::act::{Changes, Origin};
+use toolwarrant_postgres::{Postgres, ReplicaRun};
+
+pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command: ClusterCommand) -> Answer {
+    let store = context.shared.as_ref().ok_or_else(no_shared_store)?;
+    match command {
+        ClusterCommand::List => answer(store.runs().await?),
+        ClusterCommand::Drain { name } => {
+            let act_id = put_act_on(context, origin, store, &name, "asked to stop").await?;
+            let asked = store.ask_to_leave(&name).await?.ok_or_else(|| no_replica(&name))?;
+            Ok(json!({"replica": name, "epoch": asked.0, "state": "asked to stop", "act_id": act_id}))
+        }
+        ClusterCommand::Evict { name } if name == store.name() => Err(OperatorError::refusal(format!(
+            "`{name}` itself carries out this command; stop its process, or run the command in the folder of another replica"
+        ))),
+        ClusterCommand::Evict { name } => {
+            let act_id = put_act_on(context, origin, store, &name, "evicted").await?;
+            let evicted = store.evict_run(&name).await?.ok_or_else(|| no_replica(&name))?;
+            Ok(json!({"replica": name, "epoch": evicted.0, "state": "evicted", "act_id": act_id}))
+        }
+    }
+}
+
+/// Stores the act first, because the replica that carries out the command may be killed. Returns
+/// its id.
+async fn put_act_on(
+    context: &OperatorContext,
+    origin: &Origin,
+    store: &Postgres,
+    name: &str,
+    after: &str,
+) -> Result<String, OperatorError> {
+    let runs = store.runs().await?;
+    let lives = |run: &&ReplicaRun| run.name == name && !["left", "evicted"].contains(&&*run.state);
+    let ReplicaRun { state, .. } = runs.iter().find(lives).ok_or_else(|| no_replica(name))?;
+    let changes = Changes::of("replica", format!("{name} {state}"), format!("{name} {after}"));
+    put_act(context, origin, changes).await
+}
+
+fn no_replica(name: &str) -> OperatorError {
+    OperatorError::not_found(format!("no replica `{name}` runs; `cluster list` shows those that do"))
+}

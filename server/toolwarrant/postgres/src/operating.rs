@@ -1,0 +1,111 @@
+//! The replicas as an operator sees them, and the ways to end one.
+
+use crate::Postgres;
+use crate::column::{get, rows};
+use crate::lane::Parameter;
+use crate::single::Write;
+use serde::Serialize;
+use tokio_postgres::Row;
+use toolwarrant_core::cluster::Epoch;
+use toolwarrant_core::store::StoreError;
+
+/// A run of a replica. Commands join as replicas, too, and are left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReplicaRun {
+    /// Its name.
+    pub name: String,
+    /// Its epoch.
+    pub epoch: u64,
+    /// The program, with its version.
+    pub program: String,
+    /// `serving`, `asked to stop`, `draining`, or the way in which it has ended: `left` or
+    /// `evicted`.
+    pub state: String,
+    /// Seconds since its latest beat, by the clock of the server.
+    pub silent_seconds: u64,
+    /// Number of tasks in flight that it owns. Those of a run that has ended wait for adoption.
+    pub tasks: u64,
+    /// The version of the directory that is in force there.
+    pub directory: u64,
+    /// Number of later changes of the directory.
+    pub changes_behind: u64,
+}
+
+/// A command has a space in its name.
+const RUNS: &str = "
+    SELECT name, epoch, program, replica.seen, directory - replica.seen AS behind,
+           CASE WHEN state = 'serving' AND is_asked_to_leave THEN 'asked to stop' ELSE state END AS state,
+           ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - beaten) / 1000 AS silent,
+           (SELECT count(*) FROM task WHERE owner = epoch) AS tasks
+        FROM replica CROSS JOIN cluster WHERE position(' ' IN name) = 0 ORDER BY name, epoch";
+
+/// Evicts the run of a name, whatever it has said. It is not the run that asks, whose row in
+/// `writer` this statement updates.
+const EVICT_RUN: &str = ",
+    out AS (
+        UPDATE replica SET state = 'evicted' FROM turn
+            WHERE name = $4 AND replica.epoch <> $2 AND state IN ('serving', 'draining') RETURNING replica.epoch),
+    closed AS (DELETE FROM writer USING out WHERE writer.epoch = out.epoch)
+    SELECT turn.one, out.epoch AS answer FROM turn LEFT JOIN out ON true";
+
+const ASK_TO_LEAVE: &str = ",
+    asked AS (
+        UPDATE replica SET is_asked_to_leave = true FROM turn
+            WHERE name = $4 AND state IN ('serving', 'draining') RETURNING replica.epoch)
+    SELECT turn.one, asked.epoch AS answer FROM turn LEFT JOIN asked ON true";
+
+impl Postgres {
+    /// Returns the runs that the store knows, ordered by name. A run that has ended is known until
+    /// its tasks are adopted, and for a minute.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn runs(&self) -> Result<Vec<ReplicaRun>, StoreError> {
+        let found = self.inspector.read(|client| async move { rows(client.query(RUNS, &[]).await) }).await?;
+        found.iter().map(run).collect()
+    }
+
+    /// Returns the name of this run.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.replica
+    }
+
+    /// Evicts the run of another replica, also if it beats. Nothing that it writes lands from now
+    /// on, and other replicas adopt its tasks. Returns the epoch of that run, if there was one.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn evict_run(&self, name: &str) -> Result<Option<Epoch>, StoreError> {
+        self.name_run(EVICT_RUN, name).await
+    }
+
+    /// Asks the run of a replica to stop. It learns of that with its next beat. Returns its epoch,
+    /// if there is such a run.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn ask_to_leave(&self, name: &str) -> Result<Option<Epoch>, StoreError> {
+        self.name_run(ASK_TO_LEAVE, name).await
+    }
+
+    async fn name_run(&self, sql: &str, name: &str) -> Result<Option<Epoch>, StoreError> {
+        let name = name.to_owned();
+        let found = self.write(Write::new(sql, move || -> Vec<Parameter> { vec![Box::new(name.clone())] })).await?;
+        Ok(found.first().map(|epoch| Epoch(epoch.cast_unsigned())))
+    }
+}
+
+fn run(row: &Row) -> Result<ReplicaRun, StoreError> {
+    let number = |column| Ok::<_, StoreError>(u64::try_from(get::<i64>(row, column)?).unwrap_or(0));
+    Ok(ReplicaRun {
+        name: get(row, "name")?,
+        epoch: number("epoch")?,
+        program: get(row, "program")?,
+        state: get(row, "state")?,
+        silent_seconds: number("silent")?,
+        tasks: number("tasks")?,
+        directory: number("seen")?,
+        changes_behind: number("behind")?,
+    })
+}

@@ -1,0 +1,56 @@
+//! The commands about several shops on one PostgreSQL. Without PostgreSQL on the machine, these
+//! cases are left out.
+
+use crate::process::{call, json_of, operate};
+use crate::replicas::{Cluster, end};
+use serde_json::{Value, json};
+
+/// Returns the names and states of the runs that a list shows.
+fn states(list: &Value) -> Vec<(&str, &str)> {
+    let rows = list.as_array().expect("a list").iter();
+    rows.map(|row| (row["name"].as_str().expect("a name"), row["state"].as_str().expect("a state"))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_evicted_shop_ends_and_another_has_its_job_although_it_still_beats() {
+    let Some(cluster) = Cluster::make().await else { return };
+    let (one, mut two) = (cluster.start("one").await, cluster.start("two").await);
+    let (data, key) = (cluster.data("one"), one.keys[0].clone());
+    // The answer of this printer is lost, so the shop is still reading when it is evicted.
+    let print = json!({"printer_id": "p-4", "mode": "draft", "idempotency_key": "first"});
+    let job = call(two.address, &key, "print_page", print).await.expect("a job");
+    let list = json_of(&data, "cluster list").await;
+    assert_eq!(states(&list), [("one", "serving"), ("two", "serving")], "a command is no replica: {list}");
+    assert_eq!((&list[0]["tasks"], &list[1]["tasks"]), (&json!(0), &json!(1)), "{list}");
+    let (code, said) = operate(&data, "cluster evict one").await;
+    assert!(code == 1 && said.contains("itself carries out this command"), "{code} {said}");
+    let (code, said) = operate(&data, "cluster evict three").await;
+    assert!(code == 4 && said.contains("`cluster list` shows"), "{code} {said}");
+    let evicted = json_of(&data, "cluster evict two --reason stuck").await;
+    assert_eq!((&evicted["replica"], &evicted["state"]), (&json!("two"), &json!("evicted")), "{evicted}");
+    let (status, _) = two.end().await.expect("it runs");
+    assert!(!status.success(), "{status}");
+    assert_eq!((&end(&one, &key, &job).await["status"], cluster.pages("p-4")), (&json!("success"), 1));
+    let acts = json_of(&data, "acts --limit 1").await;
+    let changes = json!({"replica": {"before": "two serving", "after": "two evicted"}});
+    assert_eq!((&acts[0]["command"], &acts[0]["changes"]), (&json!("cluster evict"), &changes), "{acts}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shop_that_is_asked_to_drain_stops_in_order_and_its_next_run_serves() {
+    let Some(cluster) = Cluster::make().await else { return };
+    let (mut one, mut two) = (cluster.start("one").await, cluster.start("two").await);
+    let asked = json_of(&cluster.data("two"), "cluster drain one").await;
+    assert_eq!(asked["state"], "asked to stop", "{asked}");
+    let (status, last) = one.end().await.expect("it runs");
+    assert!(status.success() && last.is_empty(), "{status} {last}");
+    let list = json_of(&cluster.data("two"), "cluster list").await;
+    assert_eq!(states(&list), [("one", "left"), ("two", "serving")], "{list}");
+    // A replica may be asked through its own socket, too.
+    assert_eq!(json_of(&cluster.data("two"), "cluster drain two").await["replica"], "two");
+    let (status, last) = two.end().await.expect("it runs");
+    assert!(status.success() && last.is_empty(), "{status} {last}");
+    let one = cluster.start("one").await;
+    let (code, said) = operate(&one.operator.data, "cluster list").await;
+    assert!(code == 0 && said.contains("serving"), "{said}");
+}
