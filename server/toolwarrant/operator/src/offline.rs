@@ -115,7 +115,7 @@ impl Offline<'_> {
             refuse_foreign(folder, names).map_err(OpenError::from)?;
             return restore::run(folder, names, catalogue, &file, (master_key, owner), operator);
         }
-        if let OperatorCommand::Store(command) = command {
+        if let OperatorCommand::Store(command @ (StoreCommand::Init | StoreCommand::Check)) = command {
             return self.carry_out_on_store(folder, command).await;
         }
         let claims = way.claims.clone();
@@ -196,7 +196,7 @@ impl Offline<'_> {
         }
         Ok(match command {
             StoreCommand::Init => store.init(&DataFolder::open(folder, names).map_err(OpenError::from)?, names).await?,
-            StoreCommand::Check => store.check().await?,
+            StoreCommand::Check | StoreCommand::BeginAgain => store.check().await?,
         })
     }
 

@@ -83,7 +83,8 @@ impl OperatorCommand {
             | Self::Own { .. } => Authority::Changes,
             Self::Backup { .. }
             | Self::Restore { .. }
-            | Self::Store(StoreCommand::Init)
+            | Self::Store(StoreCommand::Init | StoreCommand::BeginAgain)
+            | Self::Cluster(ClusterCommand::AcceptLoss)
             | Self::Clock(ClockCommand::Accept) => Authority::Owner,
         }
     }

@@ -11,6 +11,11 @@ pub enum StoreCommand {
     Init,
     /// Show what the server promises: its version, its standby, and what a failover can forget
     Check,
+    /// Go on after PostgreSQL was restored from a backup; first stop every replica
+    ///
+    /// It turns all keys off, and ends the tasks in flight as `timeout`: they may have been sent
+    /// since the backup.
+    BeginAgain,
 }
 
 /// Commands about the replicas that share the store.
@@ -36,4 +41,9 @@ pub enum ClusterCommand {
         /// Its name
         name: String,
     },
+    /// Go on without writes that PostgreSQL has lost at a failover; first stop the replica here
+    ///
+    /// It ends every replica, turns all keys off, and ends the tasks in flight as `timeout`: they
+    /// may have been sent. Without a loss it changes nothing.
+    AcceptLoss,
 }

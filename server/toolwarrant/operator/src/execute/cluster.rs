@@ -9,6 +9,7 @@ use crate::place::no_shared_store;
 use serde_json::json;
 use toolwarrant_core::act::{Changes, Origin};
 use toolwarrant_postgres::{Postgres, ReplicaRun};
+use toolwarrant_store::Recovery;
 
 pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command: ClusterCommand) -> Answer {
     let store = context.shared.as_ref().ok_or_else(no_shared_store)?;
@@ -19,6 +20,16 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
             let asked = store.ask_to_leave(&name).await?.ok_or_else(|| no_replica(&name))?;
             Ok(json!({"replica": name, "epoch": asked.0, "state": "asked to stop", "act_id": act_id}))
         }
+        ClusterCommand::AcceptLoss => match store.lost().await? {
+            Some(lost) => {
+                let mut done = begin_again(context, origin).await?;
+                done["lost"] = lost.into();
+                Ok(done)
+            }
+            None => {
+                Err(OperatorError::refusal("no replica misses an acknowledged write, so there is no loss to accept"))
+            }
+        },
         ClusterCommand::Evict { name } if name == store.name() => Err(OperatorError::refusal(format!(
             "`{name}` itself carries out this command; stop its process, or run the command in the folder of another replica"
         ))),
@@ -28,6 +39,25 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
             Ok(json!({"replica": name, "epoch": evicted.0, "state": "evicted", "act_id": act_id}))
         }
     }
+}
+
+/// Goes on with the data that the store has, as after a restore.
+pub(super) async fn begin_again(context: &OperatorContext, origin: &Origin) -> Answer {
+    let store = context.shared.as_ref().ok_or_else(no_shared_store)?;
+    if context.serves {
+        return Err(OperatorError::refusal("a server uses the data folder; stop it first"));
+    }
+    let act = context.registry.act(origin, None, Changes::default())?;
+    let act_id = act.id.clone();
+    let ended = store.begin_again(context.clock.wall(), act).await?;
+    let program = context.names.program;
+    let next_step = format!(
+        "start the replicas. All keys are off: first revoke those that must not return with `{program} key revoke KEY`, above all \
+         those that were revoked in the time that is lost; then turn on the others with `{program} key confirm KEY...`, or \
+         `{program} key confirm --all`"
+    );
+    let keys = store.keys_to_confirm().await?;
+    Ok(json!({"ended_as_timeout": ended, "keys": keys, "act_id": act_id, "next_step": next_step}))
 }
 
 /// Stores the act first, because the replica that carries out the command may be killed. Returns
