@@ -6,6 +6,7 @@
 
 mod acts;
 mod commands;
+mod server;
 
 use crate::context::{Check, answer, open_options};
 use crate::data::{self, AUDIT, DataFolder, LOST_AND_FOUND};
@@ -32,6 +33,7 @@ use toolwarrant_base::text::Remark;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::registry;
 use toolwarrant_limits::TASKS_KEPT_DAYS;
+use toolwarrant_postgres::Postgres;
 use toolwarrant_store::sqlite::Sqlite;
 use toolwarrant_store::{Figure, IntegrityRule, Store};
 
@@ -178,17 +180,17 @@ pub(crate) async fn examine_offline(
         let opened = Sqlite::open_as_it_is(open_options(&path, &folder, catalogue));
         opened.map_err(|error| OpenError::from(error).to_string())
     });
-    let store = store.as_ref().map(|store| store as &dyn Store).map_err(Clone::clone);
+    let store = store.as_ref().map(|store| (store as &dyn Store, None)).map_err(Clone::clone);
     answer(examine(path, names, (catalogue, checks), store, Clock::system().now()).await)
 }
 
-/// Examines a folder. `store` is its store, or the reason why it cannot be opened. Files are read
-/// on a thread that may block.
+/// Examines a folder. `store` is its store, twice if it is a PostgreSQL that replicas share, or the
+/// reason why it cannot be opened. Files are read on a thread that may block.
 pub(crate) async fn examine(
     folder: &Path,
     names: &Names,
     (catalogue, checks): (&Catalogue, &[Check]),
-    store: Result<&dyn Store, Explanation>,
+    store: Result<(&dyn Store, Option<&Postgres>), Explanation>,
     now: Timestamp,
 ) -> Diagnosis {
     let mut diagnosis = Diagnosis { healthy: true, ..Diagnosis::default() };
@@ -203,8 +205,9 @@ pub(crate) async fn examine(
         Err(error) => diagnosis.add(&FILES, Err(error.to_string())),
     }
     match store {
-        Ok(store) => {
+        Ok((store, shared)) => {
             for (rule, name, holds, remedy) in rules(now) {
+                let remedy = shared.and_then(|_| server::remedy(rule)).unwrap_or(remedy);
                 let check = Description(name, holds, remedy);
                 diagnosis.add(&check, store.violations(rule).await.map_err(|error| error.to_string()));
             }
@@ -215,6 +218,9 @@ pub(crate) async fn examine(
             diagnosis.add(&COMMANDS, commands::find_unreadable(folder, names, catalogue, store).await);
             diagnosis.add(&CHAIN, chain(folder, names, store).await);
             diagnosis.add(&ACTS, acts::find_unmatched(folder, store).await);
+            if let Some(shared) = shared {
+                server::examine(shared, &mut diagnosis).await;
+            }
             diagnosis.kept = what_is_kept(folder, store).await;
         }
         Err(why) => diagnosis.add(&OPENS, Err(why)),
@@ -228,7 +234,10 @@ pub(crate) struct Diagnosis {
     healthy: bool,
     checks: Vec<Value>,
     faults: Vec<Value>,
-    /// One remedy for each check that found a fault.
+    /// Findings with which the service works.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<Value>,
+    /// One remedy for each check that found something.
     remedies: Vec<Value>,
     /// The amount of data that grows, its oldest entry, and the time for which it is stored.
     kept: Vec<Value>,
@@ -236,18 +245,35 @@ pub(crate) struct Diagnosis {
 
 impl Diagnosis {
     /// Adds the faults that a check found, or the reason why it could not look.
-    fn add(&mut self, Description(check, holds, remedy): &Description, found: Result<Vec<String>, Explanation>) {
+    fn add(&mut self, check: &Description, found: Result<Vec<String>, Explanation>) {
+        let found = self.list("fault", check, found);
+        self.healthy &= found.is_empty();
+        self.faults.extend(found);
+    }
+
+    /// Adds the findings of a check that make nothing fail.
+    fn warn(&mut self, check: &Description, found: Result<Vec<String>, Explanation>) {
+        let found = self.list("warning", check, found);
+        self.warnings.extend(found);
+    }
+
+    /// Lists a check with its state and its remedy. Returns its findings.
+    fn list(
+        &mut self,
+        severity: &str,
+        Description(check, holds, remedy): &Description,
+        found: Result<Vec<String>, Explanation>,
+    ) -> Vec<Value> {
         let found = found.unwrap_or_else(|why| vec![why]);
-        let state = if found.is_empty() { "ok" } else { "fault" };
+        let state = if found.is_empty() { "ok" } else { severity };
         self.checks.push(json!({"check": check, "state": state, "what_must_hold": holds}));
         if !found.is_empty() {
-            self.healthy = false;
             self.remedies.push(json!({"check": check, "remedy": remedy}));
         }
         let more = found.len().saturating_sub(FAULTS_SHOWN);
         let more = (more > 0).then(|| format!("and {more} more"));
         let fault = |found: String| json!({"check": check, "found": found});
-        self.faults.extend(found.into_iter().take(FAULTS_SHOWN).chain(more).map(fault));
+        found.into_iter().take(FAULTS_SHOWN).chain(more).map(fault).collect()
     }
 }
 

@@ -145,7 +145,7 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
                 &context.folder,
                 &context.names,
                 (context.catalogue, &context.checks),
-                Ok(&*context.store),
+                Ok((&*context.store, context.shared.as_deref())),
                 context.clock.now(),
             );
             answer(found.await)

@@ -115,8 +115,10 @@ impl Offline<'_> {
             refuse_foreign(folder, names).map_err(OpenError::from)?;
             return restore::run(folder, names, catalogue, &file, (master_key, owner), operator);
         }
-        if let OperatorCommand::Store(command @ (StoreCommand::Init | StoreCommand::Check)) = command {
-            return self.carry_out_on_store(folder, command).await;
+        if let OperatorCommand::Store(command) = &command
+            && !matches!(command, StoreCommand::BeginAgain)
+        {
+            return self.carry_out_on_store(folder, command.clone()).await;
         }
         let claims = way.claims.clone();
         let request = Request { program: names.program.to_owned(), command: command.absolute(), claims };
@@ -197,6 +199,7 @@ impl Offline<'_> {
         Ok(match command {
             StoreCommand::Init => store.init(&DataFolder::open(folder, names).map_err(OpenError::from)?, names).await?,
             StoreCommand::Check | StoreCommand::BeginAgain => store.check().await?,
+            StoreCommand::Grant { account } => store.grant(&account).await?,
         })
     }
 

@@ -128,6 +128,15 @@ impl StoreOptions {
         Ok(json!({"store": "made", "replica": replica, "next": copy}))
     }
 
+    /// Grants the rights of a replica to an account.
+    ///
+    /// # Errors
+    /// See [`Postgres::grant`].
+    pub(crate) async fn grant(&self, account: &str) -> Result<Value, OpenError> {
+        Postgres::grant(&self.address()?, account).await?;
+        Ok(json!({"account": account, "rights": "granted"}))
+    }
+
     /// Returns the facts about the server that decide what the cluster can promise.
     ///
     /// # Errors

@@ -2,7 +2,6 @@
 
 use crate::column::{get, moment, rows};
 use crate::connection::unavailable;
-use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio_postgres::{Client, Row};
 use toolwarrant_base::clock::Timestamp;
@@ -223,35 +222,3 @@ pub(crate) const FORGET: &str = ",
         RETURNING replica.epoch),
     closed AS (DELETE FROM writer USING out WHERE writer.epoch = out.epoch)
     SELECT turn.one, out.epoch AS answer FROM turn LEFT JOIN out ON true";
-
-/// Settings of the server on which the promises of a cluster depend.
-const SETTINGS: &str = "SELECT name, setting FROM pg_settings WHERE name IN
-    ('fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names', 'max_connections') ORDER BY name";
-
-/// Reads the facts about the server that decide what the cluster can promise.
-pub(crate) async fn inspect(client: &Client) -> Result<Value, StoreError> {
-    let sql = "SELECT current_setting('server_version') AS version, to_regclass('cluster') IS NOT NULL AS has_tables,
-                      (SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')) AS standbys";
-    let found = rows(client.query(sql, &[]).await)?;
-    let row = found.first().ok_or_else(|| StoreError::Corrupt("the server does not describe itself".to_owned()))?;
-    let settings = rows(client.query(SETTINGS, &[]).await)?;
-    let settings: Map<String, Value> = settings
-        .iter()
-        .map(|row| Ok((get(row, "name")?, get::<String>(row, "setting")?.into())))
-        .collect::<Result<_, StoreError>>()?;
-    let standbys: i64 = get(row, "standbys")?;
-    let keeps = match (
-        settings["fsync"] == "on",
-        standbys > 0 && settings["synchronous_commit"] != "local" && settings["synchronous_commit"] != "off",
-    ) {
-        (false, _) => "nothing: fsync is off, so a crash of the server can lose and damage data",
-        (true, false) => {
-            "on one server: a failover can forget what it has acknowledged; the replicas then stop until an operator decides"
-        }
-        (true, true) => "on two servers: a failover to the synchronous standby loses nothing",
-    };
-    let (version, has_tables): (String, bool) = (get(row, "version")?, get(row, "has_tables")?);
-    Ok(
-        json!({"version": version, "has_tables": has_tables, "acknowledged_data_is": keeps, "synchronous_standbys": standbys, "settings": settings}),
-    )
-}

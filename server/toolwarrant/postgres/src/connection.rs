@@ -94,11 +94,33 @@ impl Server {
             Ok::<_, Error>(client)
         });
         match connected.await {
-            Ok(connected) => connected.map_err(unavailable),
+            Ok(connected) => connected.map_err(|error| self.describe_failure(&error)),
             Err(_) => {
-                Err(StoreError::Unavailable(format!("no server has answered for {} s", CONNECT_PATIENCE.as_secs())))
+                let (place, seconds) = (self.place(), CONNECT_PATIENCE.as_secs());
+                Err(StoreError::Unavailable(format!("PostgreSQL at {place} has not answered for {seconds} s")))
             }
         }
+    }
+
+    fn describe_failure(&self, error: &Error) -> StoreError {
+        let (place, why) = (self.place(), describe(error));
+        let is_account = error.code().is_some_and(|code| code.code().starts_with("28"));
+        StoreError::Unavailable(match (is_account, error.as_db_error()) {
+            (true, _) => format!("PostgreSQL at {place} refuses the account: {why}; check its name and its password"),
+            (false, Some(_)) => format!("PostgreSQL at {place}: {why}"),
+            (false, None) => format!("no PostgreSQL answers at {place}: {why}"),
+        })
+    }
+
+    /// Returns the hosts or sockets of the server.
+    fn place(&self) -> String {
+        let hosts = self.config.get_hosts().iter().map(|host| match host {
+            Host::Unix(path) => path.display().to_string(),
+            Host::Tcp(name) => name.clone(),
+        });
+        let ports = self.config.get_ports();
+        let port = |n: usize| ports.get(n).or(ports.first()).map(|port| format!(":{port}")).unwrap_or_default();
+        hosts.enumerate().map(|(n, host)| host + &port(n)).collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -12,6 +12,7 @@ mod column;
 mod connection;
 mod directory;
 mod documents;
+mod health;
 mod lane;
 mod operating;
 mod partitions;
@@ -19,7 +20,9 @@ mod ports;
 mod reader;
 mod reads;
 mod recovery;
+mod rights;
 mod rules;
+mod session;
 mod single;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -27,6 +30,7 @@ mod tls;
 
 pub use cluster::NewReplica;
 pub use connection::Address;
+pub use health::{COUNTED_MAX, Safekeeping, ServerCheck, ServerFigures};
 pub use operating::ReplicaRun;
 
 use accepting::Accepting;
@@ -106,25 +110,39 @@ impl Postgres {
         partitions::make(&client, reads::time(&client).await?).await
     }
 
+    /// Grants the rights of a replica to another account. The address is that of the owner of the
+    /// tables.
+    ///
+    /// # Errors
+    /// The server cannot be reached, has no tables, or refuses this.
+    pub async fn grant(address: &Address, account: &str) -> Result<(), StoreError> {
+        let client = Server::parse(address)?.connect(|_| {}).await?;
+        let schema = client.query_one("SELECT quote_ident(current_schema())", &[]).await.map_err(unavailable)?;
+        client.batch_execute(&rights::grant(schema.get(0), account)).await.map_err(unavailable)
+    }
+
     /// Returns facts about the server, for an operator: its version, and what it promises.
     ///
     /// # Errors
     /// The server cannot be reached.
     pub async fn inspect(address: &Address) -> Result<serde_json::Value, StoreError> {
         let client = Server::parse(address)?.connect(|_| {}).await?;
-        cluster::inspect(&client).await
+        health::inspect(&client).await
     }
 
     /// Joins the cluster as a replica.
     ///
     /// # Errors
     /// The server cannot be reached, is older than PostgreSQL 15, has no tables of this layout, or
-    /// its secrets were sealed with another key.
+    /// its secrets were sealed with another key. The account lacks rights, or a pooler shares
+    /// sessions.
     pub async fn join(address: &Address, new: NewReplica) -> Result<Self, StoreError> {
         let server = Server::parse(address)?;
         let mut client = server.connect(|_| {}).await?;
         check_server(&client).await?;
         check_layout(&client, new.key).await?;
+        rights::check(&client).await?;
+        session::check(&server, &client).await?;
         let row = client.query_one("SELECT restored_at FROM cluster", &[]).await.map_err(unavailable)?;
         let restored_at = row.get::<_, Option<i64>>(0).map(column::moment);
         let (epoch, timeline, time) = cluster::join(&mut client, &new).await?;
@@ -173,7 +191,10 @@ async fn check_server(client: &Client) -> Result<(), StoreError> {
 async fn check_layout(client: &Client, key: Digest) -> Result<(), StoreError> {
     let found = "SELECT 1 WHERE to_regclass('cluster') IS NOT NULL";
     if client.query_opt(found, &[]).await.map_err(unavailable)?.is_none() {
-        return Err(StoreError::Corrupt("there are no tables yet; `store init` makes them".to_owned()));
+        return Err(StoreError::Corrupt(
+            "this account sees no tables; `store init` makes them, and `store grant` lets another account use them"
+                .to_owned(),
+        ));
     }
     let row = client.query_one("SELECT layout, key FROM cluster", &[]).await.map_err(unavailable)?;
     match row.get::<_, i32>(0) {

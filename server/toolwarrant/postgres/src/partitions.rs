@@ -21,34 +21,42 @@ const LONGEST: Duration = Duration::from_hours(24);
 /// Makes the partitions of today and of the next days. A day that fails does not keep the others
 /// back.
 pub(crate) async fn make(client: &Client, now: Timestamp) -> Result<(), StoreError> {
-    let days = (0..=AHEAD).map(|day| Timestamp(now.plus(DAY * day).0 / millis(DAY) * millis(DAY)));
-    let wanted: Vec<_> = days.flat_map(|day| TABLES.map(|table| (table, day, name(table, day)))).collect();
-    let names: Vec<_> = wanted.iter().map(|(.., name)| name).collect();
-    let sql = "SELECT name FROM unnest($1::text[]) AS name WHERE to_regclass(name) IS NULL";
-    let missing = rows(client.query(sql, &[&names]).await)?;
-    let missing: Vec<&str> = missing.iter().map(|row| get(row, "name")).collect::<Result<_, _>>()?;
     let mut made = Ok(());
-    for (table, day, name) in wanted.iter().filter(|(.., name)| missing.contains(&&**name)) {
-        let (from, to) = (bound(*day), bound(day.plus(DAY)));
-        let make = format!("CREATE TABLE IF NOT EXISTS {name} PARTITION OF {table}");
-        let day = define(client, &format!("{make} FOR VALUES FROM ('{from}') TO ('{to}')")).await;
-        made = made.and(day);
+    for (table, day) in missing(client, now, AHEAD).await? {
+        made = made.and(define(client, &format!("SELECT make_day('{table}', {day})")).await);
     }
     made
+}
+
+/// Returns the table and the number of each day without a partition, from today on.
+pub(crate) async fn missing(
+    client: &Client,
+    now: Timestamp,
+    ahead: u32,
+) -> Result<Vec<(&'static str, u64)>, StoreError> {
+    let days = (0..=ahead).map(|day| number(now.plus(DAY * day)));
+    let mut wanted: Vec<_> = days.flat_map(|day| TABLES.map(|table| (table, day))).collect();
+    let names: Vec<_> = wanted.iter().map(|(table, day)| name(table, *day)).collect();
+    let sql = "SELECT name FROM unnest($1::text[]) AS name WHERE to_regclass(name) IS NULL";
+    let found = rows(client.query(sql, &[&names]).await)?;
+    let found: Vec<&str> = found.iter().map(|row| get(row, "name")).collect::<Result<_, _>>()?;
+    wanted.retain(|(table, day)| found.contains(&&*name(table, *day)));
+    Ok(wanted)
 }
 
 /// Drops the partitions whose tasks have all ended before `before`. Returns their number.
 pub(crate) async fn drop_old(client: &Client, before: Timestamp) -> Result<u32, StoreError> {
     let mut dropped = 0;
     for table in TABLES {
-        let sql = "SELECT child.relname AS name FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid
+        let sql =
+            "SELECT right(child.relname, 6)::bigint AS day FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid
                    WHERE inhparent = to_regclass($1) AND child.relname < $2 AND child.relname NOT LIKE '%default'
                    ORDER BY 1";
         // The name of a day sorts as the day.
-        let oldest = name(table, before.minus(LONGEST).minus(DAY));
+        let oldest = name(table, number(before.minus(LONGEST).minus(DAY)));
         for row in rows(client.query(sql, &[&table, &oldest]).await)? {
-            let name: &str = get(&row, "name")?;
-            define(client, &format!("DROP TABLE IF EXISTS {name}")).await?;
+            let day: i64 = get(&row, "day")?;
+            define(client, &format!("SELECT drop_day('{table}', {day})")).await?;
             dropped += 1;
         }
     }
@@ -62,16 +70,12 @@ async fn define(client: &Client, change: &str) -> Result<(), StoreError> {
     client.batch_execute(&format!("{alone}; SET LOCAL lock_timeout = '2s'; {change}")).await.map_err(unavailable)
 }
 
-/// Returns the name of the partition of a day: the table and the number of the day.
-fn name(table: &str, day: Timestamp) -> String {
-    format!("{table}_{:06}", day.0 / millis(DAY))
+/// Returns the name of the partition of a day.
+pub(crate) fn name(table: &str, day: u64) -> String {
+    format!("{table}_{day:06}")
 }
 
-/// Returns the first id of a moment.
-fn bound(at: Timestamp) -> String {
-    format!("{:012x}{:020x}", at.0, 0)
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+/// Returns the number of the day of a moment, since the Unix epoch.
+fn number(at: Timestamp) -> u64 {
+    at.0 / 1_000 / DAY.as_secs()
 }

@@ -29,7 +29,7 @@ use toolwarrant_tasks::store::{
 use toolwarrant_tasks::task::TaskId;
 
 /// Time for reads that go through a whole table.
-const INSPECTION: Duration = Duration::from_mins(10);
+pub(crate) const INSPECTION: Duration = Duration::from_mins(10);
 
 impl Postgres {
     pub(crate) async fn write(&self, write: Write) -> Result<Vec<i64>, StoreError> {

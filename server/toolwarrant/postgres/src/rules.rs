@@ -112,7 +112,7 @@ fn contradictions(task: Result<Task, StoreError>, row: &Row) -> Result<Vec<Strin
     Ok(other.map(|(what, _)| format!("has a {what} that contradicts its state")).collect())
 }
 
-async fn select(client: &Client, sql: &str) -> Result<Vec<String>, StoreError> {
+pub(crate) async fn select(client: &Client, sql: &str) -> Result<Vec<String>, StoreError> {
     let parameters: &[&(dyn ToSql + Sync)] = &[];
     let found = rows(client.query(&format!("{sql} LIMIT {VIOLATIONS_MAX}"), parameters).await)?;
     found.iter().map(|row| Ok(format!("{} {}", get::<Id>(row, "id")?.0, get::<&str>(row, "what")?))).collect()

@@ -226,3 +226,31 @@ CREATE TABLE document (
     body    bytea  NOT NULL,
     PRIMARY KEY (space, key)
 ) WITH (fillfactor = 50);
+
+-- Replicas make and drop the partition of a day with these functions, which run as the owner of the tables. So the account of a
+-- replica needs no right to define tables, and cannot drop a day that is still shown.
+CREATE FUNCTION make_day(parent text, day bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+    IF parent NOT IN ('ended', 'event') THEN
+        RAISE EXCEPTION '% has no partitions', parent;
+    END IF;
+    EXECUTE format('CREATE TABLE IF NOT EXISTS %I PARTITION OF %I FOR VALUES FROM (%L) TO (%L)',
+        parent || '_' || lpad(day::text, 6, '0'), parent,
+        lpad(to_hex(day * 86400000), 12, '0') || repeat('0', 20), lpad(to_hex((day + 1) * 86400000), 12, '0') || repeat('0', 20));
+END $$;
+
+CREATE FUNCTION drop_day(parent text, day bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+    IF parent NOT IN ('ended', 'event') OR day + 7 > extract(epoch FROM clock_timestamp()) / 86400 THEN
+        RAISE EXCEPTION 'day % of % is not old enough', day, parent;
+    END IF;
+    EXECUTE format('DROP TABLE IF EXISTS %I', parent || '_' || lpad(day::text, 6, '0'));
+END $$;
+
+REVOKE EXECUTE ON FUNCTION make_day, drop_day FROM PUBLIC;
+
+-- A caller must not put other tables in the place of these.
+DO $$ BEGIN
+    EXECUTE format('ALTER FUNCTION make_day SET search_path = %I, pg_temp', current_schema());
+    EXECUTE format('ALTER FUNCTION drop_day SET search_path = %I, pg_temp', current_schema());
+END $$;

@@ -83,7 +83,7 @@ impl OperatorCommand {
             | Self::Own { .. } => Authority::Changes,
             Self::Backup { .. }
             | Self::Restore { .. }
-            | Self::Store(StoreCommand::Init | StoreCommand::BeginAgain)
+            | Self::Store(StoreCommand::Init | StoreCommand::BeginAgain | StoreCommand::Grant { .. })
             | Self::Cluster(ClusterCommand::AcceptLoss)
             | Self::Clock(ClockCommand::Accept) => Authority::Owner,
         }

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 
 /// Commands about the store that replicas share. They need its URL, and no server.
-#[derive(Clone, Copy, Debug, Subcommand, Serialize, Deserialize)]
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum StoreCommand {
     /// Make the tables of a new store, and a master key if the data folder has none
@@ -16,6 +16,15 @@ pub enum StoreCommand {
     /// It turns all keys off, and ends the tasks in flight as `timeout`: they may have been sent
     /// since the backup.
     BeginAgain,
+    /// Grant an account the rights that a replica needs, and no others; the URL names the owner of
+    /// the tables
+    ///
+    /// The account cannot change or remove what has happened: the ledger, tasks that have ended,
+    /// and their timelines.
+    Grant {
+        /// The account, which exists
+        account: String,
+    },
 }
 
 /// Commands about the replicas that share the store.

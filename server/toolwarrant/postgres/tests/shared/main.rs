@@ -1,6 +1,7 @@
 //! A store that several replicas share: batches that land once or never, whatever breaks.
 
 mod forgetting;
+mod pooler;
 mod relay;
 
 use relay::Relay;
@@ -12,7 +13,7 @@ use toolwarrant_core::cluster::{Beat, ClusterStore, Epoch, LEASE, ReplicaRow, Re
 use toolwarrant_core::documents::{Document, DocumentStore};
 use toolwarrant_core::store::{DirectoryStore, StoreError};
 use toolwarrant_postgres::testing::TestPostgres;
-use toolwarrant_postgres::{Address, NewReplica, Postgres};
+use toolwarrant_postgres::{Address, NewReplica, Postgres, ServerCheck};
 use toolwarrant_store::Store;
 use toolwarrant_store::suite::{AT, application, end, id, new};
 use toolwarrant_tasks::machine::Entry;
@@ -34,15 +35,18 @@ async fn cluster() -> Option<Address> {
 }
 
 async fn join(address: &Address, name: &str) -> Arc<Postgres> {
-    let replica = NewReplica {
+    Arc::new(Postgres::join(address, replica(name, KEY)).await.expect("the server runs"))
+}
+
+fn replica(name: &str, key: [u8; 32]) -> NewReplica {
+    NewReplica {
         name: name.to_owned(),
         trail: name.to_owned(),
         program: "test 1".to_owned(),
         level: 1,
         lease: LEASE,
-        key: KEY,
-    };
-    Arc::new(Postgres::join(address, replica).await.expect("the server runs"))
+        key,
+    }
 }
 
 /// Returns the step of a task from version 0 to that phase.
@@ -248,19 +252,11 @@ async fn a_document_is_put_only_over_the_version_that_was_read() {
 async fn another_master_key_an_unmade_store_and_a_second_one_are_refused() {
     let Some(server) = server() else { return };
     let address = server.schema().await.expect("the server runs");
-    let replica = |key| NewReplica {
-        name: "one".to_owned(),
-        trail: "one".to_owned(),
-        program: "test 1".to_owned(),
-        level: 1,
-        lease: LEASE,
-        key,
-    };
-    let refused = Postgres::join(&address, replica(KEY)).await.map(drop).expect_err("there are no tables");
+    let refused = Postgres::join(&address, replica("one", KEY)).await.map(drop).expect_err("there are no tables");
     assert!(refused.to_string().contains("store init"), "{refused}");
     Postgres::init(&address, KEY).await.expect("the schema is empty");
     Postgres::init(&address, KEY).await.expect_err("there is a store");
-    let refused = Postgres::join(&address, replica([8; 32])).await.map(drop).expect_err("another key");
+    let refused = Postgres::join(&address, replica("one", [8; 32])).await.map(drop).expect_err("another key");
     assert!(refused.to_string().contains("master key"), "{refused}");
     let clear = Address { url: "postgres://u:secret@host/db".to_owned(), password: None };
     let refused = Postgres::init(&clear, KEY).await.expect_err("a password in the URL");
@@ -272,15 +268,7 @@ async fn of_many_runs_that_start_under_one_name_at_once_at_most_one_lives() {
     let Some(address) = cluster().await else { return };
     let joining = (0..8).map(|_| {
         let address = address.clone();
-        let new = NewReplica {
-            name: "one".to_owned(),
-            trail: "one".to_owned(),
-            program: "test 1".to_owned(),
-            level: 1,
-            lease: LEASE,
-            key: KEY,
-        };
-        tokio::spawn(async move { Postgres::join(&address, new).await.map(drop) })
+        tokio::spawn(async move { Postgres::join(&address, replica("one", KEY)).await.map(drop) })
     });
     for joined in joining.collect::<Vec<_>>() {
         // One that lost against another says so, and can try again.
@@ -323,4 +311,83 @@ async fn time_comes_from_the_store() {
     let Some(address) = cluster().await else { return };
     let now = join(&address, "one").await.beat(Beat::default()).await.expect("the server runs").now;
     assert!(now > Timestamp(1_700_000_000_000), "{now}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pooler_that_shares_sessions_is_refused() {
+    let Some(address) = cluster().await else { return };
+    let pooler = pooler::start(server().expect("it runs").socket(), &address).await;
+    let refused = Postgres::join(&pooler, replica("one", KEY)).await.map(drop).expect_err("a pooler");
+    assert!(refused.to_string().contains("session pooling"), "{refused}");
+}
+
+#[tokio::test]
+async fn an_operator_sees_what_each_run_owns_and_ends_a_run_that_beats() {
+    let Some(address) = cluster().await else { return };
+    let (one, other) = (join(&address, "one").await, join(&address, "other").await);
+    let _command = join(&address, "one command 7").await;
+    one.accept(new(1, "k", "t")).await.expect("the server runs");
+    other.put_application(application("a", "first"), vec![], Some(0)).await.expect("the server runs");
+    one.beat(Beat { seen: 1, ..Beat::default() }).await.expect("the server runs");
+    let runs = async || {
+        let runs = other.runs().await.expect("the server runs").into_iter();
+        runs.map(|run| (run.name, run.state, run.tasks, run.changes_behind)).collect::<Vec<_>>()
+    };
+    let row = |name: &str, state: &str, tasks, behind| (name.to_owned(), state.to_owned(), tasks, behind);
+    assert_eq!(runs().await, [row("one", "serving", 1, 0), row("other", "serving", 0, 1)]);
+    assert_eq!(other.ask_to_leave("one").await, Ok(Some(one.epoch())));
+    let beats = one.beat(Beat { seen: 1, ..Beat::default() }).await.expect("the server runs");
+    let asked: Vec<_> = beats.replicas.iter().filter(|row| row.is_asked_to_leave).map(|row| row.epoch).collect();
+    assert_eq!(asked, [one.epoch()]);
+    assert_eq!(runs().await[0], row("one", "asked to stop", 1, 0));
+    assert_eq!(other.evict_run("one").await, Ok(Some(one.epoch())));
+    assert_eq!(other.evict_run("one").await, Ok(None), "it has ended");
+    assert_eq!(other.evict_run("other").await, Ok(None), "a run does not evict itself");
+    assert_eq!(runs().await[0], row("one", "evicted", 1, 0));
+    one.accept(new(2, "l", "u")).await.expect_err("nothing that it writes lands");
+    let figures = other.server_figures().await.expect("the server runs");
+    assert_eq!((figures.replicas, figures.orphans, figures.default_rows), (1, 1, 0));
+    assert_eq!(other.adopt(vec![id(1)]).await, Ok(vec![id(1)]));
+}
+
+#[tokio::test]
+async fn an_account_with_the_granted_rights_runs_a_replica_and_changes_nothing_that_has_happened() {
+    let Some(owner) = cluster().await else { return };
+    let count = async |sql: &str| server().expect("it runs").count(&owner, sql).await;
+    count("CREATE ROLE granted LOGIN").await;
+    let url = owner.url.replace("tests@", "granted@");
+    let account = Address { url, password: None };
+    let refused = Postgres::join(&account, replica("one", KEY)).await.map(drop).expect_err("it has no rights");
+    assert!(refused.to_string().contains("store grant"), "{refused}");
+    Postgres::grant(&owner, "granted").await.expect("the owner may");
+    let one = Arc::new(Postgres::join(&account, replica("one", KEY)).await.expect("it has the rights"));
+    one.accept(new(1, "k", "t")).await.expect("the server runs");
+    let done = step(1, Phase::Done(Status::Success), vec![Entry::Charge, Entry::Release(AT)]);
+    assert_eq!(one.advance(done).await, Ok(Advanced::Written));
+    assert_eq!(count("SELECT count(*) FROM ledger JOIN ended ON ended.id = task").await, 1);
+    // Partitions are made and dropped without the right to define tables.
+    let today = one.beat(Beat::default()).await.expect("the server runs").now.0 / 86_400_000;
+    count(&format!("DROP TABLE ended_{:06}", today + 5)).await;
+    count(&format!("SELECT 1::bigint FROM make_day('event', {})", today - 40)).await;
+    one.purge(Timestamp((today - 7) * 86_400_000), 9).await.expect("the server runs");
+    assert_eq!(count(&format!("SELECT count(*) FROM ended_{:06}", today + 5)).await, 0);
+    let old = format!("SELECT count(*) FROM pg_class WHERE relname = 'event_{:06}'", today - 40);
+    assert_eq!(count(&old).await, 0);
+    assert_eq!(one.examine(ServerCheck::Rights).await, Ok(vec![]));
+    let (client, connection) = tokio_postgres::connect(&account.url, NoTls).await.expect("the server runs");
+    tokio::spawn(connection);
+    for (sql, why) in [
+        ("DELETE FROM ledger", "permission denied"),
+        ("UPDATE ledger SET at = 0", "permission denied"),
+        ("UPDATE ended SET status = 'success'", "permission denied"),
+        ("DELETE FROM event", "permission denied"),
+        ("DROP TABLE ledger", "must be owner"),
+        (&format!("SELECT drop_day('ended', {})", today - 5), "not old enough"),
+        ("SELECT drop_day('ledger', 0)", "not old enough"),
+        ("SELECT make_day('ledger', 0)", "has no partitions"),
+    ] {
+        let refused = client.batch_execute(sql).await.expect_err(sql);
+        let refused = refused.as_db_error().expect("the server refuses it").message().to_owned();
+        assert!(refused.contains(why), "{sql}: {refused}");
+    }
 }

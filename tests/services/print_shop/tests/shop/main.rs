@@ -12,6 +12,7 @@ mod jobs;
 mod operator;
 mod outcomes;
 mod replicas;
+mod replicas_examined;
 mod replicas_operated;
 mod stopped_clock;
 mod supplies;

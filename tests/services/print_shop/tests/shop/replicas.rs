@@ -8,12 +8,13 @@ use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use tempfile::TempDir;
+use toolwarrant_postgres::Address;
 use toolwarrant_postgres::testing::TestPostgres;
 
 /// A store, and the folders of the shops that share it.
 pub(crate) struct Cluster {
     /// Runs until the end of the test.
-    _server: TestPostgres,
+    pub(crate) server: TestPostgres,
     pub(crate) url: String,
     home: TempDir,
 }
@@ -23,11 +24,29 @@ impl Cluster {
     pub(crate) async fn make() -> Option<Self> {
         let server = TestPostgres::start()?;
         let url = server.schema().await.expect("the server runs").url;
-        let cluster = Self { _server: server, url, home: TempDir::new().expect("a temporary folder") };
+        let cluster = Self { server, url, home: TempDir::new().expect("a temporary folder") };
         fs::create_dir(cluster.home.path().join("machines")).expect("a folder");
         let (code, said) = operate(&cluster.data("one"), &cluster.with_store("store init --replica one")).await;
         assert_eq!(code, 0, "{said}");
         Some(cluster)
+    }
+
+    /// Runs a statement as the owner of the tables.
+    pub(crate) async fn run(&self, sql: &str) {
+        self.server.count(&Address { url: self.url.clone(), password: None }, sql).await;
+    }
+
+    /// Lets no task go on, and none change its owner.
+    pub(crate) async fn hold_tasks(&self) {
+        let function = "CREATE FUNCTION hold_tasks() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN RAISE EXCEPTION 'held'; END $$";
+        self.run(function).await;
+        self.run("CREATE TRIGGER hold_tasks BEFORE UPDATE ON task FOR EACH ROW EXECUTE FUNCTION hold_tasks()").await;
+    }
+
+    /// Ends that.
+    pub(crate) async fn release_tasks(&self) {
+        self.run("DROP FUNCTION hold_tasks CASCADE").await;
     }
 
     pub(crate) fn data(&self, name: &str) -> PathBuf {

@@ -16,7 +16,7 @@ async fn an_evicted_shop_ends_and_another_has_its_job_although_it_still_beats() 
     let Some(cluster) = Cluster::make().await else { return };
     let (one, mut two) = (cluster.start("one").await, cluster.start("two").await);
     let (data, key) = (cluster.data("one"), one.keys[0].clone());
-    // The answer of this printer is lost, so the shop is still reading when it is evicted.
+    cluster.hold_tasks().await;
     let print = json!({"printer_id": "p-4", "mode": "draft", "idempotency_key": "first"});
     let job = call(two.address, &key, "print_page", print).await.expect("a job");
     let list = json_of(&data, "cluster list").await;
@@ -30,6 +30,7 @@ async fn an_evicted_shop_ends_and_another_has_its_job_although_it_still_beats() 
     assert_eq!((&evicted["replica"], &evicted["state"]), (&json!("two"), &json!("evicted")), "{evicted}");
     let (status, _) = two.end().await.expect("it runs");
     assert!(!status.success(), "{status}");
+    cluster.release_tasks().await;
     assert_eq!((&end(&one, &key, &job).await["status"], cluster.pages("p-4")), (&json!("success"), 1));
     let acts = json_of(&data, "acts --limit 1").await;
     let changes = json!({"replica": {"before": "two serving", "after": "two evicted"}});

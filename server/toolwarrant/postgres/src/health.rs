@@ -1,0 +1,262 @@
+//! The health of the server, for an operator: the promises that it keeps, and everything that slows
+//! it down or that a cluster does not survive.
+
+use crate::column::{get, rows};
+use crate::{Postgres, partitions, reads, rights, rules};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use tokio_postgres::Client;
+use toolwarrant_base::clock::Clock;
+use toolwarrant_core::store::StoreError;
+
+/// The servers that have a write when it is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Safekeeping {
+    /// None for certain: a crash of the server can lose and damage data.
+    Nowhere,
+    /// One: a failover can forget it.
+    OneServer,
+    /// Two: a failover to the synchronous standby loses nothing.
+    TwoServers,
+}
+
+impl Safekeeping {
+    /// Describes it for an operator.
+    #[must_use]
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Nowhere => "nowhere: fsync is off, so a crash of the server can lose and damage data",
+            Self::OneServer => {
+                "on one server: a failover can forget what it has acknowledged; the replicas then stop until an operator decides"
+            }
+            Self::TwoServers => "on two servers: a failover to the synchronous standby loses nothing",
+        }
+    }
+}
+
+/// A check of the doctor on the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerCheck {
+    /// The store knows the run that drives each task.
+    Runs,
+    /// Each day has partitions, and the default ones are empty.
+    Partitions,
+    /// The account has all rights that it needs.
+    Rights,
+    /// The clock of the server and that of this machine agree.
+    Clocks,
+    /// A synchronous standby has each write that is acknowledged.
+    Standby,
+    /// Nothing keeps dead rows for long.
+    Horizon,
+}
+
+/// The figures of a cluster and its server that a monitor shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerFigures {
+    /// The servers that have an acknowledged write.
+    pub safekeeping: Safekeeping,
+    /// Number of replicas that have not ended, without commands.
+    pub replicas: u64,
+    /// Number of tasks in flight whose run has ended, and that no other run has adopted yet.
+    pub orphans: u64,
+    /// Number of rows in default partitions, counted up to [`COUNTED_MAX`].
+    pub default_rows: u64,
+    /// Number of dead rows in the tables that change often, by table.
+    pub dead_rows: Vec<(String, u64)>,
+    /// The age of the oldest transaction that keeps dead rows.
+    pub horizon: Duration,
+}
+
+/// Most rows of a default partition that are counted.
+pub const COUNTED_MAX: i64 = 1_000;
+
+/// Largest difference between the clock of the server and that of this machine.
+const CLOCKS_APART: u64 = 500;
+
+/// Age from which a transaction that keeps dead rows is a finding.
+const HORIZON_MAX: i64 = 600;
+
+/// Days for which partitions must exist. They are made two weeks ahead.
+const DAYS_AHEAD: u32 = 2;
+
+const ORPHANS: &str = "
+    SELECT id, 'is driven by the run ' || owner || ', which the store does not know' AS what FROM task
+        WHERE NOT EXISTS (SELECT FROM replica WHERE epoch = owner)";
+
+const DEFAULTS: &str = "
+    SELECT name, count FROM (VALUES
+        ('ended_default', (SELECT count(*) FROM (SELECT FROM ended_default LIMIT $1) AS rows)),
+        ('event_default', (SELECT count(*) FROM (SELECT FROM event_default LIMIT $1) AS rows))) AS counted (name, count)";
+
+/// Everything that keeps dead rows of this database from being removed, with its age.
+const HOLDERS: &str = "
+    SELECT 'the transaction of process ' || pid || coalesce(' (' || nullif(application_name, '') || ')', '') AS what,
+           extract(epoch FROM clock_timestamp() - xact_start)::bigint AS seconds
+        FROM pg_stat_activity
+        WHERE (backend_xid IS NOT NULL OR backend_xmin IS NOT NULL) AND xact_start IS NOT NULL
+          AND datname = current_database() AND pid <> pg_backend_pid() AND backend_type <> 'autovacuum worker'
+    UNION ALL
+    SELECT 'the prepared transaction ' || gid, extract(epoch FROM clock_timestamp() - prepared)::bigint
+        FROM pg_prepared_xacts WHERE database = current_database()
+    UNION ALL
+    SELECT 'the replication slot ' || slot_name || ', which no standby uses,', NULL
+        FROM pg_replication_slots WHERE xmin IS NOT NULL AND NOT active";
+
+/// Settings of the server on which the promises of a cluster depend.
+const SETTINGS: &str = "SELECT name, setting FROM pg_settings WHERE name IN
+    ('fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names', 'max_connections') ORDER BY name";
+
+impl Postgres {
+    /// Returns the findings of a check, as texts for the operator.
+    ///
+    /// # Errors
+    /// The server cannot be read.
+    pub async fn examine(&self, check: ServerCheck) -> Result<Vec<String>, StoreError> {
+        self.inspector
+            .read_within(crate::ports::INSPECTION, |client| async move { examine(&client, check).await })
+            .await
+    }
+
+    /// Returns the figures for a monitor.
+    ///
+    /// # Errors
+    /// The server cannot be read.
+    pub async fn server_figures(&self) -> Result<ServerFigures, StoreError> {
+        self.inspector.read(|client| async move { figures(&client).await }).await
+    }
+}
+
+/// Reads the facts about the server that decide what the cluster can promise.
+pub(crate) async fn inspect(client: &Client) -> Result<Value, StoreError> {
+    let sql = "SELECT current_setting('server_version') AS version, to_regclass('cluster') IS NOT NULL AS has_tables,
+                      (SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')) AS standbys";
+    let found = rows(client.query(sql, &[]).await)?;
+    let row = found.first().ok_or_else(|| StoreError::Corrupt("the server does not describe itself".to_owned()))?;
+    let (version, has_tables): (String, bool) = (get(row, "version")?, get(row, "has_tables")?);
+    let (standbys, settings): (i64, _) = (get(row, "standbys")?, settings(client).await?);
+    let safe = judge_settings(&settings).describe();
+    Ok(
+        json!({"version": version, "has_tables": has_tables, "acknowledged_data_is": safe, "synchronous_standbys": standbys, "settings": settings}),
+    )
+}
+
+async fn settings(client: &Client) -> Result<Map<String, Value>, StoreError> {
+    let settings = rows(client.query(SETTINGS, &[]).await)?;
+    settings.iter().map(|row| Ok((get(row, "name")?, get::<String>(row, "setting")?.into()))).collect()
+}
+
+/// A commit with names of synchronous standbys waits until one of them has it.
+fn judge_settings(settings: &Map<String, Value>) -> Safekeeping {
+    let is =
+        |name: &str, values: &[&str]| settings.get(name).and_then(Value::as_str).is_some_and(|it| values.contains(&it));
+    match (is("fsync", &["on"]), is("synchronous_standby_names", &[""]) || is("synchronous_commit", &["off", "local"]))
+    {
+        (false, _) => Safekeeping::Nowhere,
+        (true, true) => Safekeeping::OneServer,
+        (true, false) => Safekeeping::TwoServers,
+    }
+}
+
+async fn examine(client: &Client, check: ServerCheck) -> Result<Vec<String>, StoreError> {
+    match check {
+        ServerCheck::Runs => rules::select(client, ORPHANS).await,
+        ServerCheck::Partitions => {
+            let missing = partitions::missing(client, reads::time(client).await?, DAYS_AHEAD).await?;
+            let missing =
+                missing.into_iter().map(|(table, day)| format!("{} is missing", partitions::name(table, day)));
+            let full = defaults(client).await?.into_iter().filter(|(_, rows)| *rows > 0);
+            let full = full.map(|(name, rows)| match rows {
+                COUNTED_MAX => format!("{name} has {rows} rows or more"),
+                _ => format!("{name} has rows: {rows}"),
+            });
+            Ok(full.chain(missing).collect())
+        }
+        ServerCheck::Rights => {
+            Ok(rights::missing(client).await?.into_iter().map(|right| format!("no {right}")).collect())
+        }
+        ServerCheck::Clocks => compare_clocks(client).await,
+        ServerCheck::Standby => Ok(match judge_settings(&settings(client).await?) {
+            Safekeeping::TwoServers => Vec::new(),
+            safe => vec![format!("acknowledged data is {}", safe.describe())],
+        }),
+        ServerCheck::Horizon => {
+            let found = holders(client).await?.into_iter().filter_map(|(what, seconds)| match seconds {
+                Some(seconds) if seconds < HORIZON_MAX => None,
+                Some(seconds) => Some(format!("{what} has been open for {} minutes", seconds / 60)),
+                None => Some(format!("{what} keeps dead rows")),
+            });
+            Ok(found.chain(blindness(client).await?).collect())
+        }
+    }
+}
+
+/// Compares the clock of the server with that of this machine. The time of the question and its
+/// answer does not count as a difference.
+async fn compare_clocks(client: &Client) -> Result<Vec<String>, StoreError> {
+    let clock = Clock::system();
+    let (sent, asked) = (clock.wall(), clock.now());
+    let theirs = reads::time(client).await?;
+    let half = clock.now().since(asked) / 2;
+    let here = sent.plus(half);
+    let (apart, side) = match theirs >= here {
+        true => (theirs.since(here), "ahead of"),
+        false => (here.since(theirs), "behind"),
+    };
+    let is_apart = apart.saturating_sub(half) > Duration::from_millis(CLOCKS_APART);
+    let seconds = apart.as_millis().saturating_add(500) / 1_000;
+    Ok(is_apart
+        .then(|| format!("the clock of the server is {seconds} s {side} that of this machine"))
+        .into_iter()
+        .collect())
+}
+
+async fn defaults(client: &Client) -> Result<Vec<(String, i64)>, StoreError> {
+    let found = rows(client.query(DEFAULTS, &[&COUNTED_MAX]).await)?;
+    found.iter().map(|row| Ok((get(row, "name")?, get(row, "count")?))).collect()
+}
+
+async fn holders(client: &Client) -> Result<Vec<(String, Option<i64>)>, StoreError> {
+    let found = rows(client.query(HOLDERS, &[]).await)?;
+    found.iter().map(|row| Ok((get(row, "what")?, get(row, "seconds")?))).collect()
+}
+
+/// Describes an account that does not see the transactions of others.
+async fn blindness(client: &Client) -> Result<Option<String>, StoreError> {
+    let sql = "SELECT current_user::text AS account WHERE NOT pg_has_role('pg_read_all_stats', 'USAGE')";
+    let found = rows(client.query(sql, &[]).await)?;
+    let describe = |account: &str| {
+        format!(
+            "`{account}` does not see the transactions of others; a superuser can GRANT pg_read_all_stats TO {account}"
+        )
+    };
+    found.first().map(|row| Ok(describe(get(row, "account")?))).transpose()
+}
+
+async fn figures(client: &Client) -> Result<ServerFigures, StoreError> {
+    let sql =
+        "SELECT count(*) FILTER (WHERE state IN ('serving', 'draining') AND position(' ' IN name) = 0) AS replicas,
+                      coalesce(sum((SELECT count(*) FROM task WHERE owner = epoch))
+                          FILTER (WHERE state IN ('left', 'evicted')), 0)::bigint AS orphans
+               FROM replica";
+    let found = rows(client.query(sql, &[]).await)?;
+    let row = found.first().ok_or_else(|| StoreError::Corrupt("the replicas cannot be counted".to_owned()))?;
+    let sql = "SELECT relname::text AS name, n_dead_tup AS dead FROM pg_stat_user_tables
+               WHERE relid = ANY (ARRAY[to_regclass('task'), to_regclass('target'), to_regclass('replica'), to_regclass('writer')])
+               ORDER BY 1";
+    let dead = rows(client.query(sql, &[]).await)?;
+    let count = |number: i64| u64::try_from(number).unwrap_or(0);
+    Ok(ServerFigures {
+        safekeeping: judge_settings(&settings(client).await?),
+        replicas: count(get(row, "replicas")?),
+        orphans: count(get(row, "orphans")?),
+        default_rows: defaults(client).await?.into_iter().map(|(_, rows)| count(rows)).sum(),
+        dead_rows: dead
+            .iter()
+            .map(|row| Ok((get(row, "name")?, count(get(row, "dead")?))))
+            .collect::<Result<_, StoreError>>()?,
+        horizon: Duration::from_secs(
+            holders(client).await?.into_iter().filter_map(|(_, age)| age).max().map_or(0, count),
+        ),
+    })
+}

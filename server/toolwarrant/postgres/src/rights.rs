@@ -1,0 +1,69 @@
+//! The rights of the account of a replica. The owner of the tables has all of them, and can grant
+//! them to an account that has no others.
+
+use crate::column::{get, rows};
+use crate::connection::unavailable;
+use tokio_postgres::Client;
+use toolwarrant_core::store::StoreError;
+
+/// The rights on each table. Nothing that has happened can be changed or removed.
+const RIGHTS: [(&str, &str); 18] = [
+    ("cluster", "SELECT, UPDATE"),
+    ("replica", "SELECT, INSERT, UPDATE, DELETE"),
+    ("writer", "SELECT, INSERT, UPDATE, DELETE"),
+    ("task", "SELECT, INSERT, UPDATE, DELETE"),
+    ("target", "SELECT, INSERT, UPDATE, DELETE"),
+    ("ended", "SELECT, INSERT"),
+    ("ended_default", "SELECT"),
+    ("event", "SELECT, INSERT"),
+    ("event_default", "SELECT"),
+    ("ledger", "SELECT, INSERT"),
+    ("mark", "SELECT, INSERT, DELETE"),
+    ("application", "SELECT, INSERT, UPDATE"),
+    ("api_key", "SELECT, INSERT, UPDATE"),
+    ("unconfirmed_key", "SELECT, INSERT, UPDATE, DELETE"),
+    ("secret_use", "SELECT, INSERT, UPDATE"),
+    ("act", "SELECT, INSERT, UPDATE"),
+    ("audit_anchor", "SELECT, INSERT, UPDATE"),
+    ("document", "SELECT, INSERT, UPDATE"),
+];
+
+/// The functions that make and drop partitions.
+const FUNCTIONS: &str = "make_day(text, bigint), drop_day(text, bigint)";
+
+/// Returns the statements that grant these rights to an account. `schema` is a quoted name.
+pub(crate) fn grant(schema: &str, role: &str) -> String {
+    let role = format!("\"{}\"", role.replace('"', "\"\""));
+    let tables = RIGHTS.map(|(table, rights)| format!("GRANT {rights} ON {table} TO {role};"));
+    format!(
+        "GRANT USAGE ON SCHEMA {schema} TO {role}; GRANT EXECUTE ON FUNCTION {FUNCTIONS} TO {role}; {}",
+        tables.concat()
+    )
+}
+
+/// Returns the rights that the account of this session lacks, such as `DELETE on task`.
+pub(crate) async fn missing(client: &Client) -> Result<Vec<String>, StoreError> {
+    let all = RIGHTS.iter().flat_map(|(table, rights)| rights.split(", ").map(move |right| (*table, right)));
+    let (tables, rights): (Vec<_>, Vec<_>) = all.unzip();
+    let sql = "SELECT kind || ' on ' || name AS what FROM unnest($1::text[], $2::text[]) AS needed (name, kind)
+                   WHERE to_regclass(name) IS NOT NULL AND NOT has_table_privilege(to_regclass(name), kind)
+               UNION ALL
+               SELECT 'EXECUTE on ' || name FROM unnest($3::text[]) AS name
+                   WHERE to_regprocedure(name) IS NOT NULL AND NOT has_function_privilege(to_regprocedure(name), 'EXECUTE')";
+    let functions: Vec<_> = FUNCTIONS.split_inclusive(')').map(|name| name.trim_start_matches(", ")).collect();
+    let found = rows(client.query(sql, &[&tables, &rights, &functions]).await)?;
+    found.iter().map(|row| get(row, "what")).collect()
+}
+
+/// Refuses an account without the rights of a replica.
+pub(crate) async fn check(client: &Client) -> Result<(), StoreError> {
+    let missing = missing(client).await?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let row = client.query_one("SELECT current_user::text AS account", &[]).await.map_err(unavailable)?;
+    let (account, missing) = (get::<&str>(&row, "account")?, missing.join(", "));
+    Err(StoreError::Corrupt(format!(
+        "the account `{account}` lacks rights: {missing}; `store grant {account}` with the URL of the owner of the tables grants them"
+    )))
+}
