@@ -24,6 +24,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use toolwarrant::http::{CallbackListener, CallbackPaths};
 use toolwarrant::operator::{Check, Flags, KeyPrefixes, Names};
+use toolwarrant::sharing::Sharing;
 use toolwarrant::{BoxFuture, Clock, Program, Random, Service, Setup};
 
 /// Flags that the product has with every upstream.
@@ -124,9 +125,9 @@ const OWNS_ACCOUNT: &str = "the limits of an account, and the own addresses of i
                             without --store, one process serves them";
 
 fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, PhoneCommand>> {
-    let Setup { flags, config, folder, sharing: _, clock, random } = setup;
+    let Setup { flags, config, folder, sharing, clock, random } = setup;
     let named = configuration::platforms(&config)?;
-    let echo = echo(&flags, &random)?;
+    let echo = echo(&flags, &random, sharing)?;
     let are_real = named.iter().any(|(_, platform)| !matches!(platform, PlatformConfig::Simulator));
     let own = OwnFlags { allow_private_proxy: flags.own.allow_private_proxy.or(Some(!are_real)) };
     if are_real && echo.is_none() {
@@ -178,11 +179,15 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
 }
 
 /// Binds the callback listener that the flags ask for. Both flags go together.
-fn echo(flags: &ProductFlags, random: &Random) -> Result<Option<(CallbackListener, CallbackPaths, CallbackUrl)>> {
+fn echo(
+    flags: &ProductFlags,
+    random: &Random,
+    sharing: Option<Sharing>,
+) -> Result<Option<(CallbackListener, CallbackPaths, CallbackUrl)>> {
     match (flags.echo_listen, &flags.echo_url) {
         (None, None) => Ok(None),
         (Some(address), Some(url)) => {
-            let bound = CallbackListener::bind(address, random.clone());
+            let bound = CallbackListener::bind(address, random.clone(), sharing);
             let (listener, paths) = bound.with_context(|| format!("cannot listen on {address} for --echo-listen"))?;
             Ok(Some((listener, paths, url.clone())))
         }

@@ -51,7 +51,7 @@ impl Account {
     async fn new(shown: bool) -> Arc<Self> {
         let platform = Platform::start(PADS, &TIMES).await;
         let (listener, paths) =
-            CallbackListener::bind("127.0.0.1:0".parse().expect("an address"), Random::System).expect("a port");
+            CallbackListener::bind("127.0.0.1:0".parse().expect("an address"), Random::System, None).expect("a port");
         let url = format!("http://{}", listener.address().expect("an address"));
         let mut background = JoinSet::new();
         background.spawn(listener.serve(std::future::pending()));

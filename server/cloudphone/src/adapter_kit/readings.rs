@@ -64,7 +64,7 @@ impl PhoneReadings {
         proxy: Option<&SetProxyArgs>,
     ) -> Result<Exits, Unreachable> {
         let (echo, url) = self.echo.as_ref().ok_or_else(|| Unreachable(NO_ECHO.into()))?;
-        let expect = || echo.expect().map_err(|_| Unreachable("the system has no randomness".into()));
+        let expect = || echo.expect().map_err(|error| Unreachable(error.to_string().into()));
         let ordinary = expect()?;
         let pair = [expect()?, expect()?];
         let explicit = proxy.and_then(provability::explicit);
@@ -79,18 +79,20 @@ impl PhoneReadings {
             tracing::debug!(device = id.as_str(), why = why.as_str(), "nothing was read through a proxy");
         }
         // Last, so that a repeat of the request from another address has time to arrive.
-        let ordinary = match (ordinary.observe(Duration::ZERO).await, tool) {
+        let now = Duration::ZERO;
+        let (ordinary, first, second) = tokio::join!(ordinary.observe(now), pair[0].observe(now), pair[1].observe(now));
+        let ordinary = match (ordinary, tool) {
             (CallbackSource::One(address), _) => Ok(address),
             (_, Some(Tool::Missing)) => Err("the phone has no program that makes a request"),
             (CallbackSource::Nobody, _) => Err("a request of the phone did not arrive"),
             (CallbackSource::Several, _) => Err("a request of the phone arrived from several addresses"),
+            (CallbackSource::Unknown, _) => Err("the shared store did not answer, so the phone's request is unknown"),
         };
         match (ordinary.is_ok() || tool == Some(Tool::Missing), tool) {
             (true, Some(tool)) => self.tools.remember(id, tool),
             _ => self.tools.forget(id),
         }
         let ordinary = ordinary.map_err(|why| Unreachable(why.into()))?;
-        let [first, second] = [pair[0].observe(Duration::ZERO).await, pair[1].observe(Duration::ZERO).await];
         let through = match (first, asker) {
             (CallbackSource::One(address), Some((by, _))) if first == second => Some(match by {
                 Asker::Phone => Through::Phone(address),

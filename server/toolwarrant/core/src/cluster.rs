@@ -121,6 +121,9 @@ pub trait ClusterStore: Debug + Send + Sync + 'static {
     /// Returns the epoch of this process. Joining has evicted the earlier runs of its name.
     fn epoch(&self) -> Epoch;
 
+    /// Returns the name with which this process has joined. Its next run has the same one.
+    fn name(&self) -> String;
+
     /// Returns the length of the lease with which this process has joined.
     fn lease(&self) -> Duration;
 

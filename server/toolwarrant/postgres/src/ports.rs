@@ -343,6 +343,10 @@ impl ClusterStore for Postgres {
         self.epoch
     }
 
+    fn name(&self) -> String {
+        self.replica.clone()
+    }
+
     fn lease(&self) -> Duration {
         self.lease
     }

@@ -11,8 +11,8 @@ use toolwarrant::http::Expected;
 use url::{Host, Url};
 
 /// The URL at which phones reach the callback listener: `http`, a host and a port, and nothing
-/// more. A TLS proxy must not stand in front of the listener, because the listener would see the
-/// address of that proxy.
+/// more. No proxy and no balancer that terminates connections must stand in front of the listener,
+/// because the listener would see its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallbackUrl {
     base: String,

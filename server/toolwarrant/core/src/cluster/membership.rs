@@ -111,6 +111,12 @@ impl Membership {
         self.store.epoch()
     }
 
+    /// Returns the name of this replica. No other live replica has it, and its next run has it too.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.store.name()
+    }
+
     /// Returns the runs that may still act, in order, this one included: those that live, and
     /// those that were evicted and whose leases may stand.
     #[must_use]

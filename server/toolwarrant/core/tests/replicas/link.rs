@@ -117,6 +117,10 @@ impl ClusterStore for StoreLink {
         self.memory.epoch()
     }
 
+    fn name(&self) -> String {
+        self.memory.name()
+    }
+
     fn lease(&self) -> Duration {
         self.memory.lease()
     }

@@ -125,6 +125,11 @@ impl ClusterStore for Memory {
         self.epoch
     }
 
+    fn name(&self) -> String {
+        let tables = self.lock();
+        tables.replicas.iter().find(|row| row.epoch == self.epoch).map(|row| row.name.clone()).unwrap_or_default()
+    }
+
     fn lease(&self) -> Duration {
         let tables = self.lock();
         tables.replicas.iter().find(|row| row.epoch == self.epoch).map_or(LEASE, |row| row.lease)
