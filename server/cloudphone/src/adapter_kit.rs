@@ -3,13 +3,16 @@
 //!
 //! [`guard`] limits and protects each call to a platform. [`registry`] is the device registry,
 //! which stores the ids of phones. [`shell`] runs commands on a phone. [`readings`] takes
-//! measurements on a phone that its output cannot forge, and [`shown`] records which of them are
-//! proven. [`check`] tests a platform for its operator. This module contains no code for a
-//! particular platform.
+//! measurements on a phone that its output cannot forge, and [`proven`] records which of them are
+//! proven. [`shared`] has what several replicas know of a platform, and [`duty`] decides which
+//! of them lists it. [`check`] tests a platform for
+//! its operator. This module contains no code for a particular platform.
 
 pub mod check;
 pub mod device_registry;
+pub mod duty;
 pub mod guard;
 pub mod proven;
 pub mod readings;
+pub mod shared;
 pub mod shell;

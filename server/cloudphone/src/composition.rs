@@ -4,6 +4,7 @@
 //! The program then has every operator command, the doctor and the monitor.
 
 use crate::adapter_kit::readings::{CallbackUrl, PhoneReadings, ProxyReader};
+use crate::adapter_kit::shared::SharedPlatforms;
 use crate::commands::{Operated, PhoneCommand};
 use crate::configuration::{self, PlatformConfig, SIMULATOR};
 use crate::phones::contract::Contract;
@@ -126,6 +127,7 @@ const OWNS_ACCOUNT: &str = "the limits of an account, and the own addresses of i
 
 fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, PhoneCommand>> {
     let Setup { flags, config, folder, sharing, clock, random } = setup;
+    let shared = sharing.clone().map(|sharing| SharedPlatforms::new(sharing, clock.clone()));
     let named = configuration::platforms(&config)?;
     let echo = echo(&flags, &random, sharing)?;
     let are_real = named.iter().any(|(_, platform)| !matches!(platform, PlatformConfig::Simulator));
@@ -152,10 +154,14 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
             false => readings,
         };
         let cannot = format!("cannot use the platform {name}");
-        let adapter = Armcloud::new(name.clone(), *account, readings, folder.path(), clock.clone(), &random);
+        let (folder, time) = (folder.path(), (clock.clone(), &random));
+        let adapter = Armcloud::new(name.clone(), *account, readings, folder, shared.as_ref(), time);
         let adapter = Arc::new(adapter.context(cannot)?);
         background.push(Box::pin(adapter.keep_fresh()));
         members.push((name, adapter));
+    }
+    if let Some(shared) = shared {
+        background.push(Box::pin(async move { shared.run().await }));
     }
     members.sort_by(|(a, _), (b, _)| a.cmp(b));
     // Also if there is only the simulator: it must not answer for phones of a platform that was

@@ -168,7 +168,8 @@ impl Double for Account {
             let (paths, url) = &self.echo;
             let readings = PhoneReadings::new(Some((paths.clone(), url.parse().expect("a URL"))), Random::System);
             let name = PlatformName::parse("pads").expect("a name");
-            let adapter = Armcloud::new(name, account, readings, self.folder.path(), clock.clone(), &Random::System);
+            let time = (clock.clone(), &Random::System);
+            let adapter = Armcloud::new(name, account, readings, self.folder.path(), None, time);
             let adapter = Arc::new(adapter.expect("an account"));
             self.background.lock().expect("no panic").spawn(adapter.keep_fresh());
             adapter

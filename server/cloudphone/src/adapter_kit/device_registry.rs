@@ -1,5 +1,5 @@
 //! The device registry of one platform: its phones in the order of our ids, in memory and in a
-//! file.
+//! file, or in a store that replicas share.
 //!
 //! An id is assigned once. It stays with its phone even if the platform renames the phone, and it
 //! never leads to another phone ([`book`] has the rules). Reads never wait for the platform or for
@@ -10,13 +10,16 @@ mod book;
 mod file;
 pub mod refresh;
 mod row;
+mod shared;
 
 pub use row::{KeptRow, Recoded, Row, SHOWN_FOR, is_current};
 
+use crate::adapter_kit::shared::SharedPlatforms;
 use crate::phones::contract::DeviceId;
 use crate::phones::port::PlatformName;
 use book::Book;
 use row::ListedPhone;
+use shared::SharedRegistry;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Bound;
@@ -24,8 +27,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock, RwLockReadGuard};
 use std::time::Duration;
 use tokio::sync::Mutex;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinError, spawn_blocking};
 use toolwarrant::base::ignore_poison;
+use toolwarrant::sharing::StoreError;
 use toolwarrant::{Clock, Timestamp};
 
 /// A phone of a device registry.
@@ -45,11 +49,18 @@ pub struct Listed<R: Row> {
 pub struct DeviceRegistry<R: Row> {
     name: PlatformName,
     clock: Clock,
-    path: PathBuf,
+    place: RegistryPlace,
     /// Changes wait here for each other, and for the disk if ids change.
     book: Arc<Mutex<Book<R>>>,
     /// The phones that the book shows. Locked for as long as it takes to show a page.
     shown: Arc<RwLock<RegistryView<R>>>,
+}
+
+/// The place of a device registry.
+#[derive(Debug)]
+enum RegistryPlace {
+    File(PathBuf),
+    Shared(Arc<SharedRegistry>),
 }
 
 /// An iterator over phones of a device registry: id, row, and the time when the reading of the row
@@ -72,14 +83,21 @@ impl<R: Row> DeviceRegistry<R> {
     /// The file cannot be read, or cannot be renamed.
     pub fn open(path: &Path, name: PlatformName, clock: Clock) -> io::Result<Self> {
         let book = file::read(path, &name, clock.now())?;
+        Ok(Self::of(book, RegistryPlace::File(path.to_owned()), clock))
+    }
+
+    /// Shares the device registry of a platform with other replicas. It is empty until
+    /// [`Self::load`].
+    #[must_use]
+    pub fn shared(shared: Arc<SharedPlatforms>, name: PlatformName, clock: Clock) -> Self {
+        let place = RegistryPlace::Shared(Arc::new(SharedRegistry::new(shared, name.to_string())));
+        Self::of(Book::empty(name), place, clock)
+    }
+
+    fn of(book: Book<R>, place: RegistryPlace, clock: Clock) -> Self {
         let shown = RegistryView { phones: book.visible_phones(), listed_at: book.listed_at };
-        Ok(Self {
-            name,
-            clock,
-            path: path.to_owned(),
-            book: Arc::new(Mutex::new(book)),
-            shown: Arc::new(RwLock::new(shown)),
-        })
+        let (name, shown) = (book.name.clone(), Arc::new(RwLock::new(shown)));
+        Self { name, clock, place, book: Arc::new(Mutex::new(book)), shown }
     }
 
     /// Returns the name of the platform.
@@ -147,30 +165,41 @@ impl<R: Row> DeviceRegistry<R> {
 
     /// Takes over a list of the whole platform, whose reading began at `began`, and the platform's
     /// records of changed codes. A phone is gone when two lists in a row lack it. Rows that were
-    /// read later stay as they are. The change completes even if the caller goes away.
-    pub async fn take(&self, rows: Vec<R>, recoded: Vec<Recoded>, began: Timestamp) {
-        self.change(move |book| {
+    /// read later stay as they are. The change completes even if the caller goes away. Returns
+    /// false if replicas share the registry, and this list could not be stored for them: then it is
+    /// not shown.
+    pub async fn take(&self, rows: Vec<R>, recoded: Vec<Recoded>, began: Timestamp) -> bool {
+        let work = move |book: &mut Book<R>| {
             book.list(rows, &recoded, began);
             None
-        })
-        .await;
+        };
+        match &self.place {
+            RegistryPlace::File(_) => self.change(work).await,
+            RegistryPlace::Shared(shared) => self.publish(shared, work).await,
+        }
     }
 
     /// Takes over the row of one phone, whose reading began at `began`, and the records about its
-    /// code. Works like [`Self::take`], but does not count other phones as missing.
+    /// code. Works like [`Self::take`], but does not count other phones as missing. If replicas
+    /// share the registry, this one alone knows of the row, and a new phone gets no id.
     pub async fn note(&self, row: R, recoded: Vec<Recoded>, began: Timestamp) {
-        self.change(move |book| Some(book.merge(vec![row], &recoded, began).touched)).await;
+        let admits = matches!(self.place, RegistryPlace::File(_));
+        self.change(move |book| Some(book.merge(vec![row], &recoded, began, admits).touched)).await;
     }
 
     /// Changes the book, then the file if ids or members have changed, and then what readers see:
     /// all phones, or those that `work` returns. An id that was shown is never assigned to another
     /// phone, even by the next process.
-    async fn change(&self, work: impl FnOnce(&mut Book<R>) -> Option<Vec<usize>> + Send + 'static) {
+    async fn change(&self, work: impl FnOnce(&mut Book<R>) -> Option<Vec<usize>> + Send + 'static) -> bool {
         let mut book = Arc::clone(&self.book).lock_owned().await;
-        let (path, shown) = (self.path.clone(), Arc::clone(&self.shown));
+        let path = match &self.place {
+            RegistryPlace::File(path) => Some(path.clone()),
+            RegistryPlace::Shared(_) => None,
+        };
+        let shown = Arc::clone(&self.shown);
         let changed = spawn_blocking(move || {
             let touched = work(&mut book);
-            if book.dirty {
+            if let (Some(path), true) = (path, book.dirty) {
                 match file::write(&path, &book) {
                     Ok(()) => book.dirty = false,
                     Err(error) => tracing::error!(
@@ -179,28 +208,93 @@ impl<R: Row> DeviceRegistry<R> {
                     ),
                 }
             }
-            let whole = touched.is_none().then(|| book.visible_phones());
-            let mut shown = ignore_poison(shown.write());
-            for (id, phone) in touched.iter().flatten().map(|slot| book.visible_phone_at(*slot)) {
-                match phone {
-                    Some(phone) => drop(shown.phones.insert(id, phone)),
-                    None => drop(shown.phones.remove(&id)),
-                }
-            }
-            // The old phones are dropped after the lock is released.
-            let old = whole.map(|phones| std::mem::replace(&mut shown.phones, phones));
-            shown.listed_at = book.listed_at;
-            drop(shown);
-            drop(old);
+            show(&book, &shown, touched);
         });
-        if changed.await.is_err() {
-            tracing::error!(platform = %self.name, "the list of a platform's phones could not be changed");
+        self.is_done(changed.await.map(|()| true))
+    }
+
+    /// Changes the book, then the store, and then what readers see.
+    async fn publish(
+        &self,
+        shared: &Arc<SharedRegistry>,
+        work: impl FnOnce(&mut Book<R>) -> Option<Vec<usize>> + Send + 'static,
+    ) -> bool {
+        let mut book = Arc::clone(&self.book).lock_owned().await;
+        let (shared, shown, clock) = (Arc::clone(shared), Arc::clone(&self.shown), self.clock.clone());
+        let published = tokio::spawn(async move {
+            let worked = spawn_blocking(move || {
+                let touched = work(&mut book);
+                (touched, file::encode(&book, clock.now()), book)
+            });
+            let Ok((touched, body, book)) = worked.await else { return false };
+            let is_stored = shared.put(body).await;
+            is_stored && spawn_blocking(move || show(&book, &shown, touched)).await.is_ok()
+        });
+        self.is_done(published.await)
+    }
+
+    /// Takes over the list that a replica has stored, if that is another version than this process
+    /// knows. The version did not exist before `since`; if that is `None`, no row counts as
+    /// current. A registry in a file has nothing to load.
+    ///
+    /// # Errors
+    /// The store does not answer, or the list cannot be read.
+    pub async fn load(&self, version: u64, since: Option<Timestamp>) -> Result<(), StoreError> {
+        let RegistryPlace::Shared(shared) = &self.place else { return Ok(()) };
+        if shared.version() == Some(version) {
+            return Ok(());
         }
+        let mut book = Arc::clone(&self.book).lock_owned().await;
+        let Some((version, body)) = shared.read().await? else { return Ok(()) };
+        let (shared, shown, written) = (Arc::clone(shared), Arc::clone(&self.shown), since.ok_or(self.clock.now()));
+        let loaded = spawn_blocking(move || {
+            let mut stored = file::parse(&body, &book.name, written)?;
+            stored.keep_later(&book);
+            *book = stored;
+            show(&book, &shown, None);
+            shared.learn(version);
+            Ok(())
+        });
+        let loaded = loaded.await.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        loaded.map_err(|why: String| StoreError::Corrupt(format!("the list of the phones of {}: {why}", self.name)))
+    }
+
+    /// Returns the version of the stored list that this process knows, for other replicas.
+    #[must_use]
+    pub fn version(&self) -> Option<u64> {
+        match &self.place {
+            RegistryPlace::File(_) => None,
+            RegistryPlace::Shared(shared) => shared.version(),
+        }
+    }
+
+    fn is_done(&self, changed: Result<bool, JoinError>) -> bool {
+        changed.unwrap_or_else(|_| {
+            tracing::error!(platform = %self.name, "the list of a platform's phones could not be changed");
+            false
+        })
     }
 
     fn lock_view(&self) -> RwLockReadGuard<'_, RegistryView<R>> {
         ignore_poison(self.shown.read())
     }
+}
+
+/// Shows the phones of these slots as the book has them, or all.
+fn show<R: Row>(book: &Book<R>, shown: &RwLock<RegistryView<R>>, touched: Option<Vec<usize>>) {
+    let whole = touched.is_none().then(|| book.visible_phones());
+    let mut shown = ignore_poison(shown.write());
+    for (id, phone) in touched.iter().flatten().map(|slot| book.visible_phone_at(*slot)) {
+        match phone {
+            Some(phone) => drop(shown.phones.insert(id, phone)),
+            None => drop(shown.phones.remove(&id)),
+        }
+    }
+    // The old phones are dropped after the lock is released.
+    let old = whole.map(|phones| std::mem::replace(&mut shown.phones, phones));
+    shown.listed_at = book.listed_at;
+    drop(shown);
+    drop(old);
 }
 
 fn flat<'a, R: Row>(

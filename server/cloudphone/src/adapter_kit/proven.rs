@@ -4,16 +4,19 @@
 //! Two things are unknown until they are tested: whether requests of a phone's shell take the route
 //! of its applications, and whether the value that is read for a start changes at each start on
 //! this platform. Until a direction is proven, a missing effect is not evidence of absence. The
-//! proofs are stored in a small file and hold for the account that they were made on: other
-//! credentials need new ones. Start at [`ProvenDirections::open`].
+//! proofs are stored in a small file, or in a document that replicas share. They hold for the
+//! account that they were made on: other credentials need new ones. Start at
+//! [`ProvenDirections::open`].
 
+use super::shared::FollowedDocument;
 use crate::phones::port::Direction;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
+use tokio::task::spawn_blocking;
 use toolwarrant::Timestamp;
 use toolwarrant::base::{durable, hex, ignore_poison};
 
@@ -32,12 +35,18 @@ pub struct Showing {
 /// The proven directions of one account.
 #[derive(Debug)]
 pub struct ProvenDirections {
-    path: PathBuf,
     account: String,
-    held: Mutex<Held>,
+    place: ProofPlace,
 }
 
-/// The content of the file.
+/// The place of the proofs.
+#[derive(Debug)]
+enum ProofPlace {
+    File(PathBuf, Arc<Mutex<Held>>),
+    Shared(FollowedDocument),
+}
+
+/// The content of the file or the document.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Held {
@@ -55,14 +64,11 @@ impl ProvenDirections {
     /// # Errors
     /// The file cannot be read, or cannot be renamed.
     pub fn open(path: &Path, base_url: &str, access_key: &str) -> io::Result<Self> {
-        // The length separates the two parts that are hashed.
-        let parts = format!("{}:{base_url}{access_key}", base_url.len());
-        let account = hex::encode(&Sha256::digest(parts));
+        let account = hash(base_url, access_key);
         let held = match fs::read(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Held::default(),
             read => match serde_json::from_slice::<Held>(&read?) {
-                Ok(held) if held.account == account => held,
-                Ok(_) => Held::default(),
+                Ok(held) => held.of(&account),
                 Err(error) => {
                     let aside = path.with_added_extension("damaged");
                     fs::rename(path, &aside)?;
@@ -72,39 +78,72 @@ impl ProvenDirections {
                 }
             },
         };
-        Ok(Self { path: path.to_owned(), account, held: Mutex::new(held) })
+        Ok(Self { account, place: ProofPlace::File(path.to_owned(), Arc::new(Mutex::new(held))) })
+    }
+
+    /// Shares the proofs of an account with other replicas.
+    #[must_use]
+    pub fn shared(document: FollowedDocument, base_url: &str, access_key: &str) -> Self {
+        Self { account: hash(base_url, access_key), place: ProofPlace::Shared(document) }
     }
 
     /// Returns the proof of a direction; `None` if it is not proven.
     #[must_use]
     pub fn has(&self, direction: Direction) -> Option<Showing> {
-        let held = self.lock();
+        let held = match &self.place {
+            ProofPlace::File(_, held) => ignore_poison(held.lock()).clone(),
+            ProofPlace::Shared(document) => document.known().value::<Held>().of(&self.account),
+        };
         match direction {
-            Direction::Exit => held.exit.clone(),
-            Direction::Start => held.start.clone(),
+            Direction::Exit => held.exit,
+            Direction::Start => held.start,
         }
     }
 
     /// Records the proof of a direction durably: after a crash the file is the new or the old one.
     ///
     /// # Errors
-    /// The file cannot be written. Then the proof is not recorded.
-    pub fn record(&self, direction: Direction, showing: Showing) -> io::Result<()> {
-        let mut held = self.lock();
-        let mut next = Held { account: self.account.clone(), ..held.clone() };
-        match direction {
-            Direction::Exit => next.exit = Some(showing),
-            Direction::Start => next.start = Some(showing),
+    /// The file or the document cannot be written. Then the proof is not recorded.
+    pub async fn record(&self, direction: Direction, showing: Showing) -> io::Result<()> {
+        let account = self.account.clone();
+        let add = move |held: Held| {
+            let held = Held { account: account.clone(), ..held.of(&account) };
+            let proof = Some(showing.clone());
+            match direction {
+                Direction::Exit => Held { exit: proof, ..held },
+                Direction::Start => Held { start: proof, ..held },
+            }
+        };
+        match &self.place {
+            ProofPlace::File(path, held) => {
+                let (path, held) = (path.clone(), Arc::clone(held));
+                let write = move || {
+                    let mut held = ignore_poison(held.lock());
+                    let next = add(held.clone());
+                    let text = serde_json::to_string_pretty(&next)? + "\n";
+                    durable::replace(&path, |file| file.write_all(text.as_bytes()))?;
+                    *held = next;
+                    Ok(())
+                };
+                spawn_blocking(write).await?
+            }
+            ProofPlace::Shared(document) => document.update(|held| Some(add(held))).await.map_err(io::Error::other),
         }
-        let text = serde_json::to_string_pretty(&next)? + "\n";
-        durable::replace(&self.path, |file| file.write_all(text.as_bytes()))?;
-        *held = next;
-        Ok(())
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        ignore_poison(self.held.lock())
+impl Held {
+    /// Returns the proofs if they are of this account, and otherwise none.
+    fn of(self, account: &str) -> Self {
+        if self.account == account { self } else { Self::default() }
     }
+}
+
+/// Returns a hash of the account.
+fn hash(base_url: &str, access_key: &str) -> String {
+    // The length separates the two parts that are hashed.
+    let parts = format!("{}:{base_url}{access_key}", base_url.len());
+    hex::encode(&Sha256::digest(parts))
 }
 
 #[cfg(test)]

@@ -18,9 +18,11 @@ pub use sign::Scheme;
 
 use crate::adapter_kit::device_registry::refresh::Refresh;
 use crate::adapter_kit::device_registry::{DeviceRegistry, KnownPhones, Listed, Row};
+use crate::adapter_kit::duty::Duty;
 use crate::adapter_kit::guard::{Class, GuardLimits};
 use crate::adapter_kit::proven::ProvenDirections;
 use crate::adapter_kit::readings::{DirectAddresses, PhoneReadings};
+use crate::adapter_kit::shared::SharedPlatforms;
 use crate::phones::contract::{DeviceId, SessionMode, SessionToken, SetProxyArgs};
 use crate::phones::port::{
     AtHand, DeviceSnapshot, Found, Pace, Paces, PlatformName, See, Session, SessionError, Unreachable, Upstream,
@@ -49,8 +51,8 @@ pub struct Armcloud {
     listing: Arc<Listing<Arc<Api>>>,
     refresh: Arc<Refresh<Pad>>,
     readings: PhoneReadings,
-    shown: Arc<ProvenDirections>,
-    direct: Arc<DirectAddresses>,
+    shown: ProvenDirections,
+    direct: DirectAddresses,
     abilities: Abilities,
     clock: Clock,
 }
@@ -91,7 +93,7 @@ const ROOM_SECONDS: u32 = 90;
 
 impl Armcloud {
     /// Sets up an account. Does not send anything. `folder` stores its device registry and its
-    /// proofs, under names that begin with `name`.
+    /// proofs, under names that begin with `name`, unless replicas share them.
     ///
     /// # Errors
     /// The part of the account or the folder that cannot be used.
@@ -100,8 +102,8 @@ impl Armcloud {
         account: Account,
         readings: PhoneReadings,
         folder: &Path,
-        clock: Clock,
-        random: &Random,
+        shared: Option<&Arc<SharedPlatforms>>,
+        (clock, random): (Clock, &Random),
     ) -> anyhow::Result<Self> {
         let Account {
             base_url,
@@ -115,25 +117,41 @@ impl Armcloud {
             power_seconds,
             proxy_seconds,
         } = account;
-        let shown =
-            ProvenDirections::open(&folder.join(format!("{name}.shown.json")), base_url.as_str(), access_key.expose())
-                .with_context(|| format!("cannot read the proven directions of {name}"))?;
-        let direct = DirectAddresses::open(&folder.join(format!("{name}.direct")));
-        let direct = Arc::new(direct.with_context(|| format!("cannot read the addresses of the phones of {name}"))?);
+        let (shown, direct) = match shared {
+            Some(shared) => {
+                let proofs = shared.follow(format!("{name}/shown"));
+                let shown = ProvenDirections::shared(proofs, base_url.as_str(), access_key.expose());
+                (shown, DirectAddresses::shared(Arc::clone(shared)))
+            }
+            None => {
+                let path = folder.join(format!("{name}.shown.json"));
+                let shown = ProvenDirections::open(&path, base_url.as_str(), access_key.expose())
+                    .with_context(|| format!("cannot read the proven directions of {name}"))?;
+                let direct = DirectAddresses::open(&folder.join(format!("{name}.direct")))
+                    .with_context(|| format!("cannot read the addresses of the phones of {name}"))?;
+                (shown, direct)
+            }
+        };
         let keys = AccountKeys { access_key: access_key.expose().clone(), secret_key };
         let settings =
             ApiSettings { base_url, prefix, family, scheme, read_within: READ_WITHIN, write_within: WRITE_WITHIN };
         let api = Arc::new(Api::new(settings, keys, limits, clock.clone())?);
-        let registry = DeviceRegistry::open(&folder.join(format!("{name}.roster.json")), name, clock.clone());
-        let registry = Arc::new(registry.context("cannot read the list of its phones")?);
+        let duty = shared.map(|shared| Arc::new(Duty::new(shared, &name)));
+        let registry = match shared {
+            Some(shared) => DeviceRegistry::shared(Arc::clone(shared), name, clock.clone()),
+            None => DeviceRegistry::open(&folder.join(format!("{name}.roster.json")), name, clock.clone())
+                .context("cannot read the list of its phones")?,
+        };
+        let registry = Arc::new(registry);
         let listing = Arc::new(Listing::new(Arc::clone(&api)));
         let jitter = SplitMix(u64::from_le_bytes(random.bytes()?));
-        let refresh = Arc::new(Refresh::new(Arc::clone(&registry), listing.clone(), clock.clone(), jitter));
+        let refresh = Refresh::new(Arc::clone(&registry), listing.clone(), clock.clone(), jitter);
+        let refresh = Arc::new(refresh.with_duty(duty));
         let pace = |settle_seconds| Some(Pace { settle_seconds, deadline_seconds: settle_seconds + ROOM_SECONDS });
         let usual = if family == Family::Armcloud { Abilities::of_network_storage() } else { Abilities::default() };
         let paces = Paces { proxy: pace(proxy_seconds), power: pace(power_seconds) };
         let abilities = Abilities { on_off: on_off.unwrap_or(usual.on_off), paces };
-        Ok(Self { api, family, registry, listing, refresh, readings, shown: Arc::new(shown), direct, abilities, clock })
+        Ok(Self { api, family, registry, listing, refresh, readings, shown, direct, abilities, clock })
     }
 
     /// Refreshes the list of its phones for as long as it is polled.

@@ -115,9 +115,10 @@ pub mod http {
 /// State that the replicas of a service share.
 pub mod sharing {
     pub use toolwarrant_core::budgets::Budgets;
-    pub use toolwarrant_core::cluster::{Epoch, Lease, Membership};
+    pub use toolwarrant_core::cluster::{Cluster, Epoch, Lease, Membership};
     pub use toolwarrant_core::documents::{Document, DocumentStore};
     pub use toolwarrant_core::sharing::Sharing;
+    pub use toolwarrant_core::store::{StoreError, Stored};
 }
 
 /// Small helpers that the framework and services share.

@@ -1,5 +1,5 @@
-//! The file of a device registry: one JSON document that is replaced as a whole. After a crash it
-//! is the old or the new one.
+//! The stored form of a device registry: one JSON document that is replaced as a whole. After a
+//! crash a file is the old or the new one.
 
 use super::book::{Book, Holder};
 use super::row::{Row, SHOWN_FOR};
@@ -16,12 +16,15 @@ use toolwarrant::base::durable;
 
 const VERSION: u32 = 1;
 
-/// The content of the file.
+/// The content.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Document<T> {
     roster: u32,
     platform: String,
+    /// The time of writing, if other replicas read it. Their clocks may differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    now: Option<Timestamp>,
     listed_at: Option<Timestamp>,
     phones: T,
 }
@@ -51,7 +54,7 @@ pub(super) fn read<R: Row>(path: &Path, name: &PlatformName, now: Timestamp) -> 
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Book::empty(name.clone())),
         Err(error) => return Err(failed(error)),
     };
-    parse(&bytes, name, now).or_else(|why| {
+    parse(&bytes, name, Err(now)).or_else(|why| {
         let aside = path.with_added_extension("damaged");
         fs::rename(path, &aside).map_err(failed)?;
         tracing::error!(
@@ -67,9 +70,7 @@ pub(super) fn read<R: Row>(path: &Path, name: &PlatformName, now: Timestamp) -> 
 /// # Errors
 /// The file cannot be written. It stays as it was.
 pub(super) fn write<R: Row>(path: &Path, book: &Book<R>) -> io::Result<()> {
-    let Book { name, listed_at, holders, .. } = book;
-    let phones: Vec<StoredHolder<&str, &R>> = holders.iter().map(to_stored).collect();
-    let document = Document { roster: VERSION, platform: name.to_string(), listed_at: *listed_at, phones };
+    let document = to_document(book, None);
     let replaced = durable::replace(path, |file| {
         let mut file = BufWriter::new(file);
         serde_json::to_writer(&mut file, &document)?;
@@ -79,23 +80,47 @@ pub(super) fn write<R: Row>(path: &Path, book: &Book<R>) -> io::Result<()> {
     replaced.map(drop)
 }
 
-fn parse<R: Row>(bytes: &[u8], name: &PlatformName, now: Timestamp) -> Result<Book<R>, String> {
+/// Encodes a device registry at this time, for other replicas.
+pub(super) fn encode<R: Row>(book: &Book<R>, now: Timestamp) -> Vec<u8> {
+    serde_json::to_vec(&to_document(book, Some(now))).unwrap_or_default()
+}
+
+/// Parses a device registry. `written` is a time before the writing by the clock of this process.
+/// If that is not known, it is an error with the present time, and no row is current.
+///
+/// # Errors
+/// The reason why it is damaged.
+pub(super) fn parse<R: Row>(
+    bytes: &[u8],
+    name: &PlatformName,
+    written: Result<Timestamp, Timestamp>,
+) -> Result<Book<R>, String> {
     let document: Document<Vec<StoredHolder<String, R>>> =
         serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    let Document { roster, platform, listed_at, phones } = document;
+    let Document { roster, platform, now, listed_at, phones } = document;
     if roster != VERSION {
         return Err(format!("it has version {roster}; the newest known version is {VERSION}"));
     }
     if platform != name.as_str() {
         return Err("it belongs to another platform".to_owned());
     }
-    let past = now.minus(SHOWN_FOR + Duration::from_millis(1));
+    let convert = |at: Timestamp| match (written, now) {
+        (Ok(written), Some(now)) => written.minus(now.since(at)),
+        (Ok(now) | Err(now), _) => at.min(now.minus(SHOWN_FOR + Duration::from_millis(1))),
+    };
     let holder = |StoredHolder { id, seat, code, read_at, row }: StoredHolder<String, R>| {
         let id = DeviceId::new(&id).map_err(|_| format!("`{id}` is not an id"))?;
-        Ok(Holder { id, seat, code, read_at: read_at.min(past), row: row.map(|row| Arc::new(row.into())), missed: 0 })
+        let row = row.map(|row| Arc::new(row.into()));
+        Ok(Holder { id, seat, code, read_at: convert(read_at), row, missed: 0 })
     };
     let holders = phones.into_iter().map(holder).collect::<Result<_, String>>()?;
-    Ok(Book::new(name.clone(), listed_at.map(|at| at.min(past)), holders)?)
+    Ok(Book::new(name.clone(), listed_at.map(convert), holders)?)
+}
+
+fn to_document<R: Row>(book: &Book<R>, now: Option<Timestamp>) -> Document<Vec<StoredHolder<&str, &R>>> {
+    let Book { name, listed_at, holders, .. } = book;
+    let phones = holders.iter().map(to_stored).collect();
+    Document { roster: VERSION, platform: name.to_string(), now, listed_at: *listed_at, phones }
 }
 
 fn to_stored<R: Row>(holder: &Holder<R>) -> StoredHolder<&str, &R> {

@@ -4,6 +4,7 @@
 mod files;
 mod model;
 mod refreshes;
+mod replicas;
 mod stories;
 
 use super::*;
@@ -118,7 +119,7 @@ async fn an_equal_row_keeps_the_value_that_was_made_of_it() {
     for phone in [1, 1, 2, 2] {
         let began = kept.tick();
         match rows.len() {
-            0 | 2 => kept.registry.take(vec![told(phone)], Vec::new(), began).await,
+            0 | 2 => assert!(kept.registry.take(vec![told(phone)], Vec::new(), began).await),
             _ => kept.registry.note(told(phone), Vec::new(), began).await,
         }
         let Listed { row, read_at, .. } = page(&kept.registry, None, 1).remove(0);

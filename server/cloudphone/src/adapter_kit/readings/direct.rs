@@ -6,6 +6,7 @@
 //! measured against an address that was read before this server ever set a proxy. The address is
 //! stored before the proxy is sent. A phone whose address was not read by then never gets one.
 
+use crate::adapter_kit::shared::{SharedPlatforms, within_patience};
 use crate::phones::contract::DeviceId;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -13,17 +14,30 @@ use std::io::{self, Read, Write};
 use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::task::spawn_blocking;
 use toolwarrant::base::ignore_poison;
+use toolwarrant::sharing::{Document, StoreError};
+
+/// The name space of the addresses that replicas share. Their keys are the ids of the phones.
+const SPACE: &str = "direct";
+
+/// The text for a phone whose address was not read in time.
+const UNKNOWN: &str = "-";
 
 /// The addresses of the phones of one platform. The file has a line per phone, `ID ADDRESS;` or `ID
 /// -;`. Each entry starts a new line, so that a truncated entry does not spoil the next one.
+/// Replicas share a document per phone, `ADDRESS` or `-`, which never changes.
 #[derive(Debug)]
-pub struct DirectAddresses(Mutex<StoredAddresses>);
+pub struct DirectAddresses {
+    phones: Arc<Mutex<KnownAddresses>>,
+    shared: Option<Arc<SharedPlatforms>>,
+}
 
-#[derive(Debug)]
-struct StoredAddresses {
-    file: File,
+#[derive(Debug, Default)]
+struct KnownAddresses {
+    /// `None` if replicas share the addresses.
+    file: Option<File>,
     phones: HashMap<DeviceId, Option<IpAddr>>,
 }
 
@@ -44,17 +58,28 @@ impl DirectAddresses {
                 phones.entry(id).or_insert_with(|| address.strip_suffix(';')?.parse().ok());
             }
         }
-        let written = StoredAddresses { file, phones };
-        Ok(Self(Mutex::new(written)))
+        let known = KnownAddresses { file: Some(file), phones };
+        Ok(Self { phones: Arc::new(Mutex::new(known)), shared: None })
     }
 
-    /// Returns the address of a phone; `None` if it is not known.
+    /// Shares the addresses with other replicas.
     #[must_use]
-    pub fn of(&self, id: &DeviceId) -> Option<IpAddr> {
-        self.lock().phones.get(id).copied().flatten()
+    pub fn shared(shared: Arc<SharedPlatforms>) -> Self {
+        Self { phones: Arc::default(), shared: Some(shared) }
     }
 
-    /// Returns true if the entry of the phone is final.
+    /// Returns the address of a phone; `None` if it is not known. Another replica may have stored
+    /// it, so this may ask the store. If that does not answer, the address is not known, which is
+    /// the safe side: no absence is provable then.
+    pub async fn of(&self, id: &DeviceId) -> Option<IpAddr> {
+        let known = self.lock().phones.get(id).copied();
+        match (known, &self.shared) {
+            (None, Some(shared)) => self.read(shared, id).await.ok().flatten(),
+            (known, _) => known.flatten(),
+        }
+    }
+
+    /// Returns true if this process knows that the entry of the phone is final.
     #[must_use]
     pub fn is_settled(&self, id: &DeviceId) -> bool {
         self.lock().phones.contains_key(id)
@@ -62,27 +87,54 @@ impl DirectAddresses {
 
     /// Stores the address of a phone durably, before the first proxy is sent to it. `None` means
     /// that a proxy is about to be sent and the address was not read. An earlier entry stays.
-    /// Blocks on the disk.
     ///
     /// # Errors
-    /// The file cannot be written. Then the entry is not stored.
-    pub fn note(&self, id: &DeviceId, address: Option<IpAddr>) -> io::Result<()> {
-        let mut written = self.lock();
-        if written.phones.contains_key(id) {
+    /// The file or the document cannot be written. Then it is not known if there is an entry.
+    pub async fn note(&self, id: &DeviceId, address: Option<IpAddr>) -> io::Result<()> {
+        if self.is_settled(id) {
             return Ok(());
         }
-        let line = match address {
-            Some(address) => format!("\n{id} {address};"),
-            None => format!("\n{id} -;"),
-        };
-        written.file.write_all(line.as_bytes())?;
-        written.file.sync_data()?;
-        written.phones.insert(id.clone(), address);
+        if let Some(shared) = &self.shared {
+            return self.put(shared, id, address).await.map_err(io::Error::other);
+        }
+        let (known, id) = (Arc::clone(&self.phones), id.clone());
+        spawn_blocking(move || ignore_poison(known.lock()).append(id, address)).await?
+    }
+
+    async fn put(&self, shared: &SharedPlatforms, id: &DeviceId, address: Option<IpAddr>) -> Result<(), StoreError> {
+        let body = address.map_or_else(|| UNKNOWN.to_owned(), |address| address.to_string()).into_bytes();
+        let document = Document { key: id.to_string(), version: 0, body };
+        let put = within_patience(shared.sharing.documents.put_documents(SPACE, vec![document])).await?;
+        match put == [true] {
+            true => drop(self.lock().phones.insert(id.clone(), address)),
+            // Another replica was first.
+            false => drop(self.read(shared, id).await?),
+        }
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, StoredAddresses> {
-        ignore_poison(self.0.lock())
+    async fn read(&self, shared: &SharedPlatforms, id: &DeviceId) -> Result<Option<IpAddr>, StoreError> {
+        let found = within_patience(shared.sharing.documents.documents(SPACE, vec![id.to_string()])).await?;
+        let Some(Document { body, .. }) = found.first() else { return Ok(None) };
+        let address = std::str::from_utf8(body).ok().and_then(|text| text.parse().ok());
+        self.lock().phones.insert(id.clone(), address);
+        Ok(address)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, KnownAddresses> {
+        ignore_poison(self.phones.lock())
+    }
+}
+
+impl KnownAddresses {
+    fn append(&mut self, id: DeviceId, address: Option<IpAddr>) -> io::Result<()> {
+        if let (Some(file), false) = (&mut self.file, self.phones.contains_key(&id)) {
+            let address = address.map_or_else(|| UNKNOWN.to_owned(), |address| address.to_string());
+            file.write_all(format!("\n{id} {address};").as_bytes())?;
+            file.sync_data()?;
+        }
+        self.phones.entry(id).or_insert(address);
+        Ok(())
     }
 }
 
@@ -91,8 +143,8 @@ mod tests {
     use super::*;
     use std::fs;
 
-    #[test]
-    fn the_address_from_before_the_first_proxy_stays_and_what_was_not_read_by_then_is_never_known() {
+    #[tokio::test]
+    async fn the_address_from_before_the_first_proxy_stays_and_what_was_not_read_by_then_is_never_known() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pads.direct");
         let id = |text: &str| DeviceId::new(text).ok().unwrap();
@@ -100,20 +152,22 @@ mod tests {
         let other: IpAddr = "192.0.2.2".parse().unwrap();
         {
             let direct = DirectAddresses::open(&path).unwrap();
-            assert!(!direct.is_settled(&id("a")) && direct.of(&id("a")).is_none());
-            direct.note(&id("a"), Some(address)).unwrap();
-            direct.note(&id("a"), Some(other)).unwrap();
-            direct.note(&id("b"), None).unwrap();
-            direct.note(&id("b"), Some(other)).unwrap();
+            assert!(!direct.is_settled(&id("a")) && direct.of(&id("a")).await.is_none());
+            direct.note(&id("a"), Some(address)).await.unwrap();
+            direct.note(&id("a"), Some(other)).await.unwrap();
+            direct.note(&id("b"), None).await.unwrap();
+            direct.note(&id("b"), Some(other)).await.unwrap();
         }
         fs::write(&path, fs::read_to_string(&path).unwrap() + "\nc 192.0.2.1").unwrap();
         for _ in 0..2 {
             let direct = DirectAddresses::open(&path).unwrap();
-            assert_eq!(["a", "b", "c", "d"].map(|phone| direct.of(&id(phone))), [Some(address), None, None, None]);
+            for (phone, known) in [("a", Some(address)), ("b", None), ("c", None), ("d", None)] {
+                assert_eq!(direct.of(&id(phone)).await, known, "{phone}");
+            }
             assert_eq!(["a", "b", "c", "d"].map(|phone| direct.is_settled(&id(phone))), [true, true, true, false]);
         }
         let direct = DirectAddresses::open(&path).unwrap();
-        direct.note(&id("d"), Some(other)).unwrap();
-        assert_eq!(DirectAddresses::open(&path).unwrap().of(&id("d")), Some(other));
+        direct.note(&id("d"), Some(other)).await.unwrap();
+        assert_eq!(DirectAddresses::open(&path).unwrap().of(&id("d")).await, Some(other));
     }
 }

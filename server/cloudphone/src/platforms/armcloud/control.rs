@@ -14,9 +14,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use std::io;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::{JoinError, spawn_blocking};
 use toolwarrant::BoxFuture;
 use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Provability, Refusal, Sent, TaskId};
@@ -68,11 +66,7 @@ impl Armcloud {
 
     /// Stores the address that a phone has before the first proxy is sent to it.
     async fn settle_address(&self, id: &DeviceId, address: Option<IpAddr>) -> Result<(), Unreachable> {
-        if self.direct.is_settled(id) {
-            return Ok(());
-        }
-        let (direct, id) = (Arc::clone(&self.direct), id.clone());
-        check_write(spawn_blocking(move || direct.note(&id, address)).await)
+        self.direct.note(id, address).await.map_err(to_unreachable)
     }
 
     /// Limits the provability of a reading to the directions that are proven on this account.
@@ -170,7 +164,7 @@ impl Control for Armcloud {
                 // If it cannot be stored, an absence is never evidence on this phone.
                 let _ = self.settle_address(id, Some(exits.ordinary)).await;
             }
-            Ok(Exits { direct: self.direct.of(id), ..exits })
+            Ok(Exits { direct: self.direct.of(id).await, ..exits })
         })
     }
 
@@ -217,8 +211,7 @@ impl Control for Armcloud {
     fn record<'a>(&'a self, direction: Direction, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
         let tool = self.readings.tool(id).map_or("", |tool| tool.as_str());
         let showing = Showing { at: self.clock.wall(), device: id.to_string(), tool: tool.to_owned() };
-        let shown = Arc::clone(&self.shown);
-        Box::pin(async move { check_write(spawn_blocking(move || shown.record(direction, showing)).await) })
+        Box::pin(async move { self.shown.record(direction, showing).await.map_err(to_unreachable) })
     }
 
     fn state(&self, name: &PlatformName) -> UpstreamState {
@@ -247,14 +240,9 @@ impl Control for Armcloud {
     }
 }
 
-/// Converts the outcome of writing to the disk.
-fn check_write(outcome: Result<io::Result<()>, JoinError>) -> Result<(), Unreachable> {
-    let why = match outcome {
-        Ok(Ok(())) => return Ok(()),
-        Ok(Err(error)) => error.to_string(),
-        Err(error) => error.to_string(),
-    };
-    Err(Unreachable(why.into()))
+/// Converts a failure to store something.
+fn to_unreachable(error: io::Error) -> Unreachable {
+    Unreachable(error.to_string().into())
 }
 
 impl Shell for Armcloud {

@@ -222,9 +222,6 @@ impl Membership {
             return if has_left { Ok(false) } else { Err(Eviction) };
         };
         self.learn_time(sent, store_now, others);
-        if is_settled && !others.is_off {
-            self.lease.extend(sent.plus(self.length));
-        }
         if *is_asked_to_leave {
             self.is_asked_to_leave.send_replace(true);
         }
@@ -254,6 +251,10 @@ impl Membership {
             *known = present;
             is_news
         });
+        // Who is present is known before this replica may act.
+        if is_settled && !others.is_off {
+            self.lease.extend(sent.plus(self.length));
+        }
         others.beats.retain(|epoch, _| replicas.iter().any(|row| row.epoch == *epoch));
         raise(&self.everywhere, everywhere);
         if !over.is_empty() && others.forget_at <= now {
