@@ -120,10 +120,8 @@ pub fn run() -> ExitCode {
 const HINT: &str = "Then try set_proxy: on phone-0000001 it ends as success, on phone-0000013 as failed_silent, refunded, on\n\
                     phone-0000020 as timeout, on phone-0000023 as failed. `cloudphone task list` shows how each went.\n\n";
 
-/// The reasons why the phones of this process cannot be served by several.
+/// The reason why simulated phones cannot be served by several processes.
 const SIMULATES: &str = "the simulated phones exist in this process alone; --config names a platform";
-const OWNS_ACCOUNT: &str = "the limits of an account, and the own addresses of its phones, are known to this process alone; \
-                            without --store, one process serves them";
 
 fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, PhoneCommand>> {
     let Setup { flags, config, folder, sharing, clock, random } = setup;
@@ -176,8 +174,7 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
     };
     let operated = Arc::new(Operated { members, clock: clock.clone(), random });
     let service = service(control, own, clock).commands(operated.clone()).upstreams(operated).serves(serves);
-    let service = if simulates { service.hint(HINT) } else { service };
-    let service = service.alone(if simulates { SIMULATES } else { OWNS_ACCOUNT });
+    let service = if simulates { service.hint(HINT).alone(SIMULATES) } else { service };
     if let Some(listener) = listener {
         background.push(Box::pin(listener.serve(std::future::pending())));
     }

@@ -3,20 +3,28 @@
 //!
 //! A call asks for a [`Pass`] before it starts, and reports its end with it. The line applies the
 //! platform's limits. The circuit is open while the platform cannot be reached or refuses the
-//! credentials. The guard does not send anything. A write is never a trial: while the circuit is
+//! credentials. If several replicas use the account, they share its limits. The guard does not send
+//! anything. A write is never a trial: while the circuit is
 //! not closed, writes are refused, and a read tests whether the platform is available again.
 
 mod call;
 mod circuit;
 mod line;
+mod parts;
+mod shared;
 #[cfg(test)]
 mod tests;
 
 pub use call::{CallEnd, Class, GuardLimits, Withheld};
 
+use crate::adapter_kit::duty::Duty;
+use crate::adapter_kit::shared::{FOLLOWED_EVERY, SharedPlatforms};
+use crate::phones::port::PlatformName;
 use circuit::Circuit;
 use line::{Line, Turn};
-use std::sync::{Mutex, MutexGuard};
+use parts::Parts;
+use shared::{SharedGuard, is_fresh};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::Notify;
 use toolwarrant::base::ignore_poison;
@@ -29,6 +37,7 @@ pub struct Guard {
     state: Mutex<GuardCore>,
     /// Wakes the waiting calls, so that they check again.
     changed: Notify,
+    shared: Option<SharedGuard>,
 }
 
 /// The state of a guard, for a monitor.
@@ -69,6 +78,13 @@ struct GuardCore {
     /// The saved budget for retries, in calls. A retry costs [`CALLS_A_RETRY`].
     retries: u32,
     counts: CallCounts,
+    /// The part of this replica, if several use the account.
+    parts: Option<Parts>,
+    /// True if it is known if another replica was refused.
+    has_heard: bool,
+    /// True if other replicas do not know yet that the platform refuses the credentials, or takes
+    /// them again.
+    has_news: bool,
 }
 
 /// The longest pause of the platform for which a write is still accepted.
@@ -85,8 +101,29 @@ impl Guard {
     #[must_use]
     pub fn new(limits: GuardLimits, clock: Clock) -> Self {
         let (line, circuit) = (Line::new(limits), Circuit::default());
-        let state = GuardCore { line, circuit, retries: RETRIES_MAX / 2, counts: CallCounts::default() };
-        Self { clock, state: Mutex::new(state), changed: Notify::new() }
+        let (retries, counts) = (RETRIES_MAX / 2, CallCounts::default());
+        let state = GuardCore { line, circuit, retries, counts, parts: None, has_heard: true, has_news: false };
+        Self { clock, state: Mutex::new(state), changed: Notify::new(), shared: None }
+    }
+
+    /// Creates the guard of an account that several replicas use. Starts with none of its limits;
+    /// [`Self::share`] must run.
+    #[must_use]
+    pub fn shared(
+        limits: GuardLimits,
+        clock: Clock,
+        shared: &Arc<SharedPlatforms>,
+        platform: &PlatformName,
+        duty: Arc<Duty>,
+    ) -> Self {
+        let guard = Self::new(limits, clock);
+        let parts = Parts::new(Arc::clone(&shared.sharing.member), platform.to_string(), limits);
+        {
+            let mut state = guard.state();
+            (state.parts, state.has_heard) = (Some(parts), false);
+        }
+        let per_minute = limits.at_least_one().per_minute;
+        Self { shared: Some(SharedGuard::new(shared, platform, duty, per_minute)), ..guard }
     }
 
     /// Waits in the line until a call may start.
@@ -109,8 +146,9 @@ impl Guard {
         let now = self.clock.now();
         let state = self.state();
         let paused = state.line.pause_end().filter(|until| *until > now.plus(PATIENCE)).map(Withheld::Paused);
-        let crowded = state.line.is_crowded().then_some(Withheld::Crowded);
-        state.circuit.check(Class::Write, now).err().or(paused).or(crowded)
+        let lacks = state.parts.as_ref().is_some_and(|parts| parts.find_lacking().is_some());
+        let crowded = (lacks || state.line.is_crowded()).then_some(Withheld::Crowded);
+        state.circuit.check(Class::Write, now, || false).err().or(paused).or(crowded)
     }
 
     /// Takes a retry out of the budget. Returns false if the budget does not suffice.
@@ -127,9 +165,9 @@ impl Guard {
     /// Returns the state for a monitor.
     #[must_use]
     pub fn observe(&self) -> GuardState {
-        let GuardCore { line, circuit, retries: _, counts } = &*self.state();
+        let GuardCore { line, circuit, counts, .. } = &*self.state();
         GuardState {
-            open: circuit.check(Class::Write, self.clock.now()).err(),
+            open: circuit.check(Class::Write, self.clock.now(), || false).err(),
             waiting: line.queue_length(),
             calls: *counts,
         }
@@ -138,25 +176,46 @@ impl Guard {
     async fn wait(&self, class: Class, deadline: Timestamp) -> Result<Pass<'_>, Withheld> {
         let number = self.state().line.join(class).ok_or(Withheld::Crowded)?;
         let place = Place { guard: self, number, class };
+        let mut paid_at = None;
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             // From here on, a change is not missed.
             changed.as_mut().enable();
-            let until = match self.turn(&place, deadline)? {
+            let until = match self.turn(&place, deadline, paid_at)? {
                 Turn::Now(pass) => return Ok(pass),
                 Turn::At(moment) => moment.min(deadline),
+                // The part of this replica grows without a call.
+                Turn::AfterOthers if self.shared.is_some() => deadline.min(self.clock.now().plus(FOLLOWED_EVERY)),
                 Turn::AfterOthers => deadline,
+                Turn::Unpaid => {
+                    if let Some(shared) = &self.shared {
+                        paid_at = shared.pay(deadline, &self.clock).await?;
+                    }
+                    continue;
+                }
             };
             let _ = self.clock.before(until, changed).await;
         }
     }
 
-    /// Returns what the call at this place has to do.
-    fn turn<'a>(&'a self, place: &Place<'_>, deadline: Timestamp) -> Result<Turn<Pass<'a>>, Withheld> {
+    /// Returns what the call at this place has to do. `paid_at` is the time at which it has paid
+    /// for its start.
+    fn turn<'a>(
+        &'a self,
+        place: &Place<'_>,
+        deadline: Timestamp,
+        paid_at: Option<Timestamp>,
+    ) -> Result<Turn<Pass<'a>>, Withheld> {
         let now = self.clock.now();
         let mut state = self.state();
-        state.circuit.check(place.class, now)?;
-        let turn = match state.line.turn(place.number, place.class, now) {
+        state.circuit.check(place.class, now, || self.shared.as_ref().is_none_or(SharedGuard::may_try))?;
+        let GuardCore { line, parts, has_heard, .. } = &mut *state;
+        if let Some(parts) = parts {
+            line.set_limits(parts.limits(now));
+        }
+        let turn = if *has_heard { line.turn(place.number, place.class, now) } else { Turn::AfterOthers };
+        let is_paid = self.shared.is_none() || paid_at.is_some_and(|paid_at| is_fresh(paid_at, now));
+        let turn = match turn {
             _ if now >= deadline => return Err(Withheld::Crowded),
             Turn::At(moment) if moment >= deadline => {
                 let paused = state.line.pause_end().filter(|until| *until > now);
@@ -164,12 +223,13 @@ impl Guard {
             }
             Turn::At(moment) => Turn::At(moment),
             Turn::AfterOthers => Turn::AfterOthers,
-            Turn::Now(()) => {
+            Turn::Now(()) if is_paid => {
                 state.line.start(place.class, now);
                 state.retries = (state.retries + 1).min(RETRIES_MAX);
                 let is_trial = state.circuit.start();
                 Turn::Now(Pass { guard: self, class: place.class, is_trial, end: None })
             }
+            Turn::Now(()) | Turn::Unpaid => Turn::Unpaid,
         };
         Ok(turn)
     }
@@ -217,7 +277,12 @@ impl Drop for Pass<'_> {
         let now = guard.clock.now();
         let mut state = guard.state();
         state.line.end(class);
+        let before = state.circuit.denial();
         state.circuit.end(is_trial, end, now);
+        if let (true, Some(shared)) = (state.circuit.denial() != before, &guard.shared) {
+            state.has_news = true;
+            shared.news.notify_one();
+        }
         let CallCounts { answered, failed, denied, limited, abandoned, .. } = &mut state.counts;
         *match end {
             Some(CallEnd::Answered) => answered,

@@ -19,7 +19,7 @@ pub use sign::Scheme;
 use crate::adapter_kit::device_registry::refresh::Refresh;
 use crate::adapter_kit::device_registry::{DeviceRegistry, KnownPhones, Listed, Row};
 use crate::adapter_kit::duty::Duty;
-use crate::adapter_kit::guard::{Class, GuardLimits};
+use crate::adapter_kit::guard::{Class, Guard, GuardLimits};
 use crate::adapter_kit::proven::ProvenDirections;
 use crate::adapter_kit::readings::{DirectAddresses, PhoneReadings};
 use crate::adapter_kit::shared::SharedPlatforms;
@@ -135,8 +135,12 @@ impl Armcloud {
         let keys = AccountKeys { access_key: access_key.expose().clone(), secret_key };
         let settings =
             ApiSettings { base_url, prefix, family, scheme, read_within: READ_WITHIN, write_within: WRITE_WITHIN };
-        let api = Arc::new(Api::new(settings, keys, limits, clock.clone())?);
         let duty = shared.map(|shared| Arc::new(Duty::new(shared, &name)));
+        let guard = match (shared, &duty) {
+            (Some(shared), Some(duty)) => Guard::shared(limits, clock.clone(), shared, &name, Arc::clone(duty)),
+            _ => Guard::new(limits, clock.clone()),
+        };
+        let api = Arc::new(Api::new(settings, keys, guard, clock.clone())?);
         let registry = match shared {
             Some(shared) => DeviceRegistry::shared(Arc::clone(shared), name, clock.clone()),
             None => DeviceRegistry::open(&folder.join(format!("{name}.roster.json")), name, clock.clone())
@@ -156,8 +160,10 @@ impl Armcloud {
 
     /// Refreshes the list of its phones for as long as it is polled.
     pub fn keep_fresh(&self) -> impl Future<Output = ()> + Send + 'static {
-        let refresh = Arc::clone(&self.refresh);
-        async move { refresh.run().await }
+        let (refresh, api) = (Arc::clone(&self.refresh), Arc::clone(&self.api));
+        async move {
+            tokio::join!(refresh.run(), api.guard().share());
+        }
     }
 
     /// Returns the platform's own name of a phone as it is now.

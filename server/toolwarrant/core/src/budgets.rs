@@ -1,5 +1,5 @@
 //! Request budgets that replicas share: each replica exchanges the logs of its busy applications
-//! with a store.
+//! with a store. A service can share other budgets in the same way.
 //!
 //! A request that the allowance of its replica covers does not wait. While a replica holds an
 //! allowance, or requests wait for one, a worker exchanges the log of that application. There is at
@@ -19,7 +19,8 @@ use tokio::time::timeout;
 use toolwarrant_base::clock::Clock;
 use toolwarrant_base::ignore_poison;
 
-/// The name space of the logs. Their keys are the ids of the applications.
+/// The name space of the logs. Their keys are the ids of the applications, and the keys of other
+/// budgets of a service.
 const SPACE: &str = "budget";
 
 /// Longest time that a request waits for an allowance, and longest time of an exchange.
@@ -58,14 +59,29 @@ impl Budgets {
         head: Option<HeadCharge>,
         n: u32,
     ) -> Result<HeadCharge, Shortage> {
-        match self.spend(application, head, n) {
+        self.admit_to(&application.id, &application.window, head, n).await
+    }
+
+    /// Does the same as [`Self::admit`] for any budget: `key` names it in the store, and `window`
+    /// has its limit. The key must not be the id of an application.
+    ///
+    /// # Errors
+    /// Those of [`Self::admit`].
+    pub async fn admit_to(
+        self: &Arc<Self>,
+        key: &str,
+        window: &Arc<Window>,
+        head: Option<HeadCharge>,
+        n: u32,
+    ) -> Result<HeadCharge, Shortage> {
+        match window.spend(head, self.clock.now(), n) {
             Err(Shortage::Unknown) => {}
             known => return known,
         }
-        let asked = Box::pin(self.ask(application, n.saturating_sub(u32::from(head.is_some()))));
+        let asked = Box::pin(self.ask(key, window, n.saturating_sub(u32::from(head.is_some()))));
         asked.await.inspect_err(|_| {
             if let Some(head) = head {
-                application.window.give_back(head);
+                window.give_back(head);
             }
         })
     }
@@ -81,16 +97,13 @@ impl Budgets {
     }
 
     /// Lets requests wait for an allowance.
-    async fn ask(self: &Arc<Self>, application: &Application, requests: u32) -> Result<HeadCharge, Shortage> {
+    async fn ask(self: &Arc<Self>, key: &str, window: &Arc<Window>, requests: u32) -> Result<HeadCharge, Shortage> {
         let answer = {
             let mut workers = ignore_poison(self.workers.lock());
             let workers = workers.as_mut().ok_or(Shortage::Unknown)?;
             while workers.try_join_next().is_some() {}
-            let start = || {
-                let (id, window) = (String::from(&*application.id), Arc::clone(&application.window));
-                workers.spawn(Arc::clone(self).work(id, window))
-            };
-            application.window.share().wait(requests, start)
+            let start = || workers.spawn(Arc::clone(self).work(key.to_owned(), Arc::clone(window)));
+            window.share().wait(requests, start)
         };
         match timeout(DEADLINE, answer).await {
             Ok(Ok(answer)) => answer.map_err(Shortage::Spent),
@@ -110,21 +123,21 @@ impl Budgets {
         }
     }
 
-    /// Exchanges the log of an application while that is necessary.
-    async fn work(self: Arc<Self>, application: String, window: Arc<Window>) {
+    /// Exchanges the log of a budget while that is necessary.
+    async fn work(self: Arc<Self>, key: String, window: Arc<Window>) {
         let (wake, mut closing) = (window.share().wake(), self.closing.subscribe());
         loop {
             let is_closing = *closing.borrow_and_update();
             let step = window.share().next_step(self.clock.now(), is_closing);
             match step {
                 WorkerStep::Exchange => {
-                    let exchange = timeout(DEADLINE, self.exchange(&application, &window)).await;
+                    let exchange = timeout(DEADLINE, self.exchange(&key, &window)).await;
                     let failure = match &exchange {
                         Ok(Ok(())) => continue,
                         Ok(Err(error)) => error.to_string(),
                         Err(late) => late.to_string(),
                     };
-                    tracing::warn!(application, failure, "a request budget could not be exchanged");
+                    tracing::warn!(key, failure, "a request budget could not be exchanged");
                     window.share().fail(self.clock.now());
                     if is_closing {
                         return;
@@ -142,17 +155,17 @@ impl Budgets {
 
     /// Reads the log, and puts it with a new record of this replica, until no other replica has
     /// changed it meanwhile.
-    async fn exchange(&self, application: &str, window: &Window) -> Result<(), StoreError> {
+    async fn exchange(&self, key: &str, window: &Window) -> Result<(), StoreError> {
         loop {
-            let found = self.store.documents(SPACE, vec![application.to_owned()]).await?.pop();
+            let found = self.store.documents(SPACE, vec![key.to_owned()]).await?.pop();
             let (version, log) = match found {
                 Some(Document { version, body, .. }) => (version, SharedLog::decode(&body)),
                 None => (0, Some(SharedLog::default())),
             };
-            let log = log.ok_or_else(|| StoreError::Corrupt(format!("the budget of {application} cannot be read")))?;
+            let log = log.ok_or_else(|| StoreError::Corrupt(format!("the budget of {key} cannot be read")))?;
             let body = window.share().propose(self.holder.0, log, window.limit(), self.clock.now());
             let Some(body) = body else { return Ok(()) };
-            let document = Document { key: application.to_owned(), version, body };
+            let document = Document { key: key.to_owned(), version, body };
             if self.store.put_documents(SPACE, vec![document]).await? == [true] {
                 window.share().confirm(window.limit(), self.clock.now());
                 return Ok(());

@@ -117,6 +117,7 @@ pub mod sharing {
     pub use toolwarrant_core::budgets::Budgets;
     pub use toolwarrant_core::cluster::{Cluster, Epoch, Lease, Membership};
     pub use toolwarrant_core::documents::{Document, DocumentStore};
+    pub use toolwarrant_core::limit::{RetryAfter, Shortage, Window};
     pub use toolwarrant_core::sharing::Sharing;
     pub use toolwarrant_core::store::{StoreError, Stored};
 }

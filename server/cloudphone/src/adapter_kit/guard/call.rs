@@ -16,6 +16,13 @@ pub struct GuardLimits {
     pub per_minute: u32,
 }
 
+impl GuardLimits {
+    pub(super) fn at_least_one(self) -> Self {
+        let Self { concurrent, per_second, per_minute } = self;
+        Self { concurrent: concurrent.max(1), per_second: per_second.max(1), per_minute: per_minute.max(1) }
+    }
+}
+
 /// Far below the limits that ARMCloud documents (200 a second and 5,000 a minute for a trial). VMOS
 /// Cloud does not document a limit.
 impl Default for GuardLimits {

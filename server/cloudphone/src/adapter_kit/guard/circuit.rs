@@ -3,6 +3,7 @@
 //! fails.
 
 use super::call::{CallEnd, Class, Withheld};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use toolwarrant::Timestamp;
 
@@ -24,6 +25,14 @@ struct Open {
     tried: bool,
 }
 
+/// A refusal of the credentials, as other replicas learn of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Denial {
+    /// The end of the pause.
+    pub(super) until: Timestamp,
+    pause: Duration,
+}
+
 /// The number of failures in a row that opens the circuit.
 pub(super) const FAILURES: u32 = 5;
 
@@ -36,10 +45,11 @@ pub(super) const SILENT: [Duration; 2] = [Duration::from_secs(2), Duration::from
 pub(super) const DENIED: [Duration; 2] = [Duration::from_mins(15), Duration::from_hours(1)];
 
 impl Circuit {
-    /// Checks whether a call of this class may start.
-    pub(super) fn check(&self, class: Class, now: Timestamp) -> Result<(), Withheld> {
+    /// Checks whether a call of this class may start. `may_try` decides if this replica may test if
+    /// the platform takes the credentials again.
+    pub(super) fn check(&self, class: Class, now: Timestamp, may_try: impl FnOnce() -> bool) -> Result<(), Withheld> {
         match &self.open {
-            Some(open) if now < open.until || open.tried || class == Class::Write => {
+            Some(open) if now < open.until || open.tried || class == Class::Write || open.denied && !may_try() => {
                 Err(if open.denied { Withheld::Denied(open.until) } else { Withheld::Unreachable(open.until) })
             }
             _ => Ok(()),
@@ -71,6 +81,25 @@ impl Circuit {
                     self.break_open(false, now);
                 }
             }
+            _ => {}
+        }
+    }
+
+    /// Returns the refusal of the credentials, if that is why the circuit is open.
+    pub(super) fn denial(&self) -> Option<Denial> {
+        let open = self.open.as_ref().filter(|open| open.denied)?;
+        Some(Denial { until: open.until, pause: open.pause })
+    }
+
+    /// Learns from another replica that the platform refuses the credentials, or that it takes them
+    /// again.
+    pub(super) fn learn(&mut self, denial: Option<Denial>) {
+        match (denial, self.denial()) {
+            (Some(Denial { until, pause }), own) if own.as_ref().is_none_or(|own| own.until < until) => {
+                let tried = self.open.as_ref().is_some_and(|open| open.tried);
+                self.open = Some(Open { until, pause, denied: true, tried });
+            }
+            (None, Some(_)) => *self = Self::default(),
             _ => {}
         }
     }

@@ -36,6 +36,8 @@ pub(super) enum Turn<T> {
     At(Timestamp),
     /// Wait for others.
     AfterOthers,
+    /// Pay for the start, and look again.
+    Unpaid,
 }
 
 /// One start in this many goes to the background, however many urgent calls wait. They need a
@@ -56,13 +58,8 @@ const MINUTE: Duration = Duration::from_mins(1);
 
 impl Line {
     pub(super) fn new(limits: GuardLimits) -> Self {
-        let GuardLimits { concurrent, per_second, per_minute } = limits;
         Self {
-            limits: GuardLimits {
-                concurrent: concurrent.max(1),
-                per_second: per_second.max(1),
-                per_minute: per_minute.max(1),
-            },
+            limits: limits.at_least_one(),
             next: 0,
             urgent: VecDeque::new(),
             background: VecDeque::new(),
@@ -72,6 +69,11 @@ impl Line {
             starts: VecDeque::new(),
             paused_until: Timestamp(0),
         }
+    }
+
+    /// Changes the limits. A zero lets no call start.
+    pub(super) fn set_limits(&mut self, limits: GuardLimits) {
+        self.limits = limits;
     }
 
     /// Takes a place at the end. `None` if the line is full.
@@ -101,7 +103,8 @@ impl Line {
             (true, None) => background.front() == Some(&number),
             (false, first) => !background_first && first == Some(&number),
         };
-        let has_room = *running < limits.concurrent && (!is_background || self.has_room_for_background());
+        let has_room =
+            limits.per_second > 0 && *running < limits.concurrent && (!is_background || self.has_room_for_background());
         if !is_next || !has_room {
             return Turn::AfterOthers;
         }

@@ -22,7 +22,7 @@ pub use calls::{ApiCall, Family};
 pub use error::ApiError;
 
 use super::sign::{AccountKeys, Scheme, Signable};
-use crate::adapter_kit::guard::{CallEnd, Class, Guard, GuardLimits, Pass, Withheld};
+use crate::adapter_kit::guard::{CallEnd, Class, Guard, Pass, Withheld};
 use answer::{Judged, Started};
 use anyhow::bail;
 use serde::Serialize;
@@ -125,7 +125,7 @@ impl Api {
     ///
     /// # Errors
     /// The base URL or the prefix is not valid, or the system has no certificate authorities.
-    pub fn new(settings: ApiSettings, keys: AccountKeys, limits: GuardLimits, clock: Clock) -> anyhow::Result<Self> {
+    pub fn new(settings: ApiSettings, keys: AccountKeys, guard: Guard, clock: Clock) -> anyhow::Result<Self> {
         let ApiSettings { base_url, prefix, .. } = &settings;
         judge_base_url(base_url).map_err(anyhow::Error::msg)?;
         if !prefix.is_empty() && (!prefix.starts_with('/') || prefix.ends_with('/')) {
@@ -135,7 +135,7 @@ impl Api {
             origin: base_url.origin().ascii_serialization(),
             host: base_url.host_str().unwrap_or_default().to_owned(),
             http: HttpClient::to(base_url)?,
-            guard: Guard::new(limits, clock.clone()),
+            guard,
             settings,
             keys,
             clock,

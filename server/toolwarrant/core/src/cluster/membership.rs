@@ -57,6 +57,8 @@ pub struct Membership {
     trust: watch::Sender<StoreTrust>,
     /// True once an operator has asked this replica to stop.
     is_asked_to_leave: watch::Sender<bool>,
+    /// The longest lease of them.
+    longest: Mutex<Duration>,
     /// The latest time of the store, and the time of this clock at which it was read.
     time: Mutex<Option<(StoreTime, Timestamp)>>,
 }
@@ -102,7 +104,21 @@ impl Membership {
         let (lease, said) = (Lease::new(clock.clone()), watch::Sender::default());
         let (directory, everywhere, trust, is_asked_to_leave, time) = Default::default();
         let present = watch::Sender::new(vec![store.epoch()]);
-        Self { store, clock, length, lease, said, directory, everywhere, present, trust, is_asked_to_leave, time }
+        let longest = Mutex::new(length);
+        Self {
+            store,
+            clock,
+            length,
+            lease,
+            said,
+            directory,
+            everywhere,
+            present,
+            longest,
+            trust,
+            is_asked_to_leave,
+            time,
+        }
     }
 
     /// Returns the run of this replica.
@@ -122,6 +138,13 @@ impl Membership {
     #[must_use]
     pub fn present(&self) -> watch::Receiver<Vec<Epoch>> {
         self.present.subscribe()
+    }
+
+    /// Returns the longest lease of the runs that may still act. A run that has been present for
+    /// longer is known to each other run that may act.
+    #[must_use]
+    pub fn longest_lease(&self) -> Duration {
+        *ignore_poison(self.longest.lock())
     }
 
     /// Beats each second, and at once if there is something to say, until [`Self::leave`]. Start it
@@ -246,6 +269,8 @@ impl Membership {
             }
         }
         let present: Vec<_> = replicas.iter().map(|row| row.epoch).filter(|epoch| !over.contains(epoch)).collect();
+        let longest = replicas.iter().filter(|row| present.contains(&row.epoch)).map(|row| row.lease).max();
+        *ignore_poison(self.longest.lock()) = longest.unwrap_or(self.length);
         self.present.send_if_modified(|known| {
             let is_news = *known != present;
             *known = present;

@@ -4,6 +4,7 @@
 mod platform;
 
 use super::*;
+use crate::adapter_kit::guard::GuardLimits;
 use platform::{Platform, PlatformAct};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -30,7 +31,7 @@ fn api(platform: &Platform, scheme: Scheme) -> (Api, Clock) {
         write_within: if matches!(platform.acts[0], PlatformAct::Hold) { SHORT } else { LONG },
     };
     let limits = GuardLimits { concurrent: 4, per_second: 1_000, per_minute: 60_000 };
-    (Api::new(settings, keys(), limits, clock.clone()).expect("an account"), clock)
+    (Api::new(settings, keys(), Guard::new(limits, clock.clone()), clock.clone()).expect("an account"), clock)
 }
 
 fn keys() -> AccountKeys {
@@ -370,7 +371,8 @@ fn a_base_url_is_only_a_host_and_plain_http_is_for_this_machine_only() {
             read_within: LONG,
             write_within: LONG,
         };
-        let told = match Api::new(settings, keys(), GuardLimits::default(), Clock::manual(Timestamp(0))) {
+        let clock = Clock::manual(Timestamp(0));
+        let told = match Api::new(settings, keys(), Guard::new(GuardLimits::default(), clock.clone()), clock) {
             Ok(api) => {
                 assert!(!format!("{api:?}").contains("SECRETKEY"));
                 String::new()
