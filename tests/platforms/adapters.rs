@@ -2,6 +2,7 @@
 //! ends.
 
 mod armcloud;
+mod replicas;
 mod simulated;
 
 use adapter_suite::{CaseEnd, Double, Operation, run};

@@ -6,6 +6,7 @@ mod outage;
 mod oversized;
 mod refused;
 mod removed;
+mod replicas;
 mod served;
 mod unserved;
 

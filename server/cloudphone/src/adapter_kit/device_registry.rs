@@ -89,7 +89,7 @@ impl<R: Row> DeviceRegistry<R> {
     /// Shares the device registry of a platform with other replicas. It is empty until
     /// [`Self::load`].
     #[must_use]
-    pub fn shared(shared: Arc<SharedPlatforms>, name: PlatformName, clock: Clock) -> Self {
+    pub fn of_replicas(shared: Arc<SharedPlatforms>, name: PlatformName, clock: Clock) -> Self {
         let place = RegistryPlace::Shared(Arc::new(SharedRegistry::new(shared, name.to_string())));
         Self::of(Book::empty(name), place, clock)
     }

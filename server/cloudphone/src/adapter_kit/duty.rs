@@ -60,7 +60,7 @@ impl Duty {
     /// Returns true if [`Self::hold`] may return true, by what is known without a question.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        let known = self.head.known();
+        let known = self.head.latest();
         let ListReport { lister, .. } = known.value();
         let is_present = |lister| self.member.present().borrow().iter().any(|epoch| epoch.0 == lister);
         known.is_read() && (lister == self.member.epoch().0 || !is_present(lister))
@@ -73,7 +73,7 @@ impl Duty {
     pub async fn hold(&self) -> Result<bool, Unreachable> {
         let (own, mut holds) = (self.member.epoch().0, false);
         let take = |report: ListReport| {
-            // In this order: who is present is known before the lease stands.
+            // In this order: the present replicas are known before the lease stands.
             let may_act = self.member.lease().stands();
             let is_free = !self.member.present().borrow().iter().any(|epoch| epoch.0 == report.lister);
             holds = report.lister == own || may_act && is_free;
@@ -89,7 +89,7 @@ impl Duty {
     /// Returns the latest report.
     #[must_use]
     pub fn report(&self) -> ListReport {
-        self.head.known().value()
+        self.head.latest().value()
     }
 
     /// Returns the document of the latest report.
@@ -100,7 +100,7 @@ impl Duty {
 
     /// Notes that a list begins, which fulfils the wishes so far.
     pub fn begin(&self) {
-        self.fulfilled.store(self.wishes.known().value(), Relaxed);
+        self.fulfilled.store(self.wishes.latest().value(), Relaxed);
     }
 
     /// Reports the end of a list to the other replicas, if this one still has the duty.
@@ -132,10 +132,10 @@ impl Duty {
     }
 
     /// Waits until another replica wishes a list.
-    pub async fn wished(&self) {
+    pub async fn wait_for_wish(&self) {
         let mut wishes = self.wishes.clone();
         while wishes.take().value::<u64>() <= self.fulfilled.load(Relaxed) {
-            wishes.changed().await;
+            wishes.wait_for_change().await;
         }
     }
 }

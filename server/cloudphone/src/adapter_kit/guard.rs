@@ -109,7 +109,7 @@ impl Guard {
     /// Creates the guard of an account that several replicas use. Starts with none of its limits;
     /// [`Self::share`] must run.
     #[must_use]
-    pub fn shared(
+    pub fn of_replicas(
         limits: GuardLimits,
         clock: Clock,
         shared: &Arc<SharedPlatforms>,

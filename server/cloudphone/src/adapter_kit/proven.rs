@@ -83,7 +83,7 @@ impl ProvenDirections {
 
     /// Shares the proofs of an account with other replicas.
     #[must_use]
-    pub fn shared(document: FollowedDocument, base_url: &str, access_key: &str) -> Self {
+    pub fn of_replicas(document: FollowedDocument, base_url: &str, access_key: &str) -> Self {
         Self { account: hash(base_url, access_key), place: ProofPlace::Shared(document) }
     }
 
@@ -92,7 +92,7 @@ impl ProvenDirections {
     pub fn has(&self, direction: Direction) -> Option<Showing> {
         let held = match &self.place {
             ProofPlace::File(_, held) => ignore_poison(held.lock()).clone(),
-            ProofPlace::Shared(document) => document.known().value::<Held>().of(&self.account),
+            ProofPlace::Shared(document) => document.latest().value::<Held>().of(&self.account),
         };
         match direction {
             Direction::Exit => held.exit,

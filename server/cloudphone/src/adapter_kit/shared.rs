@@ -122,14 +122,14 @@ impl KnownDocument {
 }
 
 impl FollowedDocument {
-    /// Returns what is known of it, and lets [`Self::changed`] wait for other versions.
+    /// Returns what is known of it, and lets [`Self::wait_for_change`] wait for other versions.
     pub fn take(&mut self) -> KnownDocument {
         self.known.borrow_and_update().clone()
     }
 
     /// Returns what is known of it.
     #[must_use]
-    pub fn known(&self) -> KnownDocument {
+    pub fn latest(&self) -> KnownDocument {
         self.known.borrow().clone()
     }
 
@@ -139,7 +139,7 @@ impl FollowedDocument {
     /// The store does not answer.
     pub async fn look(&self) -> Result<KnownDocument, StoreError> {
         self.all.read().await?;
-        Ok(self.known())
+        Ok(self.latest())
     }
 
     /// Changes it if `version` is still stored. Returns true if it was changed.
@@ -177,7 +177,7 @@ impl FollowedDocument {
     }
 
     /// Waits for a version that [`Self::take`] has not returned.
-    pub async fn changed(&mut self) {
+    pub async fn wait_for_change(&mut self) {
         if self.known.changed().await.is_err() {
             std::future::pending().await
         }

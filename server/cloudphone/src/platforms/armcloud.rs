@@ -120,8 +120,8 @@ impl Armcloud {
         let (shown, direct) = match shared {
             Some(shared) => {
                 let proofs = shared.follow(format!("{name}/shown"));
-                let shown = ProvenDirections::shared(proofs, base_url.as_str(), access_key.expose());
-                (shown, DirectAddresses::shared(Arc::clone(shared)))
+                let shown = ProvenDirections::of_replicas(proofs, base_url.as_str(), access_key.expose());
+                (shown, DirectAddresses::of_replicas(Arc::clone(shared)))
             }
             None => {
                 let path = folder.join(format!("{name}.shown.json"));
@@ -137,12 +137,12 @@ impl Armcloud {
             ApiSettings { base_url, prefix, family, scheme, read_within: READ_WITHIN, write_within: WRITE_WITHIN };
         let duty = shared.map(|shared| Arc::new(Duty::new(shared, &name)));
         let guard = match (shared, &duty) {
-            (Some(shared), Some(duty)) => Guard::shared(limits, clock.clone(), shared, &name, Arc::clone(duty)),
+            (Some(shared), Some(duty)) => Guard::of_replicas(limits, clock.clone(), shared, &name, Arc::clone(duty)),
             _ => Guard::new(limits, clock.clone()),
         };
         let api = Arc::new(Api::new(settings, keys, guard, clock.clone())?);
         let registry = match shared {
-            Some(shared) => DeviceRegistry::shared(Arc::clone(shared), name, clock.clone()),
+            Some(shared) => DeviceRegistry::of_replicas(Arc::clone(shared), name, clock.clone()),
             None => DeviceRegistry::open(&folder.join(format!("{name}.roster.json")), name, clock.clone())
                 .context("cannot read the list of its phones")?,
         };

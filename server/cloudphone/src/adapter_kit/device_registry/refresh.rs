@@ -176,7 +176,7 @@ impl<R: Row> Refresh<R> {
         let (mut head, mut wish_at, mut is_woken) = (duty.head(), self.clock.now(), false);
         loop {
             if duty.is_open() && matches!(duty.hold().await, Ok(true)) {
-                self.list_next(duty.wished()).await;
+                self.list_next(duty.wait_for_wish()).await;
                 continue;
             }
             if let Err(error) = self.hear(&mut head).await {
@@ -187,7 +187,7 @@ impl<R: Row> Refresh<R> {
                 (is_woken, wish_at) = (false, now.plus(SOONEST));
             }
             tokio::select! {
-                () = head.changed() => {}
+                () = head.wait_for_change() => {}
                 () = self.woken.notified() => is_woken = true,
                 () = self.clock.sleep_until(now.plus(FOLLOWED_EVERY)) => {}
             }
@@ -209,7 +209,7 @@ impl<R: Row> Refresh<R> {
                 duty.wish().await?;
                 has_wished = true;
             }
-            let _ = self.clock.before(self.clock.now().plus(FOLLOWED_EVERY), head.changed()).await;
+            let _ = self.clock.before(self.clock.now().plus(FOLLOWED_EVERY), head.wait_for_change()).await;
         }
     }
 
@@ -230,7 +230,7 @@ impl<R: Row> Refresh<R> {
     async fn read(&self, began: Timestamp) -> Result<(), Unreachable> {
         if let Some(duty) = &self.duty {
             duty.begin();
-            self.registry.load(duty.report().registry, duty.head().known().since).await.map_err(to_unreachable)?;
+            self.registry.load(duty.report().registry, duty.head().latest().since).await.map_err(to_unreachable)?;
         }
         let mut rows = self.source.list().await?;
         let mut recoded = Vec::new();

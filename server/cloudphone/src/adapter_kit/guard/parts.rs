@@ -47,7 +47,7 @@ impl Parts {
 
     /// Returns the limits of this replica at `now`. They are 0 while its lease does not stand.
     pub(super) fn limits(&mut self, now: Timestamp) -> GuardLimits {
-        // In this order: who is present is known before the lease stands.
+        // In this order: the present replicas are known before the lease stands.
         let may_act = self.member.lease().stands();
         if may_act {
             self.learn(now);
@@ -57,7 +57,8 @@ impl Parts {
         GuardLimits { concurrent: part(self.full.concurrent), per_second: part(self.full.per_second), ..self.full }
     }
 
-    /// Returns the setting that is too small for so many replicas, if this one has no part of it.
+    /// Returns the setting of which this replica has no part, because it is less than the number of
+    /// replicas.
     pub(super) fn find_lacking(&self) -> Option<&'static str> {
         let rank = self.latest?;
         let lacks = |limit| rank.part(limit) == 0;

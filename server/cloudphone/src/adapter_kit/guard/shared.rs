@@ -1,5 +1,5 @@
-//! What the guards of several replicas share: the minute of an account, and the refusal of its
-//! credentials.
+//! The state that the guards of several replicas share: the minute of an account, and the refusal
+//! of its credentials.
 //!
 //! Starts within any minute are an allowance of [`Budgets`]. Each repeat of refused credentials
 //! brings the account nearer to being locked. So every replica learns of a refusal, and after the
@@ -111,7 +111,7 @@ impl Guard {
                 continue;
             }
             tokio::select! {
-                () = document.changed() => {}
+                () = document.wait_for_change() => {}
                 () = shared.news.notified() => {}
             }
         }

@@ -64,7 +64,7 @@ impl DirectAddresses {
 
     /// Shares the addresses with other replicas.
     #[must_use]
-    pub fn shared(shared: Arc<SharedPlatforms>) -> Self {
+    pub fn of_replicas(shared: Arc<SharedPlatforms>) -> Self {
         Self { phones: Arc::default(), shared: Some(shared) }
     }
 

@@ -52,7 +52,7 @@ fn pair() -> [TestReplica; 2] {
 #[tokio::test(start_paused = true)]
 async fn an_address_is_stored_once_and_each_replica_has_the_first_one() {
     let replicas = pair();
-    let [one, two] = replicas.each_ref().map(|replica| DirectAddresses::shared(replica.shared.clone()));
+    let [one, two] = replicas.each_ref().map(|replica| DirectAddresses::of_replicas(replica.shared.clone()));
     let id = |text| DeviceId::new(text).ok().unwrap();
     let [first, second]: [IpAddr; 2] = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse().unwrap());
     assert_eq!(two.of(&id("n-a")).await, None);
@@ -73,7 +73,7 @@ async fn an_address_is_stored_once_and_each_replica_has_the_first_one() {
 async fn a_proof_on_one_replica_counts_on_the_others_within_a_second() {
     let replicas = pair();
     let open = |replica: &TestReplica, key| {
-        ProvenDirections::shared(replica.shared.follow("n/shown".to_owned()), "https://api.example", key)
+        ProvenDirections::of_replicas(replica.shared.follow("n/shown".to_owned()), "https://api.example", key)
     };
     let [one, two] = replicas.each_ref().map(|replica| open(replica, "AK1"));
     let showing = |tool: &str| Showing { at: Timestamp(1), device: "n-a".to_owned(), tool: tool.to_owned() };
@@ -93,11 +93,11 @@ async fn a_version_did_not_exist_before_the_time_that_is_told() {
     let [one, two] = pair();
     let [writer, mut reader] = [&one, &two].map(|replica| replica.shared.follow("n/number".to_owned()));
     sleep(Duration::from_millis(2_500)).await;
-    assert_eq!((reader.take().since, reader.known().is_read()), (None, true));
+    assert_eq!((reader.take().since, reader.latest().is_read()), (None, true));
     for number in 1..=3_u64 {
         let put_at = two.clock.now();
         writer.update(|_: u64| Some(number)).await.unwrap();
-        reader.changed().await;
+        reader.wait_for_change().await;
         let known = reader.take();
         let since = known.since.unwrap();
         assert_eq!(known.value::<u64>(), number);

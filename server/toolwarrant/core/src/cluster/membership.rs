@@ -276,7 +276,7 @@ impl Membership {
             *known = present;
             is_news
         });
-        // Who is present is known before this replica may act.
+        // The present replicas are known before this one may act.
         if is_settled && !others.is_off {
             self.lease.extend(sent.plus(self.length));
         }

@@ -51,13 +51,13 @@ struct RegistryReplica {
     refresh: Arc<Refresh<TestRow>>,
 }
 
-struct World {
+struct SharedWorld {
     store: Memory,
     platform: Arc<Listed>,
     replicas: Vec<RegistryReplica>,
 }
 
-impl World {
+impl SharedWorld {
     fn of(names: &[&'static str]) -> Self {
         let platform = Arc::new(Listed { start: Instant::now(), rows: Lock::new("A@1 B"), lists: Lock::default() });
         let mut world = Self { store: Memory::default(), platform, replicas: Vec::new() };
@@ -72,7 +72,7 @@ impl World {
         let (shared, clock) = (replica.shared.clone(), replica.clock.clone());
         let platform = PlatformName::parse("n").unwrap();
         let duty = Some(Arc::new(Duty::new(&shared, &platform)));
-        let registry = Arc::new(DeviceRegistry::shared(shared, platform, clock.clone()));
+        let registry = Arc::new(DeviceRegistry::of_replicas(shared, platform, clock.clone()));
         let source = Arc::new(Caller(self.platform.clone(), name));
         let refresh = Arc::new(Refresh::new(registry.clone(), source, clock, SplitMix(7)).with_duty(duty));
         let run = refresh.clone();
@@ -85,7 +85,7 @@ impl World {
     }
 
     /// Returns the phones that each replica shows, which must be the same and current.
-    fn shown(&self) -> String {
+    fn check_shown(&self) -> String {
         let of = |RegistryReplica { replica, registry, .. }: &RegistryReplica| {
             let now = replica.clock.now();
             assert!(page(registry, None, 99).iter().all(|phone| is_current(phone.read_at, now)));
@@ -99,9 +99,9 @@ impl World {
 
 #[tokio::test(start_paused = true)]
 async fn one_replica_lists_at_a_time_and_another_goes_on_after_its_death() {
-    let mut world = World::of(&["one", "two", "three"]);
+    let mut world = SharedWorld::of(&["one", "two", "three"]);
     sleep(Duration::from_mins(3)).await;
-    assert_eq!(world.shown(), "n-a=A n-b=B");
+    assert_eq!(world.check_shown(), "n-a=A n-b=B");
     let (lister, before) = (world.lists()[0].0, world.lists().len());
     assert!((5..=7).contains(&before) && world.lists().iter().all(|(name, ..)| *name == lister), "{:?}", world.lists());
     assert!(world.replicas.iter().all(|replica| replica.refresh.is_reachable()));
@@ -110,10 +110,10 @@ async fn one_replica_lists_at_a_time_and_another_goes_on_after_its_death() {
     world.replicas.remove(names.iter().position(|name| *name == lister).unwrap());
     sleep(Duration::from_mins(2)).await;
     // A seat keeps its id, and a code on another seat is another phone.
-    assert_eq!(world.shown(), "n-a=C n-a-2=A n-b=B n-d=D");
+    assert_eq!(world.check_shown(), "n-a=C n-a-2=A n-b=B n-d=D");
     world.join("four");
     sleep(EVERY).await;
-    assert_eq!(world.shown(), "n-a=C n-a-2=A n-b=B n-d=D");
+    assert_eq!(world.check_shown(), "n-a=C n-a-2=A n-b=B n-d=D");
     let lists = world.lists();
     assert!(lists.len() >= before + 3 && lists[before..].iter().all(|(name, ..)| *name == lists[before].0));
     for pair in lists.windows(2) {
@@ -124,7 +124,7 @@ async fn one_replica_lists_at_a_time_and_another_goes_on_after_its_death() {
 
 #[tokio::test(start_paused = true)]
 async fn a_replica_without_the_duty_gets_a_list_that_is_as_new_as_it_needs() {
-    let world = World::of(&["one", "two"]);
+    let world = SharedWorld::of(&["one", "two"]);
     sleep(Duration::from_secs(20)).await;
     let lister = world.lists()[0].0;
     let other = &world.replicas[usize::from(lister == "one")];
@@ -145,7 +145,7 @@ async fn a_replica_without_the_duty_gets_a_list_that_is_as_new_as_it_needs() {
 
 #[tokio::test(start_paused = true)]
 async fn a_row_that_one_replica_has_read_is_its_own_and_makes_no_id() {
-    let world = World::of(&["one", "two"]);
+    let world = SharedWorld::of(&["one", "two"]);
     sleep(Duration::from_secs(10)).await;
     let RegistryReplica { replica, registry, .. } = &world.replicas[1];
     for told in ["C@1", "D@9"] {
@@ -155,7 +155,7 @@ async fn a_row_that_one_replica_has_read_is_its_own_and_makes_no_id() {
     assert_eq!(describe(&world.replicas[0].registry), "n-a=A n-b=B");
     *world.platform.rows.lock().unwrap() = "C@1 B D@9";
     sleep(Duration::from_secs(50)).await;
-    assert_eq!(world.shown(), "n-a=C n-b=B n-d=D");
+    assert_eq!(world.check_shown(), "n-a=C n-b=B n-d=D");
 }
 
 #[tokio::test(start_paused = true)]
@@ -163,7 +163,7 @@ async fn a_list_that_another_replica_overtook_is_not_stored_and_not_shown() {
     let store = Memory::default();
     let replicas = ["one", "two"].map(|name| TestReplica::join(&store, name, Timestamp(1_000_000)));
     let [one, two] = replicas.each_ref().map(|replica| {
-        DeviceRegistry::shared(replica.shared.clone(), PlatformName::parse("n").unwrap(), replica.clock.clone())
+        DeviceRegistry::of_replicas(replica.shared.clone(), PlatformName::parse("n").unwrap(), replica.clock.clone())
     });
     one.load(0, None).await.unwrap();
     two.load(0, None).await.unwrap();

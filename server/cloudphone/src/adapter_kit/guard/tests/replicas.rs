@@ -24,7 +24,7 @@ impl GuardReplica {
         let mut replica = TestReplica::join(store, name, Timestamp(now));
         let platform = PlatformName::parse("n").expect("a name");
         let duty = Arc::new(Duty::new(&replica.shared, &platform));
-        let guard = Guard::shared(limits, replica.clock.clone(), &replica.shared, &platform, duty.clone());
+        let guard = Guard::of_replicas(limits, replica.clock.clone(), &replica.shared, &platform, duty.clone());
         let guard = Arc::new(guard);
         let share = guard.clone();
         replica.run(async move { share.share().await });

@@ -1,0 +1,119 @@
+//! Several adapters of one account, as replicas of a store in memory, against the double: its
+//! journal shows what the platform has seen.
+
+use crate::harness::double::{Double, KEYS};
+use cloudphone::adapter_kit::guard::GuardLimits;
+use cloudphone::adapter_kit::readings::PhoneReadings;
+use cloudphone::adapter_kit::shared::SharedPlatforms;
+use cloudphone::phones::contract::DeviceId;
+use cloudphone::phones::port::{PlatformName, Upstream};
+use cloudphone::platforms::armcloud::{Account, Armcloud, Family, Scheme};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+use toolwarrant::sharing::{Budgets, Membership, Sharing};
+use toolwarrant::text::Secret;
+use toolwarrant::{Clock, Random};
+use toolwarrant_base::keyring::KeyRing;
+use toolwarrant_core::cluster::ClusterStore;
+use toolwarrant_store::testing::memory::Memory;
+
+const LIMITS: GuardLimits = GuardLimits { concurrent: 6, per_second: 5, per_minute: 40 };
+
+/// An adapter of the account. It dies when it is dropped.
+struct AdapterReplica {
+    adapter: Arc<Armcloud>,
+    work: JoinSet<()>,
+}
+
+impl AdapterReplica {
+    fn join(store: &Memory, name: &str, double: &Double) -> Self {
+        let (store, clock) = (Arc::new(store.replica(name)), Clock::system());
+        let budgets = Budgets::new(store.clone(), store.epoch(), clock.clone());
+        let member = Arc::new(Membership::new(store.clone(), clock.clone()));
+        let keyring = KeyRing::new("", &[7; 32], Random::System);
+        let shared = SharedPlatforms::new(Sharing::new(store, member.clone(), budgets, keyring), clock.clone());
+        let [(_, access), (_, secret)] = KEYS;
+        let account = Account {
+            base_url: double.url.parse().expect("a URL"),
+            prefix: "/vcpcloud/api/padApi".to_owned(),
+            family: Family::PadApi,
+            scheme: Scheme::V2,
+            access_key: Secret::new(access.to_owned()),
+            secret_key: Secret::new(secret.to_owned()),
+            limits: LIMITS,
+            on_off: None,
+            power_seconds: 15,
+            proxy_seconds: 10,
+        };
+        let readings = PhoneReadings::new(None, Random::System);
+        let (platform, time) = (PlatformName::parse("pads").expect("a name"), (clock, &Random::System));
+        // Replicas keep nothing in a folder.
+        let adapter = Armcloud::new(platform, account, readings, Path::new("/nowhere"), Some(&shared), time);
+        let (adapter, mut work) = (Arc::new(adapter.expect("an account")), JoinSet::new());
+        work.spawn(async move {
+            let _ = member.run().await;
+        });
+        work.spawn(async move { shared.run().await });
+        work.spawn(adapter.keep_fresh());
+        Self { adapter, work }
+    }
+
+    /// Returns the phones that it shows.
+    fn ids(&self) -> Vec<DeviceId> {
+        self.adapter.list_page(None, 100).expect("a page").into_iter().map(|phone| phone.id.clone()).collect()
+    }
+
+    /// Reads a phone again and again.
+    fn load(&mut self, id: &DeviceId) {
+        for _ in 0..3 {
+            let (adapter, id) = (self.adapter.clone(), id.clone());
+            self.work.spawn(async move {
+                loop {
+                    let _ = adapter.read_anew(&id).await;
+                    sleep(Duration::from_millis(20)).await;
+                }
+            });
+        }
+    }
+}
+
+/// Returns the whole lists among the requests.
+fn lists(requests: &[Value]) -> usize {
+    requests.iter().filter(|line| line["endpoint"] == "infos" && line["pads"] == json!([])).count()
+}
+
+/// Waits until a condition holds. A condition that never holds shows after a minute; this is the
+/// only time limit.
+async fn until(mut holds: impl AsyncFnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds().await {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never holds");
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn four_replicas_list_an_account_once_and_call_it_no_more_than_one() {
+    let (double, store) = (Double::start(5, &[]).await, Memory::default());
+    let mut replicas = ["a", "b", "c", "d"].map(|name| AdapterReplica::join(&store, name, &double));
+    until(async || replicas.iter().all(|replica| replica.ids().len() == 5)).await;
+    let ids = replicas[0].ids();
+    assert!(replicas.iter().all(|replica| replica.ids() == ids));
+    let listed = double.requests("").await.len();
+    assert!((1..=2).contains(&lists(&double.requests("").await)), "a list has a page, and one that brings nothing new");
+
+    // They read until the minute is spent.
+    replicas.iter_mut().for_each(|replica| replica.load(&ids[0]));
+    until(async || double.requests("").await.len() >= LIMITS.per_minute as usize).await;
+    sleep(Duration::from_secs(3)).await;
+    let requests = double.requests("").await;
+    assert!(requests.len() <= LIMITS.per_minute as usize && listed < requests.len(), "{}", requests.len());
+    // The journal has the time of an answer, which is some milliseconds after the start.
+    let times: Vec<_> = requests.iter().map(|line| line["at"].as_u64().expect("a time")).collect();
+    let most = times.iter().map(|at| times.iter().filter(|other| (*at..at + 900).contains(other)).count()).max();
+    assert!(most <= Some(LIMITS.per_second as usize), "{most:?} in a second");
+}
