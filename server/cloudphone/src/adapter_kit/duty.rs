@@ -114,7 +114,7 @@ impl Duty {
         registry: u64,
     ) -> Result<(), StoreError> {
         let (own, took) = (self.member.epoch().0, u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
-        let failure = outcome.as_ref().err().map(ToString::to_string);
+        let failure = outcome.as_ref().err().map(|Unreachable(why)| why.as_str().to_owned());
         let tell = |report: ListReport| {
             let ListReport { lister, attempts, .. } = report;
             let report = ListReport { lister, attempts: attempts + 1, took, failure: failure.clone(), registry };

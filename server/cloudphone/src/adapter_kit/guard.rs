@@ -23,7 +23,7 @@ use crate::phones::port::PlatformName;
 use circuit::Circuit;
 use line::{Line, Turn};
 use parts::Parts;
-use shared::{SharedGuard, is_fresh};
+use shared::{SharedGuard, StoredDenial, is_fresh};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -170,6 +170,44 @@ impl Guard {
             open: circuit.check(Class::Write, self.clock.now(), || false).err(),
             waiting: line.queue_length(),
             calls: *counts,
+        }
+    }
+
+    /// Tells other replicas if the platform refuses the credentials, and learns it from them, for
+    /// as long as it is polled. Returns at once if no other replica uses the account. No call
+    /// starts before the first answer of the store.
+    pub async fn share(&self) {
+        let Some(shared) = &self.shared else { return };
+        let mut document = shared.follow();
+        loop {
+            let known = document.take();
+            let own = {
+                let mut state = self.state();
+                state.has_heard |= known.is_read();
+                if known.is_read() && !state.has_news {
+                    let StoredDenial(denial) = known.value();
+                    state.circuit.learn(denial);
+                }
+                state.has_news.then(|| state.circuit.denial())
+            };
+            self.changed.notify_waiters();
+            let Some(own) = own else {
+                tokio::select! {
+                    () = document.wait_for_change() => {}
+                    () = shared.news.notified() => {}
+                }
+                continue;
+            };
+            match shared.tell(&own, self.clock.now()).await {
+                Ok(()) => {
+                    let mut state = self.state();
+                    state.has_news = state.circuit.denial() != own;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the other replicas could not be told if a platform refuses the credentials");
+                    self.clock.sleep_until(self.clock.now().plus(FOLLOWED_EVERY)).await;
+                }
+            }
         }
     }
 

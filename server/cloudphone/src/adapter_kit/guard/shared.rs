@@ -5,17 +5,16 @@
 //! brings the account nearer to being locked. So every replica learns of a refusal, and after the
 //! pause only the replica that lists the platform tries again.
 
-use super::Guard;
 use super::call::Withheld;
 use super::circuit::Denial;
 use crate::adapter_kit::duty::Duty;
-use crate::adapter_kit::shared::{FOLLOWED_EVERY, FollowedDocument, SharedPlatforms};
+use crate::adapter_kit::shared::{FollowedDocument, SharedPlatforms};
 use crate::phones::port::PlatformName;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
-use toolwarrant::sharing::{Budgets, RetryAfter, Shortage, Window};
+use toolwarrant::sharing::{Budgets, RetryAfter, Shortage, StoreError, Window};
 use toolwarrant::{Clock, Timestamp};
 
 /// The connection of a guard to those of other replicas.
@@ -27,13 +26,13 @@ pub(super) struct SharedGuard {
     minute: Arc<Window>,
     denial: FollowedDocument,
     duty: Arc<Duty>,
-    /// Wakes [`Guard::share`] after a refusal, or after its end.
+    /// Wakes the sharing of refusals after a refusal, or after its end.
     pub(super) news: Notify,
 }
 
 /// The stored form of a refusal of the credentials.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct StoredDenial(Option<Denial>);
+pub(super) struct StoredDenial(pub(super) Option<Denial>);
 
 /// The longest time from the payment to the start. It is a part of what clocks may differ by.
 const FRESH: Duration = Duration::from_millis(100);
@@ -63,6 +62,28 @@ impl SharedGuard {
         self.duty.is_held()
     }
 
+    /// Follows the refusal of the credentials.
+    pub(super) fn follow(&self) -> FollowedDocument {
+        self.denial.clone()
+    }
+
+    /// Stores that the platform refuses the credentials on this replica, or takes them again.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub(super) async fn tell(&self, own: &Option<Denial>, now: Timestamp) -> Result<(), StoreError> {
+        let tell = |StoredDenial(stored)| {
+            let is_later = match (&stored, own) {
+                (Some(stored), Some(own)) => own.until > stored.until,
+                // A trial has succeeded. A later refusal stays.
+                (Some(stored), None) => stored.until <= now,
+                (None, own) => own.is_some(),
+            };
+            is_later.then(|| StoredDenial(own.clone()))
+        };
+        self.denial.update(tell).await
+    }
+
     /// Pays for a start, and returns the time; `None` if the call must look at its turn again
     /// first. A start that is not used counts, too.
     ///
@@ -87,63 +108,4 @@ impl SharedGuard {
 /// Returns true if a start that was paid for at that time may be used.
 pub(super) fn is_fresh(paid_at: Timestamp, now: Timestamp) -> bool {
     now.since(paid_at) <= FRESH
-}
-
-impl Guard {
-    /// Tells other replicas if the platform refuses the credentials, and learns it from them, for
-    /// as long as it is polled. Returns at once if no other replica uses the account. No call
-    /// starts before the first answer of the store.
-    pub async fn share(&self) {
-        let Some(shared) = &self.shared else { return };
-        let mut document = shared.denial.clone();
-        loop {
-            let known = document.take();
-            if known.is_read() {
-                let StoredDenial(denial) = known.value();
-                let mut state = self.state();
-                state.has_heard = true;
-                if !state.has_news {
-                    state.circuit.learn(denial);
-                }
-            }
-            self.changed.notify_waiters();
-            if self.tell(&document).await {
-                continue;
-            }
-            tokio::select! {
-                () = document.wait_for_change() => {}
-                () = shared.news.notified() => {}
-            }
-        }
-    }
-
-    /// Stores what happened on this replica. Returns false if nothing has happened.
-    async fn tell(&self, document: &FollowedDocument) -> bool {
-        let own = {
-            let state = self.state();
-            state.has_news.then(|| state.circuit.denial())
-        };
-        let Some(own) = own else { return false };
-        let now = self.clock.now();
-        let told = document.update(|StoredDenial(stored)| {
-            let is_later = match (&stored, &own) {
-                (Some(stored), Some(own)) => own.until > stored.until,
-                // A trial has succeeded. A later refusal stays.
-                (Some(stored), None) => stored.until <= now,
-                (None, own) => own.is_some(),
-            };
-            is_later.then(|| StoredDenial(own.clone()))
-        });
-        match told.await {
-            Ok(()) => {
-                let mut state = self.state();
-                state.has_news = state.circuit.denial() != own;
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the other replicas could not be told if a platform refuses the credentials");
-                self.clock.sleep_until(self.clock.now().plus(FOLLOWED_EVERY)).await;
-            }
-        }
-        true
-    }
 }
