@@ -33,6 +33,7 @@ pub mod owner;
 mod place;
 mod prometheus;
 pub mod render;
+pub mod replica_status;
 mod restore;
 pub mod socket;
 mod upstreams;

@@ -5,6 +5,7 @@
 
 use crate::names::Names;
 use crate::prometheus::Page;
+use crate::replica_status::ReplicaStatus;
 use crate::upstreams::{self, Upstreams};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -42,6 +43,8 @@ pub struct StatusSources {
     pub limiter: Arc<ConnectionLimiter>,
     /// The upstreams that run the targets, if that is not this process.
     pub upstreams: Option<Arc<dyn Upstreams>>,
+    /// The replica that this process is, if it shares its store.
+    pub replica: Option<ReplicaStatus>,
 }
 
 /// The status of a service, from before it serves until after it has stopped.
@@ -90,10 +93,11 @@ impl MonitorSource for ServiceStatus {
     }
 
     fn remark(&self) -> Option<String> {
-        let StatusSources { engine, upstreams, .. } = self.sources.get()?;
+        let StatusSources { engine, upstreams, replica, .. } = self.sources.get()?;
         let upstreams = upstreams.as_ref().and_then(|upstreams| upstreams::remark(&upstreams.states()));
         let tasks = engine.describe_unreadable().into_iter().chain(engine.describe_orphans());
-        let remarks: Vec<_> = tasks.chain(upstreams).collect();
+        let server = replica.iter().flat_map(ReplicaStatus::remarks);
+        let remarks: Vec<_> = tasks.chain(upstreams).chain(server).collect();
         (!remarks.is_empty()).then(|| remarks.join("\n"))
     }
 
@@ -108,9 +112,15 @@ impl ServiceStatus {
         if self.stopping.load(Relaxed) {
             return Some("the program is stopping".to_owned());
         }
-        let Some(StatusSources { database, engine, audit, .. }) = self.sources.get() else {
+        let Some(StatusSources { database, engine, audit, replica, .. }) = self.sources.get() else {
             return Some("the program is starting".to_owned());
         };
+        if let Some(replica) = replica {
+            replica.refresh().await;
+            if let Some(why) = replica.why_unready() {
+                return Some(why);
+            }
+        }
         let lag = engine.lag();
         if lag > LAG_MAX {
             return Some(format!("the engine is {} s late", lag.as_secs()));
@@ -147,13 +157,22 @@ impl ServiceStatus {
         page.start_time(self.started_at);
         let help = "Lines of the log or of standard output that were lost because they were not read in time.";
         page.counter("log_lines_lost_total", help, LOST_LINES.get());
-        if let Some(StatusSources { database, engine, requests, audit, limiter, upstreams }) = self.sources.get() {
+        if let Some(sources) = self.sources.get() {
+            let StatusSources { database, engine, requests, audit, limiter, upstreams, replica } = sources;
             request_metrics(&mut page, requests, limiter, audit);
             task_metrics(&mut page, engine);
             if let Some(upstreams) = upstreams {
                 upstreams::metrics(&mut page, &upstreams.states());
             }
-            store_metrics(&mut page, &**database, self.names.program).await;
+            let broken = match replica {
+                Some(replica) => {
+                    replica.refresh().await;
+                    replica.metrics(&mut page);
+                    replica.refund_violations()
+                }
+                None => count_refund_violations(&**database).await,
+            };
+            store_metrics(&mut page, database.writes(), broken, self.names.program);
         }
         page.text()
     }
@@ -196,16 +215,22 @@ fn task_metrics(page: &mut Page<'_>, engine: &Engine) {
     page.gauge("held_polls", "Calls that wait for the end of a task.", engine.poll_count());
 }
 
-async fn store_metrics(page: &mut Page<'_>, database: &dyn Store, program: &str) {
-    let WriteFigures { commits, requests, failures, waiting } = database.writes();
+/// Returns the number of violations of the rule about refunds, if the store answers.
+async fn count_refund_violations(database: &dyn Store) -> Option<usize> {
+    let found = timeout(STORE_TIMEOUT, database.violations(IntegrityRule::Refunds)).await;
+    found.ok().and_then(Result::ok).map(|broken| broken.len())
+}
+
+fn store_metrics(page: &mut Page<'_>, writes: WriteFigures, broken: Option<usize>, program: &str) {
+    let WriteFigures { commits, requests, failures, waiting } = writes;
     page.counter("store_commits_total", "Committed transactions.", commits);
     page.counter("store_writes_total", "Requests in these transactions.", requests);
     page.counter("store_commit_failures_total", "Failed transactions.", failures);
     page.gauge("store_queue", "Requests that wait for the next transaction.", waiting);
     // Without an answer there is no sample, because an old number would hide a fault.
-    if let Ok(Ok(broken)) = timeout(STORE_TIMEOUT, database.violations(IntegrityRule::Refunds)).await {
+    if let Some(broken) = broken {
         let help =
             format!("Tasks whose refund is missing or not due, at most {VIOLATIONS_MAX}; see `{program} doctor`.");
-        page.gauge("refund_invariant_violations", &help, broken.len());
+        page.gauge("refund_invariant_violations", &help, broken);
     }
 }

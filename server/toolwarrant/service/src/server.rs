@@ -32,6 +32,7 @@ use toolwarrant_operator::cli::{Flags, ServeOptions};
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::keeping::AuditKeeper;
 use toolwarrant_operator::metrics::{ServiceStatus, StatusSources};
+use toolwarrant_operator::replica_status::ReplicaStatus;
 use toolwarrant_operator::socket::{OperatorGroups, OperatorSocket};
 use toolwarrant_operator::{
     ActLines, Background, Check, Config, Names, OpenError, OpenedData, OperatorContext, OperatorError, StoreOptions,
@@ -113,8 +114,7 @@ impl Server {
         let OpenedData { registry, keyring: _, database, shared, clock } = opened;
         let replica = ReplicaLife::new(shared, store);
         warn_of_permissions(&registry, H::CATALOGUE).await;
-        let mut sockets = vec![OperatorSocket::open(folder.path())?];
-        sockets.extend(OperatorSocket::open_for_groups(&groups)?);
+        let sockets = open_sockets(&folder, &groups)?;
         // The keys come last, because their secrets are lost if the start fails after them.
         // Output in a file or a pipe may be collected and stored, so it must not have secrets.
         let prints_keys = wanted || io::stdout().is_terminal();
@@ -125,7 +125,8 @@ impl Server {
         let endpoint = Arc::new(Endpoint::new(pipeline, policy, limits, base_path(&url), process));
         if let Some((_, status)) = &monitor {
             let (database, engine, limiter, audit) = (database.clone(), engine.clone(), limiter.clone(), audit.clone());
-            status.set_serving(StatusSources { database, engine, requests, audit, limiter, upstreams });
+            let replica = replica.as_ref().map(|life| ReplicaStatus::new(&life.shared));
+            status.set_serving(StatusSources { database, engine, requests, audit, limiter, upstreams, replica });
         }
         let context = Arc::new(OperatorContext {
             names: Arc::clone(&names),
@@ -311,6 +312,13 @@ fn groups_of(serve: &ServeOptions) -> OperatorGroups {
         operate: serve.operate_group.clone(),
         view: serve.view_group.clone(),
     }
+}
+
+/// Opens the sockets for the owner and for the groups.
+fn open_sockets(folder: &DataFolder, groups: &OperatorGroups) -> Result<Vec<OperatorSocket>> {
+    let mut sockets = vec![OperatorSocket::open(folder.path())?];
+    sockets.extend(OperatorSocket::open_for_groups(groups)?);
+    Ok(sockets)
 }
 
 /// Puts the changes of other replicas in force.

@@ -65,7 +65,8 @@ impl Cluster {
             fs::copy(self.data("one").join("master.key"), data.join("master.key")).expect("the key of the first");
         }
         let mut command = program();
-        command.args(["--json", "--demo", "--listen", "127.0.0.1:0", "--drain-seconds", "0"]);
+        command.args(["--json", "--demo", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
+        command.args(["--drain-seconds", "0"]);
         command.args(["--store", &self.url, "--replica", name]).arg("--data").arg(&data);
         command.arg("--machines").arg(self.home.path().join("machines"));
         command.stderr(File::create(self.home.path().join(format!("{name}.log"))).expect("a log"));

@@ -3,6 +3,7 @@
 
 use crate::process::{call, json_of, operate};
 use crate::replicas::{Cluster, end};
+use driver::Instance;
 use serde_json::{Value, json};
 
 /// Returns the names and states of the runs that a list shows.
@@ -54,4 +55,42 @@ async fn a_shop_that_is_asked_to_drain_stops_in_order_and_its_next_run_serves() 
     let one = cluster.start("one").await;
     let (code, said) = operate(&one.operator.data, "cluster list").await;
     assert!(code == 0 && said.contains("serving"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_monitor_sees_the_lease_of_a_shop_and_the_health_of_the_server() {
+    let Some(cluster) = Cluster::make().await else { return };
+    let (one, two) = (cluster.start("one").await, cluster.start("two").await);
+    // The prefix of this program has two words, and the driver takes one word off.
+    let metric = async |shop: &Instance, name: &str| shop.metric(&format!("shop_{name}")).await.expect("a page");
+    for (name, value) in [
+        ("replica_epoch", 2),
+        ("replica_lease", 1),
+        ("replicas", 2),
+        ("tasks_without_owner", 0),
+        ("store_safe_copies", 0),
+        ("store_default_partition_rows", 0),
+        ("store_horizon_seconds", 0),
+        ("refund_invariant_violations", 0),
+    ] {
+        assert_eq!(metric(&two, name).await, Some(value), "{name}");
+    }
+    assert!(metric(&two, "store_dead_rows{table=\"replica\"}").await.is_some());
+    let ready = two.watch("/readyz").await.expect("an answer").body;
+    assert_eq!(
+        ready,
+        "the program serves\nacknowledged data is nowhere: fsync is off, so a crash of the server can lose and damage data\n"
+    );
+    // Beats need this table, and the test write of the monitor does not.
+    cluster.run("ALTER TABLE replica RENAME TO other").await;
+    let unready = loop {
+        let ready = one.watch("/readyz").await.expect("an answer").body;
+        if !ready.starts_with("the program serves") {
+            break ready;
+        }
+    };
+    assert!(unready.contains("the lease of this replica is over"), "{unready}");
+    assert_eq!(metric(&one, "replica_lease").await, Some(0));
+    cluster.run("ALTER TABLE other RENAME TO replica").await;
+    while metric(&one, "replica_lease").await != Some(1) {}
 }
