@@ -93,6 +93,11 @@ pub(crate) trait Work: Send + 'static {
     /// one is repeated.
     fn answers(batch: &[&Self::Request], rows: &[Row]) -> Vec<Option<Result<Self::Answer, StoreError>>>;
 
+    /// Takes out of a request what has landed without an answer, before it is repeated.
+    fn note_landing(request: &mut Self::Request) {
+        let _ = request;
+    }
+
     /// Returns the answer of a request that has landed, and whose answer was lost.
     fn recall(
         client: &Client,
@@ -255,8 +260,10 @@ impl Session {
             return;
         }
         let requests: Vec<_> = batch.iter().map(|(request, _)| request).collect();
+        let mut has_landed = false;
         let mut answers = match self.send::<W>(&requests).await {
             Fate::Landed(rows) => {
+                has_landed = true;
                 self.facts.count_commit(batch.len());
                 W::answers(&requests, &rows)
             }
@@ -277,22 +284,29 @@ impl Session {
             }
         };
         answers.resize_with(batch.len(), || None);
-        for (waiting, answer) in batch.into_iter().zip(answers) {
+        for ((mut request, reply), answer) in batch.into_iter().zip(answers) {
             match answer {
-                Some(answer) => drop(waiting.1.send(answer)),
-                None => self.carry_out_alone::<W>(waiting).await,
+                Some(answer) => drop(reply.send(answer)),
+                None => {
+                    if has_landed {
+                        W::note_landing(&mut request);
+                    }
+                    self.carry_out_alone::<W>((request, reply)).await;
+                }
             }
         }
     }
 
     /// Carries out a request alone, a few times if other replicas are faster, and answers it.
-    async fn carry_out_alone<W: Work>(&mut self, (request, reply): Waiting<W>) {
+    async fn carry_out_alone<W: Work>(&mut self, (mut request, reply): Waiting<W>) {
         let mut answer = None;
         for _ in 0..ATTEMPTS {
             answer = match self.send::<W>(&[&request]).await {
                 Fate::Landed(rows) => {
                     self.facts.count_commit(1);
-                    W::answers(&[&request], &rows).pop().flatten()
+                    let answer = W::answers(&[&request], &rows).pop().flatten();
+                    W::note_landing(&mut request);
+                    answer
                 }
                 Fate::AnswerLost => Some(self.recall::<W>(&request).await),
                 Fate::Refused(error) => {

@@ -17,7 +17,7 @@ use toolwarrant_postgres::{Address, NewReplica, Postgres, ServerCheck};
 use toolwarrant_store::Store;
 use toolwarrant_store::suite::{AT, application, end, id, new};
 use toolwarrant_tasks::machine::Entry;
-use toolwarrant_tasks::store::{Acceptance, Advance, Advanced, LedgerRow, NewTask, TaskStore};
+use toolwarrant_tasks::store::{Acceptance, Advance, Advanced, DeduplicationKey, LedgerRow, NewTask, TaskStore};
 use toolwarrant_tasks::task::{Phase, Status, Task, TaskId};
 
 const KEY: [u8; 32] = [7; 32];
@@ -196,6 +196,25 @@ async fn a_cool_down_that_begins_while_another_replica_waits_for_the_target_is_k
             Acceptance::Busy { id: holder, .. } => assert_eq!(holder, id(number - 1)),
             Acceptance::Hit(hit) => panic!("round {round}: {hit:?}"),
         }
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_met_another_one_is_not_refused_for_its_own_deduplication_key() {
+    let Some(address) = cluster().await else { return };
+    let (one, other) = (join(&address, "one").await, join(&address, "other").await);
+    for round in 0..40 {
+        let task = |number: u128| {
+            let key = format!("k{number}");
+            let mark = DeduplicationKey { space: "nonce", key: key.as_bytes().into(), until: AT };
+            NewTask { marks: vec![mark], ..new(number, &key, &format!("t{round}")) }
+        };
+        let (number, next) = (2 * round + 1, 2 * round + 2);
+        let (first, second) = tokio::join!(one.accept(task(number)), other.accept(task(next)));
+        let both = [first.expect("it is the first use"), second.expect("it is the first use")];
+        let fresh = both.iter().filter(|answer| matches!(answer, Acceptance::Fresh { .. })).count();
+        let busy = both.iter().filter(|answer| matches!(answer, Acceptance::Busy { .. })).count();
+        assert_eq!((fresh, busy), (1, 1), "round {round}: {both:?}");
     }
 }
 
