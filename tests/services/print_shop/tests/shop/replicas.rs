@@ -57,6 +57,11 @@ impl Cluster {
         format!("{line} --store {}", self.url)
     }
 
+    /// Runs a statement. Returns the number in its only row.
+    async fn count(&self, sql: &str) -> i64 {
+        self.server.count(&Address { url: self.url.clone(), password: None }, sql).await
+    }
+
     /// Starts a shop of that name on a free port.
     pub(crate) async fn start(&self, name: &str) -> Instance {
         let data = self.data(name);
@@ -111,6 +116,19 @@ async fn a_job_of_a_killed_shop_is_ended_by_another_with_evidence_and_printed_on
     let job = call(two.address, &key, "print_page", print("p-1")).await.expect("a job");
     assert_eq!(end(&one, &key, &job).await["status"], "success");
     assert_eq!(cluster.pages("p-1"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shop_leaves_at_a_stop_and_ends_with_an_error_once_it_was_evicted() {
+    let Some(cluster) = Cluster::make().await else { return };
+    let (mut one, mut two) = (cluster.start("one").await, cluster.start("two").await);
+    let (status, last) = one.stop().await.expect("it runs");
+    assert!(status.success() && last.is_empty(), "{status} {last}");
+    let is_gone = "SELECT count(*) FROM replica WHERE name = 'one' AND state IN ('serving', 'draining')";
+    assert_eq!(cluster.count(is_gone).await, 0, "it has left");
+    cluster.count("UPDATE replica SET state = 'evicted' WHERE name = 'two' RETURNING epoch").await;
+    let (status, _) = two.end().await.expect("it ends");
+    assert!(!status.success(), "{status}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
