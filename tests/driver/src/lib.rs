@@ -9,12 +9,16 @@ mod double;
 mod http;
 mod mcp;
 mod operator;
+mod postgres;
 mod process;
 mod program;
+mod relay;
 
 pub use double::DoubleProcess;
 pub use http::{HttpAnswer, exchange, get};
 pub use mcp::{KeyPair, call, outcome, rpc};
 pub use operator::ProgramOperator;
+pub use postgres::PostgresPair;
 pub use process::Process;
 pub use program::{Instance, Start};
+pub use relay::{LinkRelay, LinkState};

@@ -124,6 +124,16 @@ impl Server {
     }
 }
 
+/// Waits until everything that is visible on this server is on its synchronous standby, too. A
+/// server that has restarted after a crash also shows commits that were never acknowledged.
+///
+/// # Errors
+/// The server or its standby does not answer.
+pub(crate) async fn wait_for_standby(client: &Client) -> Result<(), Error> {
+    // A commit waits for the standby if it has written something.
+    client.batch_execute("SELECT pg_logical_emit_message(true, 'toolwarrant', '')").await
+}
+
 /// Drives a connection until its client is dropped or the server closes it.
 fn drive<S, T>(mut connection: Connection<S, T>, message: impl Fn(AsyncMessage) + Send + 'static)
 where

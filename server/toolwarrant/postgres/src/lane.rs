@@ -8,7 +8,7 @@
 //! If the server refuses a batch, each of its requests is repeated alone.
 
 use crate::cluster::{LANES, lands};
-use crate::connection::{Server, is_refusal};
+use crate::connection::{Server, is_refusal, wait_for_standby};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -393,6 +393,11 @@ impl Session {
         let found = open.client.query_opt(&sql, &[&self.epoch.0.cast_signed(), &self.place()]).await;
         match found.map(|row| row.map(|row| (row.get::<_, i64>(0).cast_unsigned(), row.get(1)))) {
             Ok(Some((batches, _))) if batches == next && in_doubt => {
+                let standby = timeout(ANSWER_PATIENCE, wait_for_standby(&open.client));
+                if !matches!(standby.await, Ok(Ok(()))) {
+                    self.open = None;
+                    return None;
+                }
                 self.count_landed(next);
                 return Some(Fate::AnswerLost);
             }

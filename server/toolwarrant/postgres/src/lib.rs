@@ -157,7 +157,7 @@ impl Postgres {
             advancing: Lane::start(&server, epoch, 1, &facts),
             single: Lane::start(&server, epoch, 2, &facts),
             control: Reader::new(&server),
-            reader: Reader::new(&server),
+            reader: Reader::of_kept_data(&server),
             inspector: Reader::new(&server),
             facts,
             timeline: Mutex::new(timeline),

@@ -1,6 +1,6 @@
 //! A connection that reads. Statements of many callers are on their way at the same time.
 
-use crate::connection::Server;
+use crate::connection::{Server, unavailable, wait_for_standby};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -11,6 +11,8 @@ use toolwarrant_core::store::StoreError;
 /// Reads from the server, and connects again if the connection has broken.
 pub(crate) struct Reader {
     server: Server,
+    /// True if a new connection shows only what a failover to the standby keeps.
+    is_kept: bool,
     open: Mutex<Option<Arc<Client>>>,
 }
 
@@ -20,7 +22,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 impl Reader {
     /// Returns a reader that connects at the first read.
     pub(crate) fn new(server: &Server) -> Self {
-        Self { server: server.clone(), open: Mutex::new(None) }
+        Self { server: server.clone(), is_kept: false, open: Mutex::new(None) }
+    }
+
+    /// Returns a reader for what clients are told: it shows only what a failover to the standby
+    /// keeps.
+    pub(crate) fn of_kept_data(server: &Server) -> Self {
+        Self { is_kept: true, ..Self::new(server) }
     }
 
     /// Reads, and reads again if the connection has broken meanwhile.
@@ -64,6 +72,9 @@ impl Reader {
             Some(client) if !client.is_closed() => Ok(Arc::clone(client)),
             _ => {
                 let client = Arc::new(self.server.connect(|_| {}).await?);
+                if self.is_kept {
+                    wait_for_standby(&client).await.map_err(unavailable)?;
+                }
                 *open = Some(Arc::clone(&client));
                 Ok(client)
             }

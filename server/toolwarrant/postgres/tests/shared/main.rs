@@ -4,7 +4,10 @@ mod forgetting;
 mod pooler;
 mod relay;
 
+use driver::PostgresPair;
 use relay::Relay;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio_postgres::NoTls;
@@ -216,6 +219,32 @@ async fn a_write_that_met_another_one_is_not_refused_for_its_own_deduplication_k
         let busy = both.iter().filter(|answer| matches!(answer, Acceptance::Busy { .. })).count();
         assert_eq!((fresh, busy), (1, 1), "round {round}: {both:?}");
     }
+}
+
+#[tokio::test]
+async fn a_commit_that_only_a_restarted_server_has_is_not_acknowledged() {
+    let folder = tempfile::Builder::new().prefix("pg-").tempdir().expect("a temporary folder");
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let Some(mut pair) = PostgresPair::start(folder.path(), true).await.expect("two servers") else { return };
+    let address = Address { url: pair.url(), password: None };
+    Postgres::init(&address, KEY).await.expect("the schema is empty");
+    let one = join(&address, "one").await;
+    one.accept(new(1, "k1", "t1")).await.expect("the standby has it");
+    pair.cut_replication();
+    let writer = Arc::clone(&one);
+    let accepting = tokio::spawn(async move { writer.accept(new(2, "k2", "t2")).await });
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    while pair.query(waits).await.expect("the server runs") == "0" {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    pair.restart_immediately().await.expect("the server starts again");
+    assert_eq!(pair.query("SELECT count(*) FROM task").await.expect("the server runs"), "2", "it is visible");
+    let accepted = accepting.await.expect("no panic");
+    assert!(matches!(accepted, Err(StoreError::Unavailable(_))), "{accepted:?}");
+    let read = one.task(id(2)).await;
+    assert!(matches!(read, Err(StoreError::Unavailable(_))), "{read:?}");
+    pair.fail_over().await.expect("the standby takes over");
+    assert_eq!(pair.query("SELECT count(*) FROM task").await.expect("the server runs"), "1", "it is lost");
 }
 
 #[tokio::test]
