@@ -219,7 +219,13 @@ pub(crate) async fn examine(
             diagnosis.add(&CHAIN, chain(folder, names, store).await);
             diagnosis.add(&ACTS, acts::find_unmatched(folder, store).await);
             if let Some(shared) = shared {
-                server::examine(shared, &mut diagnosis).await;
+                let look = async |check| shared.examine(check).await.map_err(|error| error.to_string());
+                for (check, name, holds, remedy) in server::FAULTS {
+                    diagnosis.add(&Description(name, holds, remedy), look(check).await);
+                }
+                for (check, name, holds, remedy) in server::WARNINGS {
+                    diagnosis.warn(&Description(name, holds, remedy), look(check).await);
+                }
             }
             diagnosis.kept = what_is_kept(folder, store).await;
         }

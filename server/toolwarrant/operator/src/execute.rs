@@ -27,7 +27,7 @@ use crate::context::OperatorContext;
 use crate::doctor;
 use crate::error::{FailureCode, OperatorError};
 use crate::lines::ActLine;
-use answer::{Answer, answer, refusal, resolve};
+use answer::{Answer, answer, put_act, refusal, resolve};
 use serde_json::Value;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_core::act::{Changes, Operator, Origin, Role};
@@ -176,12 +176,4 @@ async fn own(context: &OperatorContext, origin: &Origin, command: Value) -> Answ
         members.insert("act_id".to_owned(), act_id.into());
     }
     Ok(done)
-}
-
-/// Stores the act of a command that changes neither an application nor a key. Returns its id.
-async fn put_act(context: &OperatorContext, origin: &Origin, changes: Changes) -> Result<String, OperatorError> {
-    let act = context.registry.act(origin, None, changes)?;
-    let id = act.id.clone();
-    context.store.put_acts(vec![act]).await?;
-    Ok(id)
 }

@@ -2,6 +2,7 @@
 //! it down or that a cluster does not survive.
 
 use crate::column::{get, rows};
+use crate::connection::{Address, Server};
 use crate::{Postgres, partitions, reads, rights, rules};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -108,6 +109,15 @@ const SETTINGS: &str = "SELECT name, setting FROM pg_settings WHERE name IN
     ('fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names', 'max_connections') ORDER BY name";
 
 impl Postgres {
+    /// Returns facts about the server, for an operator: its version, and what it promises.
+    ///
+    /// # Errors
+    /// The server cannot be reached.
+    pub async fn inspect(address: &Address) -> Result<Value, StoreError> {
+        let client = Server::parse(address)?.connect(|_| {}).await?;
+        inspect(&client).await
+    }
+
     /// Returns the findings of a check, as texts for the operator.
     ///
     /// # Errors
@@ -128,7 +138,7 @@ impl Postgres {
 }
 
 /// Reads the facts about the server that decide what the cluster can promise.
-pub(crate) async fn inspect(client: &Client) -> Result<Value, StoreError> {
+async fn inspect(client: &Client) -> Result<Value, StoreError> {
     let sql = "SELECT current_setting('server_version') AS version, to_regclass('cluster') IS NOT NULL AS has_tables,
                       (SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')) AS standbys";
     let found = rows(client.query(sql, &[]).await)?;

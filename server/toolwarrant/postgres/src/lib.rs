@@ -121,15 +121,6 @@ impl Postgres {
         client.batch_execute(&rights::grant(schema.get(0), account)).await.map_err(unavailable)
     }
 
-    /// Returns facts about the server, for an operator: its version, and what it promises.
-    ///
-    /// # Errors
-    /// The server cannot be reached.
-    pub async fn inspect(address: &Address) -> Result<serde_json::Value, StoreError> {
-        let client = Server::parse(address)?.connect(|_| {}).await?;
-        health::inspect(&client).await
-    }
-
     /// Joins the cluster as a replica.
     ///
     /// # Errors

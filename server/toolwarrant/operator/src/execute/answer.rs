@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::text::deceives;
+use toolwarrant_core::act::{Changes, Origin};
 use toolwarrant_core::registry::{Changed, Durability};
 use toolwarrant_core::store::Labels;
 
@@ -36,6 +37,18 @@ pub(super) fn add_note(mut answer: Value, note: Option<String>) -> Value {
         answer["note"] = note.into();
     }
     answer
+}
+
+/// Stores the act of a command that changes neither an application nor a key. Returns its id.
+pub(super) async fn put_act(
+    context: &OperatorContext,
+    origin: &Origin,
+    changes: Changes,
+) -> Result<String, OperatorError> {
+    let act = context.registry.act(origin, None, changes)?;
+    let id = act.id.clone();
+    context.store.put_acts(vec![act]).await?;
+    Ok(id)
 }
 
 pub(super) fn refusal(why: impl Into<String>) -> OperatorError {

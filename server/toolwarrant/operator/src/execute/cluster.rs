@@ -1,7 +1,6 @@
 //! Commands about the replicas that share the store.
 
-use super::answer::{Answer, answer};
-use super::put_act;
+use super::answer::{Answer, answer, put_act};
 use crate::command::ClusterCommand;
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
