@@ -219,7 +219,7 @@ impl Clock {
     pub fn floor(&self) -> Timestamp {
         match self {
             Self::System { start, floor, steering, .. } => {
-                Timestamp(floor.load(Relaxed)).plus(elapsed(start, steering))
+                Timestamp(floor.load(Relaxed)).plus(measure(start, steering))
             }
             Self::Manual(_) => self.now(),
         }
@@ -245,7 +245,7 @@ impl Clock {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         match self {
-            Self::System { anchor, start, steering, .. } => Timestamp(*anchor).plus(elapsed(start, steering)),
+            Self::System { anchor, start, steering, .. } => Timestamp(*anchor).plus(measure(start, steering)),
             Self::Manual(time) => *time.now.borrow(),
         }
     }
@@ -272,7 +272,7 @@ impl Clock {
     pub fn now_and_latest(&self) -> (Timestamp, Timestamp) {
         match self {
             Self::System { anchor, start, floor, steering } => {
-                let elapsed = elapsed(start, steering);
+                let elapsed = measure(start, steering);
                 let from = |at: u64| Timestamp(at).plus(elapsed);
                 (from(*anchor), from(floor.load(Relaxed)).max(self.wall()))
             }
@@ -333,7 +333,7 @@ impl Correction {
 }
 
 /// Returns the time since the start, with its correction.
-fn elapsed(start: &Instant, steering: &Option<Arc<Steering>>) -> Duration {
+fn measure(start: &Instant, steering: &Option<Arc<Steering>>) -> Duration {
     let Some(steering) = steering else { return start.elapsed() };
     let correction = ignore_poison(steering.0.lock());
     let elapsed = start.elapsed();

@@ -136,7 +136,7 @@ pub(crate) struct LaneFacts {
 
 impl LaneFacts {
     /// Returns the batches of each lane that were acknowledged before.
-    pub(crate) fn acknowledged(&self) -> Vec<i64> {
+    pub(crate) fn list_acknowledged(&self) -> Vec<i64> {
         self.acknowledged.iter().map(|batches| batches.load(Acquire).cast_signed()).collect()
     }
 

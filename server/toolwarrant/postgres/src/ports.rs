@@ -154,7 +154,7 @@ impl TaskStore for Postgres {
             let sql = format!(
                 "SELECT EXISTS (SELECT FROM writer WHERE epoch = $1 AND number = 1) AS stands, {lands} AND {whole} AS is_trusted"
             );
-            let row = client.query_one(&sql, &[&self.epoch.0.cast_signed(), &self.facts.acknowledged()]).await;
+            let row = client.query_one(&sql, &[&self.epoch.0.cast_signed(), &self.facts.list_acknowledged()]).await;
             let row = row.map_err(unavailable)?;
             match (get(&row, "stands")?, get(&row, "is_trusted")?) {
                 (true, false) => Err(StoreError::Unavailable(UNSETTLED.to_owned())),
@@ -353,7 +353,7 @@ impl ClusterStore for Postgres {
 
     fn beat(&self, beat: Beat) -> Stored<'_, Beats> {
         Box::pin(self.control.read(move |client| async move {
-            let told = self.facts.acknowledged();
+            let told = self.facts.list_acknowledged();
             let Heard { mut beats, timeline, is_whole } = cluster::beat(&client, self.epoch, beat, &told).await?;
             let own = beats.replicas.iter().find(|row| row.epoch == self.epoch);
             let lost = match own {

@@ -68,7 +68,7 @@ impl Postgres {
     ///
     /// # Errors
     /// The server does not answer.
-    pub async fn lost(&self) -> Result<Option<String>, StoreError> {
+    pub async fn read_loss(&self) -> Result<Option<String>, StoreError> {
         let read = self
             .inspector
             .read(|client| async move { client.query_one("SELECT lost FROM cluster", &[]).await.map_err(unavailable) });

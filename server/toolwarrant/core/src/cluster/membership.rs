@@ -298,8 +298,8 @@ impl Membership {
         Ok(false)
     }
 
-    /// Learns the time of the store, which has read its clock between `sent` and now; both are exact
-    /// to a millisecond. A beat that took long says less than an earlier one.
+    /// Learns the time of the store. The store has read its clock between `sent` and now; both
+    /// moments are exact to a millisecond. A beat that took long says less than an earlier one.
     fn learn_time(&self, sent: Timestamp, store_now: Timestamp, others: &mut Others) {
         let now = self.clock.now();
         let half = now.since(sent) / 2;

@@ -39,7 +39,7 @@ pub(crate) struct StoreLink {
     random: Mutex<SplitMix>,
     /// The longest time for which a message is under way, in milliseconds.
     late: u64,
-    /// The clock of the replica. The store agrees with it, but for the milliseconds beside it.
+    /// The clock of the replica. The store agrees with it, but for the milliseconds next to it.
     clock: Mutex<Option<(Clock, i64)>>,
 }
 

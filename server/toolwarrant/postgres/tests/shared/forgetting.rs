@@ -86,7 +86,7 @@ async fn a_run_that_misses_a_write_says_so_before_it_writes_or_sends_and_all_sto
         other.settle(vec![one.epoch()]).await.expect("the server runs");
         assert_eq!(trust(&other).await, said, "{loss}");
         assert_stopped(&other, 3).await;
-        assert_eq!(other.lost().await.map(|lost| lost.map(StoreTrust::Lost)), Ok(Some(said)));
+        assert_eq!(other.read_loss().await.map(|lost| lost.map(StoreTrust::Lost)), Ok(Some(said)));
     }
 }
 

@@ -58,9 +58,7 @@ struct Tables {
     /// Acts; true if its line is in the audit trail.
     acts: Vec<(Act, bool)>,
     replicas: Vec<ReplicaRow>,
-    /// The latest epoch.
     epoch: u64,
-    /// The version of the directory.
     directory: u64,
     /// The correction of the clock, in milliseconds.
     ahead: i64,
