@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use toolwarrant_base::ignore_poison;
-use toolwarrant_core::cluster::{Cluster, Membership};
+use toolwarrant_core::cluster::{Cluster, Membership, StoreTrust};
 use toolwarrant_core::store::StoreError;
 use toolwarrant_postgres::{COUNTED_MAX, Postgres, Safekeeping, ServerFigures};
 use toolwarrant_store::{Integrity, IntegrityRule};
@@ -52,8 +52,20 @@ impl ReplicaStatus {
 
     /// Returns the reason why the replica may not answer, if there is one.
     pub(crate) fn why_unready(&self) -> Option<String> {
-        let is_over = !self.member.lease().stands();
-        is_over.then(|| "the lease of this replica is over, because the store does not confirm its beats".to_owned())
+        if self.member.lease().stands() {
+            return None;
+        }
+        Some(match &*self.member.trust().borrow() {
+            StoreTrust::Settled => {
+                "the lease of this replica is over, because the store does not confirm its beats".to_owned()
+            }
+            StoreTrust::Unsettled => {
+                "a copy has replaced the store, and not every replica has looked for its writes in it".to_owned()
+            }
+            StoreTrust::Lost(why) => {
+                format!("the store has lost acknowledged writes: {why}; `cluster accept-loss` goes on without them")
+            }
+        })
     }
 
     /// Reads the figures again if they are old.

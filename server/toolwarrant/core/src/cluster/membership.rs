@@ -153,7 +153,9 @@ impl Membership {
     /// # Errors
     /// [`Eviction`]. The lease never stands again, and the process must end.
     pub async fn run(&self) -> Result<(), Eviction> {
-        let (mut said, mut others, mut fails) = (self.said.subscribe(), Others::default(), false);
+        let forget_at = self.clock.now().plus(FORGET_EVERY);
+        let mut others = Others { forget_at, ..Others::default() };
+        let (mut said, mut fails) = (self.said.subscribe(), false);
         loop {
             let beat = Beat { off: others.off, ..*said.borrow_and_update() };
             if beat.state == ReplicaState::Left {

@@ -95,3 +95,48 @@ async fn a_monitor_sees_the_lease_of_a_shop_and_the_health_of_the_server() {
     cluster.run("ALTER TABLE other RENAME TO replica").await;
     while metric(&one, "replica_lease").await != Some(1) {}
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shops_stop_when_the_server_has_lost_a_write_and_go_on_once_an_operator_accepts_that() {
+    let Some(cluster) = Cluster::make().await else { return };
+    let (mut one, mut two) = (cluster.start("one").await, cluster.start("two").await);
+    let key = one.keys[0].clone();
+    let print = json!({"printer_id": "p-4", "mode": "draft", "idempotency_key": "first"});
+    let job = call(one.address, &key, "print_page", print).await.expect("a job");
+    cluster.hold_tasks().await;
+    let refused = operate(&cluster.data("three"), &cluster.with_store("cluster accept-loss --replica three")).await;
+    assert!(refused.0 != 0, "{refused:?}");
+    // As a standby that lacked the acceptance would be.
+    cluster.run("UPDATE cluster SET timeline = '00000000'").await;
+    cluster.run("UPDATE writer SET batches = batches - 1 WHERE number = 0 AND batches > 0").await;
+    for shop in [&one, &two] {
+        let unready = loop {
+            let ready = shop.watch("/readyz").await.expect("an answer").body;
+            if ready.contains("accept-loss") {
+                break ready;
+            }
+        };
+        assert!(unready.contains("misses writes that were acknowledged to it"), "{unready}");
+    }
+    cluster.release_tasks().await;
+    // The replica here is stopped first; the others end by themselves.
+    one.kill().await.expect("it runs");
+    let (code, said) = operate(&cluster.data("one"), &cluster.with_store("cluster accept-loss --json")).await;
+    assert_eq!(code, 0, "{said}");
+    // The log follows the answer.
+    let mut answers = serde_json::Deserializer::from_str(&said).into_iter::<Value>();
+    let done = answers.next().expect("an answer").expect("JSON");
+    assert_eq!((&done["ended_as_timeout"], done["keys"].as_array().map(Vec::len)), (&json!(1), Some(1)), "{said}");
+    let (status, _) = two.end().await.expect("it runs");
+    assert!(!status.success(), "{status}");
+    let one = cluster.start("one").await;
+    let keys = json_of(&cluster.data("one"), "key list").await;
+    assert_eq!((&keys[0]["key_id"], &keys[0]["state"]), (&json!(key.id), &json!("unconfirmed")), "{keys}");
+    let (code, said) = operate(&cluster.data("one"), "key confirm --all").await;
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(end(&one, &key, &job).await["status"], "timeout");
+    let (code, said) = operate(&cluster.data("one"), "doctor").await;
+    assert_eq!(code, 0, "{said}");
+    let (code, said) = operate(&cluster.data("two"), &cluster.with_store("cluster accept-loss")).await;
+    assert!(code != 0 && said.contains("no loss to accept"), "{said}");
+}
