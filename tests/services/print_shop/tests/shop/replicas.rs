@@ -71,7 +71,8 @@ impl Cluster {
         }
         let mut command = program();
         command.args(["--json", "--demo", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
-        command.args(["--drain-seconds", "0"]);
+        // A job has 8 s, and others take it over a second after this lease.
+        command.args(["--drain-seconds", "0", "--authority-lease", "3"]);
         command.args(["--store", &self.url, "--replica", name]).arg("--data").arg(&data);
         command.arg("--machines").arg(self.home.path().join("machines"));
         command.stderr(File::create(self.home.path().join(format!("{name}.log"))).expect("a log"));
