@@ -3,7 +3,7 @@
 
 use crate::harness::Key;
 use crate::harness::program::{Program, key_of, operate, start};
-use crate::harness::signed::Signed;
+use crate::harness::signed::{Signed, SignedAnswer};
 use crate::harness::writes::phases;
 use driver::{Process, outcome, rpc};
 use serde_json::{Value, json};
@@ -45,6 +45,10 @@ pub(super) struct Plan {
     pub(super) flags: Vec<String>,
     /// The range for the duration of one life of the program, in milliseconds.
     pub(super) life: Range<u64>,
+    /// Time for which a client waits for an answer before it asks elsewhere.
+    pub(super) patience: Duration,
+    /// True if a client reads each task that it was told of, and its device, wherever it asks next.
+    pub(super) reads: bool,
     /// Returns the wish with a number.
     pub(super) wish: Box<dyn Fn(u64) -> Wish + Send + Sync>,
 }
@@ -53,7 +57,8 @@ impl Plan {
     /// Makes a plan with simulated phones only.
     fn simulate(seed: u64) -> Self {
         let flags = ["--sim-devices", "1000000"].map(str::to_owned).to_vec();
-        Self { seed, flags, life: 50..350, wish: Box::new(move |number| Wish::new(seed, number)) }
+        let wish = Box::new(move |number| Wish::new(seed, number));
+        Self { seed, flags, life: 50..350, patience: Duration::MAX, reads: false, wish }
     }
 }
 
@@ -122,8 +127,8 @@ pub(super) type TaskView = (Wish, Result<Value, Value>);
 struct Shared {
     plan: Plan,
     key: Key,
-    /// The address of the program; `None` while it is down.
-    address: watch::Sender<Option<SocketAddr>>,
+    /// The addresses at which programs listen; empty while all are down.
+    addresses: watch::Sender<Vec<SocketAddr>>,
     /// The number of the next wish.
     next: AtomicU64,
     /// Writes that were answered with a new task.
@@ -132,6 +137,8 @@ struct Shared {
     unanswered: AtomicU64,
     /// Signed requests that the server accepted a second time.
     taken_twice: AtomicU64,
+    /// Tasks that a client was told of, and that a later read did not find.
+    unknown: AtomicU64,
     /// The number of wishes that clients may still make; closed when there are to be no more.
     more: Semaphore,
     told: Mutex<Vec<TaskView>>,
@@ -140,14 +147,13 @@ struct Shared {
 impl Shared {
     /// Makes wishes one after the other, until there are to be no more.
     async fn client(self: Arc<Self>) {
-        let mut address = self.address.subscribe();
         while let Ok(permit) = self.more.acquire().await {
             permit.forget();
             let number = self.next.fetch_add(1, Relaxed);
             let wish = (self.plan.wish)(number);
             let (signs, mut signed, mut signatures) = (number % 32 >= 16, None::<Signed>, 0);
+            let mut turn = number;
             let answer = loop {
-                let at = address.wait_for(Option::is_some).await.expect("the sender is ours").expect("it is");
                 let answer = if signs {
                     // A request without an answer is sent again unchanged. A 401 says that the
                     // server had accepted it.
@@ -156,44 +162,91 @@ impl Shared {
                         signatures += 1;
                         wish.sign(&self.key)
                     });
-                    match request.try_send(at).await {
-                        Ok(answer) if again && answer.status == 401 => {
+                    match self.send(request, &mut turn).await {
+                        Some(answer) if again && answer.status == 401 => {
                             signed = None;
                             continue;
                         }
-                        Ok(answer) => {
+                        Some(answer) => {
                             // A hit of a task that only this request can have made: so the server
                             // accepted the request twice.
                             let alone = signatures == 1 && matches!(number % 8, 0 | 1 | 4 | 5);
                             let twice = again && alone && answer.body["idempotent_hit"] == true;
                             self.taken_twice.fetch_add(u64::from(twice), Relaxed);
-                            Ok(if answer.status < 300 { Ok(answer.body) } else { Err(answer.body) })
+                            Some(if answer.status < 300 { Ok(answer.body) } else { Err(answer.body) })
                         }
-                        Err(_) => Err(()),
+                        None => None,
                     }
                 } else {
-                    let call = json!({"name": wish.tool, "arguments": wish.arguments});
-                    let answer = rpc(at, &self.key, "tools/call", &call).await.map_err(drop);
-                    answer.map(|answer| outcome(&answer).expect("an answer of a tool"))
+                    self.call(wish.tool, &wish.arguments, &mut turn).await
                 };
                 match answer {
-                    Ok(answer) => break answer,
-                    Err(()) => self.unanswered.fetch_add(1, Relaxed),
+                    Some(answer) => break answer,
+                    None => self.unanswered.fetch_add(1, Relaxed),
                 };
             };
             // No later life of the program may accept an answered request again.
             while let Some(request) = &signed {
-                let at = address.wait_for(Option::is_some).await.expect("the sender is ours").expect("it is");
-                if let Ok(again) = request.try_send(at).await {
+                if let Some(again) = self.send(request, &mut turn).await {
                     self.taken_twice.fetch_add(u64::from(again.status != 401), Relaxed);
                     signed = None;
                 }
+            }
+            if self.plan.reads {
+                self.read_back(&wish, &answer, &mut turn).await;
             }
             if answer.as_ref().is_ok_and(|task| task["idempotent_hit"] == false) {
                 self.acknowledged.fetch_add(1, Relaxed);
             }
             self.told.lock().expect("no panic").push((wish, answer));
         }
+    }
+
+    /// Returns the address to ask next, once a program listens.
+    async fn address(&self, turn: &mut u64) -> SocketAddr {
+        let mut addresses = self.addresses.subscribe();
+        let listening = addresses.wait_for(|listening| !listening.is_empty()).await.expect("the sender is ours");
+        *turn += 1;
+        listening[*turn as usize % listening.len()]
+    }
+
+    /// Sends a signed request. Returns `None` if there was no answer, or one that asks to repeat
+    /// the request.
+    async fn send(&self, request: &Signed, turn: &mut u64) -> Option<SignedAnswer> {
+        let answer = timeout(self.plan.patience, request.try_send(self.address(turn).await)).await.ok()?.ok()?;
+        self.unless_overloaded(answer.body["code"] == "overloaded", answer).await
+    }
+
+    /// Calls a tool. Returns `None` if there was no answer, or one that asks to repeat the call.
+    async fn call(&self, tool: &str, arguments: &Value, turn: &mut u64) -> Option<Result<Value, Value>> {
+        let (at, call) = (self.address(turn).await, json!({"name": tool, "arguments": arguments}));
+        let answer = timeout(self.plan.patience, rpc(at, &self.key, "tools/call", &call)).await.ok()?.ok()?;
+        let answer = match answer.get("error") {
+            Some(error) => Err(error["data"].clone()),
+            None => outcome(&answer).expect("an answer of a tool"),
+        };
+        let is_overloaded = answer.as_ref().is_err_and(|failure| failure["code"] == "overloaded");
+        self.unless_overloaded(is_overloaded, answer).await
+    }
+
+    async fn unless_overloaded<T>(&self, is_overloaded: bool, answer: T) -> Option<T> {
+        if is_overloaded {
+            sleep(Duration::from_millis(200)).await;
+        }
+        (!is_overloaded).then_some(answer)
+    }
+
+    /// Reads the task that an answer names, and the device.
+    async fn read_back(&self, wish: &Wish, answer: &Result<Value, Value>, turn: &mut u64) {
+        let (Ok(told) | Err(told)) = answer;
+        let poll = json!({"task_id": told["task_id"], "wait_seconds": 2});
+        while told["task_id"].is_string() {
+            if let Some(task) = self.call("get_task", &poll, turn).await {
+                self.unknown.fetch_add(u64::from(task.is_err_and(|failure| failure["code"] == "not_found")), Relaxed);
+                break;
+            }
+        }
+        self.call("get_device", &json!({"device_id": wish.device}), turn).await;
     }
 }
 
@@ -229,15 +282,21 @@ impl Load {
         operate(&data, "device assign load --all").await;
         let key = key_of(&data, "load").await;
         program.stop().await;
+        Self::with_key(home, data, key, plan)
+    }
+
+    /// Prepares the load of a plan for a store that has the key of an application.
+    pub(super) fn with_key(home: Arc<TempDir>, data: PathBuf, key: Key, plan: Plan) -> Self {
         let lives = SplitMix(plan.seed);
         let shared = Arc::new(Shared {
             plan,
             key,
-            address: watch::Sender::new(None),
+            addresses: watch::Sender::default(),
             next: AtomicU64::new(0),
             acknowledged: AtomicU64::new(0),
             unanswered: AtomicU64::new(0),
             taken_twice: AtomicU64::new(0),
+            unknown: AtomicU64::new(0),
             more: Semaphore::new(0),
             told: Mutex::default(),
         });
@@ -248,6 +307,11 @@ impl Load {
     /// Returns the number of signed requests that the server accepted a second time.
     pub(super) fn count_taken_twice(&self) -> u64 {
         self.shared.taken_twice.load(Relaxed)
+    }
+
+    /// Returns the number of tasks that a client was told of, and that a later read did not find.
+    pub(super) fn count_unknown(&self) -> u64 {
+        self.shared.unknown.load(Relaxed)
     }
 
     pub(super) fn count_acknowledged(&self) -> u64 {
@@ -279,6 +343,22 @@ impl Load {
         self.shared.unanswered.load(Relaxed)
     }
 
+    /// Returns a function that announces the address of a program to the clients, and withdraws
+    /// another one.
+    pub(super) fn announcer(&self) -> impl Fn(Option<SocketAddr>, Option<SocketAddr>) + Send + 'static {
+        let shared = Arc::clone(&self.shared);
+        move |new, old| {
+            shared.addresses.send_modify(|listening| {
+                listening.retain(|known| Some(*known) != old);
+                listening.extend(new);
+            });
+        }
+    }
+
+    fn withdraw_all(&self) {
+        self.shared.addresses.send_modify(Vec::clear);
+    }
+
     fn spawn(&self) -> Process {
         let flags: Vec<&str> = self.shared.plan.flags.iter().map(String::as_str).collect();
         start(&self.home).flags(&flags).spawn().expect("it starts")
@@ -293,7 +373,7 @@ impl Load {
         let greeting = program.greeting().await.unwrap_or_else(|why| panic!("{why:#}: {}", self.log()));
         let address = greeting["listens"].as_str().and_then(|text| text.parse().ok()).expect("an address");
         self.starts.push(begun.elapsed());
-        self.shared.address.send_replace(Some(address));
+        self.announcer()(Some(address), None);
         address
     }
 
@@ -311,7 +391,7 @@ impl Load {
         } else {
             living.await;
         }
-        self.shared.address.send_replace(None);
+        self.withdraw_all();
         program.kill().await.expect("it ran");
     }
 
@@ -323,7 +403,7 @@ impl Load {
         sleep(self.life()).await;
         let told = self.views().into_iter().filter_map(|(_, answer)| answer.ok()).collect();
         let done = meanwhile(&self.data, told).await;
-        self.shared.address.send_replace(None);
+        self.withdraw_all();
         program.kill().await.expect("it ran");
         done
     }
@@ -333,7 +413,7 @@ impl Load {
         let (mut program, begun) = (self.spawn(), Instant::now());
         self.ready(&mut program, begun).await;
         sleep(self.life()).await;
-        self.shared.address.send_replace(None);
+        self.withdraw_all();
         self.stop_program(&mut program).await
     }
 
@@ -349,27 +429,36 @@ impl Load {
     pub(super) async fn settle(mut self) -> (Vec<TaskView>, Self) {
         self.satisfy();
         let (mut program, begun) = (self.spawn(), Instant::now());
-        let address = self.ready(&mut program, begun).await;
+        self.ready(&mut program, begun).await;
+        let data = self.data.clone();
+        let told = self.finish(async || phases(&data).is_empty()).await;
+        self.stop_program(&mut program).await;
+        (told, self)
+    }
+
+    /// Does the same with programs that run.
+    pub(super) async fn finish(&mut self, have_ended: impl AsyncFn() -> bool) -> Vec<TaskView> {
+        self.satisfy();
         while let Some(client) = self.clients.join_next().await {
             client.expect("no client panics");
         }
         let told = self.views();
         for _ in 0..ENDS {
-            if phases(&self.data).is_empty() {
+            if have_ended().await {
                 break;
             }
             sleep(Duration::from_secs(1)).await;
         }
+        let mut turn = 0;
         for (_, answer) in &told {
             if let Ok(task) = answer {
                 let poll = json!({"task_id": task["task_id"], "wait_seconds": 0});
-                let seen = driver::call(address, &self.shared.key, "get_task", &poll).await;
+                let seen = self.shared.call("get_task", &poll, &mut turn).await;
                 let ended = seen.expect("an answer").is_ok_and(|seen| seen["terminal"] == true);
                 self.unended += u64::from(!ended);
             }
         }
-        self.stop_program(&mut program).await;
-        (told, self)
+        told
     }
 
     /// Returns the last lines of the program's log.

@@ -18,7 +18,7 @@ use toolwarrant_base::random::SplitMix;
 const TIMES: [&str; 4] = ["task_ms=200", "restart_ms=1000", "online_ms=500", "command_ms=20"];
 
 /// The pause between two wishes.
-const PAUSE: Duration = Duration::from_millis(60);
+pub(super) const PAUSE: Duration = Duration::from_millis(60);
 
 /// The number of lives after the last wish, when tasks are in every phase.
 const LIVES_AFTER: u64 = 8;
@@ -35,7 +35,7 @@ pub(super) struct Pads {
 #[ignore = "takes minutes: cargo xtask drill crash"]
 async fn no_kill_and_no_reset_on_two_platforms_loses_or_repeats_anything() {
     let Options { seed, writes, .. } = options();
-    let pads = Pads::start(writes).await;
+    let pads = Pads::start(writes, TempDir::new().expect("a temporary folder")).await;
     let spoilt = pads.spoil(seed).await;
     let mut load = Load::of(pads.plan(seed)).await;
     load.kill_after(async |data, _| pads.prove(data).await).await;
@@ -55,9 +55,8 @@ async fn no_kill_and_no_reset_on_two_platforms_loses_or_repeats_anything() {
 }
 
 impl Pads {
-    /// Starts a double with enough pads for that number of wishes.
-    async fn start(wishes: u64) -> Self {
-        let folder = TempDir::new().expect("a temporary folder");
+    /// Starts a double with enough pads for that number of wishes. Its journal is in the folder.
+    pub(super) async fn start(wishes: u64, folder: TempDir) -> Self {
         let journal = folder.path().join("journal.jsonl");
         let mut flags = vec!["--journal", journal.to_str().expect("UTF-8")];
         flags.extend(TIMES.iter().flat_map(|time| ["--set", time]));
@@ -76,27 +75,50 @@ impl Pads {
         &self.codes[0]
     }
 
-    /// Makes a plan in which every other group of eight wishes is on pads.
-    fn plan(&self, seed: u64) -> Plan {
+    /// Writes a configuration with both accounts, after this text. Returns its path.
+    pub(super) fn configure(&self, text: &str) -> PathBuf {
         let shown = table("pads", &self.double, &self.folder);
         let unshown = table("blind", &self.double, &self.folder).replace("/vcpcloud/", "/vsphone/");
         let config = self.folder.path().join("cloudphone.toml");
-        let text = format!("[platform.phone]\nkind = \"simulator\"\n\n{shown}\n{unshown}");
-        fs::write(&config, text).expect("written");
+        fs::write(&config, format!("{text}\n{shown}\n{unshown}")).expect("written");
+        config
+    }
+
+    /// Makes a plan in which every other group of eight wishes is on pads.
+    fn plan(&self, seed: u64) -> Plan {
+        let config = self.configure("[platform.phone]\nkind = \"simulator\"\n");
         // No other test binds this address, so the port stays free while the program is down.
         let echo = TcpListener::bind("127.77.0.1:0").and_then(|free| free.local_addr()).expect("a free port");
-        let config = config.to_str().expect("UTF-8");
+        let config = config.display();
         let flags = format!("--sim-devices 1000000 --config {config} --echo-listen {echo} --echo-url http://{echo}");
         let codes = self.codes.clone();
         let wish = move |number: u64| match pad(number) {
             Some(_) => wish(&codes, seed, number),
             None => Wish::new(seed, number),
         };
-        Plan { seed, flags: flags.split(' ').map(str::to_owned).collect(), life: 500..8_000, wish: Box::new(wish) }
+        let flags = flags.split(' ').map(str::to_owned).collect();
+        Plan { seed, flags, life: 500..8_000, patience: Duration::MAX, reads: false, wish: Box::new(wish) }
+    }
+
+    /// Makes a plan in which every wish is on a pad, for programs that run elsewhere.
+    pub(super) fn plan_with_pads_only(&self, seed: u64, patience: Duration) -> Plan {
+        let (codes, flags) = (self.codes.clone(), Vec::new());
+        let wish = move |number: u64| wish(&codes, seed, number / 8 * 16 + 8 + number % 8);
+        Plan { seed, flags, life: 0..1, patience, reads: true, wish: Box::new(wish) }
+    }
+
+    /// Lets the platform answer writes only after some seconds, or as usual again.
+    pub(super) async fn delay_answers(&self, delay: Duration) {
+        // The switches that are not named are turned off.
+        let times = TIMES.iter().filter_map(|time| time.split_once('='));
+        let times = times.map(|(name, time)| (name.to_owned(), json!(time.parse::<u64>().expect("a number"))));
+        let slow = json!({"value": delay.as_millis() as u64, "endpoint": "setProxy"});
+        let switches = times.chain([("stall_answer_ms".to_owned(), slow)]).collect();
+        self.double.switch(None, &Value::Object(switches)).await;
     }
 
     /// Makes the platform misbehave on a share of the pads. Returns their number.
-    async fn spoil(&self, seed: u64) -> u64 {
+    pub(super) async fn spoil(&self, seed: u64) -> u64 {
         let mut spoilt = 0;
         // The first wish of a pad decides which endpoint gets the fault.
         for number in (0..2 * self.codes.len() as u64).filter(|number| Wish::share(*number).0 == *number) {
@@ -112,7 +134,7 @@ impl Pads {
 
     /// Runs the operator's check of both accounts. On one of them it writes, so that its readings
     /// count as evidence.
-    async fn prove(&self, data: &Path) {
+    pub(super) async fn prove(&self, data: &Path) {
         let code = self.operators().to_lowercase();
         let write = format!("platform check pads --write pads-{code} --proxy http://shown.example.com:8080 --yes");
         for line in [write.as_str(), "platform check blind"] {
@@ -133,6 +155,8 @@ fn pad(number: u64) -> Option<usize> {
 /// set it.
 fn wish(codes: &[String], seed: u64, number: u64) -> Wish {
     let pad = pad(number).expect("a pad");
+    // The first pad is the operator's. The others serve again once each has had a wish.
+    let pad = 1 + (pad - 1) % (codes.len() - 1);
     let account = if pad / 8 % 8 == 7 { "blind" } else { "pads" };
     let device = format!("{account}-{}", codes[pad].to_lowercase());
     let (_, repeated) = Wish::share(number);

@@ -3,6 +3,9 @@
 //! meanwhile. In one round it takes backups meanwhile, and restores and checks each of them. In
 //! another round, half of the writes go to pads of the double of ARMCloud, which resets connections
 //! and loses answers. The audit then also reads the double's journal.
+//!
+//! With `--replicas`, several programs share one PostgreSQL, which has a standby. The drill also
+//! stops replicas for a while, cuts their links, and restarts and replaces the server.
 
 use super::ignored::{test, tests_of_the_product};
 use crate::test::step;
@@ -16,29 +19,72 @@ pub(crate) struct Load {
     /// Writes that are answered before the clients pause
     #[arg(long, default_value_t = 10_000)]
     tasks: u64,
-    /// Writes in the round with two platforms
-    #[arg(long, default_value_t = 2_000)]
-    writes: u64,
-    /// Minimum number of kills in each of the three rounds with kills on one platform
-    #[arg(long, default_value_t = 200)]
-    kills: u64,
+    /// Writes in the round with two platforms, by default 2,000; with replicas 10,000
+    #[arg(long)]
+    writes: Option<u64>,
+    /// Minimum number of kills in each of the three rounds with kills on one platform, by default
+    /// 200; with replicas the number of kills, by default 100
+    #[arg(long)]
+    kills: Option<u64>,
     /// Minimum number of acts of operators in their round
     #[arg(long, default_value_t = 2_000)]
     acts: u64,
     /// Seed of the clients' requests, the times of kills, and the faults of the double
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Runs that many replicas on one PostgreSQL with a standby, in place of the other rounds
+    #[arg(long)]
+    replicas: Option<u64>,
+    #[command(flatten)]
+    faults: ClusterFaults,
+}
+
+/// The faults of a cluster.
+#[derive(clap::Args)]
+struct ClusterFaults {
+    /// The standby that takes the place of the server at a failover
+    #[arg(long, default_value = "synchronous", value_parser = ["synchronous", "asynchronous"], requires = "replicas")]
+    standby: String,
+    /// Replicas that stand still for 1 to 60 seconds
+    #[arg(long, default_value_t = 30, requires = "replicas")]
+    stops: u64,
+    /// Cuts of the links between a replica and the servers
+    #[arg(long, default_value_t = 30, requires = "replicas")]
+    cuts: u64,
+    /// Immediate restarts of the server
+    #[arg(long, default_value_t = 10, requires = "replicas")]
+    restarts: u64,
+    /// Failovers to the standby
+    #[arg(long, default_value_t = 5, requires = "replicas")]
+    failovers: u64,
+    /// Ends of a replica after the other faults, to measure how others take its tasks over
+    #[arg(long, default_value_t = 12, requires = "replicas")]
+    takeovers: u64,
 }
 
 /// Runs five rounds and prints the figures of each: kills among acts, kills during backups, kills,
-/// kills with two platforms, and stops.
-pub(crate) fn run(root: &Path, Load { tasks, writes, kills, acts, seed }: &Load) -> Result<()> {
+/// kills with two platforms, and stops. With replicas, runs the round of a cluster instead.
+pub(crate) fn run(root: &Path, load: &Load) -> Result<()> {
     let packages = ["--package", "cloudphone", "--package", "armcloud-double"];
     step(root, &[&["build", "--release", "--locked", "--bins"], &packages[..]].concat())?;
-    let mut command = tests_of_the_product("drills::crash::");
+    let cluster = "drills::crash::cluster::";
+    let mut command = tests_of_the_product(if load.replicas.is_some() { cluster } else { "drills::crash::" });
     // The test finds the double in the same folder.
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     command.env("PROGRAM", root.join(target).join("release/cloudphone"));
-    let options = json!({"tasks": tasks, "writes": writes, "kills": kills, "acts": acts, "seed": seed});
+    let Load { tasks, writes, kills, acts, seed, replicas, faults } = load;
+    let options = match replicas {
+        Some(replicas) => {
+            let (writes, kills) = (writes.unwrap_or(10_000), kills.unwrap_or(100));
+            let ClusterFaults { standby, stops, cuts, restarts, failovers, takeovers } = faults;
+            json!({"replicas": replicas, "standby": standby, "writes": writes, "kills": kills, "stops": stops, "cuts": cuts,
+                   "restarts": restarts, "failovers": failovers, "takeovers": takeovers, "seed": seed})
+        }
+        None => {
+            command.args(["--skip", cluster]);
+            let (writes, kills) = (writes.unwrap_or(2_000), kills.unwrap_or(200));
+            json!({"tasks": tasks, "writes": writes, "kills": kills, "acts": acts, "seed": seed})
+        }
+    };
     test(root, "crash", command, &options, "the records of what happened differ; details are above")
 }

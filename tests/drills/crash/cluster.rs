@@ -1,0 +1,269 @@
+//! Replicas on one PostgreSQL with a standby, under load and faults: kills and stops of replicas,
+//! cuts of their links, restarts and failovers of the server. The audit compares the answers, the
+//! store, and the double's journal. Then replicas end one by one, and the drill measures when
+//! others have taken their tasks over.
+
+mod books;
+mod loss;
+mod replica;
+mod takeover;
+
+use super::audit::AuditBooks;
+use super::load::Load;
+use super::platforms::{PAUSE, Pads};
+use super::{options, report};
+use crate::harness::program::{key_of, operate};
+use driver::PostgresPair;
+use replica::{Outage, Replica};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use takeover::Takeovers;
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use toolwarrant_base::random::SplitMix;
+
+/// The options of `cargo xtask drill crash --replicas N`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClusterOptions {
+    replicas: u64,
+    standby: String,
+    writes: u64,
+    kills: u64,
+    stops: u64,
+    cuts: u64,
+    restarts: u64,
+    failovers: u64,
+    takeovers: u64,
+    seed: u64,
+}
+
+/// Most pads of the double. Each serves several writes, one after the other.
+const PADS_MAX: u64 = 2_000;
+
+/// Time for which a client waits for an answer before it asks another replica.
+const PATIENCE: Duration = Duration::from_secs(6);
+
+/// A fault, in the order in which they are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum ReplicaFault {
+    Kill,
+    Stop,
+    Cut,
+    Restart,
+    Failover,
+}
+
+/// A cluster under load.
+struct Cluster {
+    /// The folder of the servers and of the replicas.
+    home: PathBuf,
+    servers: PostgresPair,
+    pads: Pads,
+    replicas: Vec<Arc<Replica>>,
+    load: Load,
+    random: SplitMix,
+    /// The supervisors of the replicas, which never end.
+    supervisors: JoinSet<()>,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes minutes: cargo xtask drill crash --replicas 3"]
+async fn no_fault_of_a_replica_or_of_its_store_loses_or_repeats_anything() {
+    let options: ClusterOptions = options();
+    let ClusterOptions { kills, stops, cuts, restarts, failovers, takeovers, writes, .. } = options;
+    let faults = kills + stops + cuts + restarts + failovers;
+    let limit = Duration::from_secs(900 + writes / 2 + 30 * faults + 60 * takeovers);
+    timeout(limit, drill(options)).await.unwrap_or_else(|_| panic!("it has not ended after {} s", limit.as_secs()));
+}
+
+async fn drill(options: ClusterOptions) {
+    let begun = Instant::now();
+    let Some(mut cluster) = Cluster::start(&options).await else {
+        println!("PostgreSQL is not installed, so there is nothing to do");
+        return;
+    };
+    let spoilt = cluster.pads.spoil(options.seed).await;
+    cluster.load.allow_every(PAUSE);
+    if options.standby == "asynchronous" {
+        let noticed = loss::lose(&mut cluster, &options).await;
+        println!("{noticed} of {} failovers that lost something were noticed by all who were told", options.failovers);
+        let unsound = cluster.stop_all().await;
+        assert_eq!((noticed, unsound), (options.failovers, 0), "seed {}", options.seed);
+        return;
+    }
+    let faults = cluster.under_faults(&options).await;
+    let mut takeovers = Takeovers::default();
+    for number in 0..options.takeovers {
+        takeovers.measure(&cluster, number).await;
+    }
+    let told = cluster
+        .load
+        .finish(async || cluster.servers.query("SELECT count(*) FROM task").await.ok().as_deref() == Some("0"))
+        .await;
+    let doctors = cluster.stop_all().await;
+    let books =
+        AuditBooks::compare_with(&books::copy_store(&cluster.servers).await, &[].into(), &told, Some(&cluster.pads));
+    println!("seed {}, {} s; {faults:?}", options.seed, begun.elapsed().as_secs());
+    takeovers.print();
+    let unplanned = cluster.replicas.iter().map(|replica| replica.count_ends_by_itself()).sum();
+    let figures = [
+        ("pads whose platform misbehaves", spoilt),
+        ("ends of a replica by itself, after it was evicted", unplanned),
+        ("folders in which the doctor finds faults", doctors),
+        ("takeovers that took too long", takeovers.late()),
+    ];
+    report(&cluster.load, &figures, told.len(), &books);
+    assert!(doctors == 0 && takeovers.late() == 0);
+    let _ = (fs::remove_dir_all(&cluster.home), fs::remove_file(cluster.pads.journal()));
+}
+
+impl Cluster {
+    /// Starts everything; `None` if PostgreSQL is not installed.
+    async fn start(options: &ClusterOptions) -> Option<Self> {
+        let ClusterOptions { replicas: count, writes, seed, .. } = *options;
+        let (mut home, mut journal) =
+            (TempDir::with_prefix("pg-").expect("a folder"), TempDir::new().expect("a folder"));
+        // The servers run as another user.
+        fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+        // A drill that fails keeps its logs and the journal.
+        home.disable_cleanup(true);
+        journal.disable_cleanup(true);
+        println!("logs: {}; journal: {}", home.path().display(), journal.path().display());
+        let folder = home.path().to_owned();
+        let home = Arc::new(home);
+        let is_synchronous = options.standby == "synchronous";
+        let servers = PostgresPair::start(home.path(), is_synchronous).await.expect("the servers start")?;
+        let pads = Pads::start(writes.min(PADS_MAX), journal).await;
+        let config = pads.configure("");
+        let mut replicas = Vec::new();
+        for number in 1..=count {
+            replicas.push(Arc::new(Replica::make(number, home.path(), &servers, &config).await));
+        }
+        let first = &replicas[0];
+        let store = format!("--store {}", servers.url());
+        for line in [
+            format!("store init --replica {} {store}", first.name),
+            format!("app create load --permission device --requests-per-minute 100000000 {store}"),
+        ] {
+            let (code, said) = operate(&first.data, &line).await;
+            assert_eq!(code, 0, "{line}: {said}");
+        }
+        for other in &replicas[1..] {
+            fs::create_dir(&other.data).expect("a folder");
+            fs::set_permissions(&other.data, fs::Permissions::from_mode(0o700)).expect("it is ours");
+            fs::copy(first.data.join("master.key"), other.data.join("master.key")).expect("the key of the first");
+        }
+        // Replicas publish their addresses to the load, whose key is made at one of them.
+        let mut starting = first.spawn();
+        starting.greeting().await.expect("it serves");
+        operate(&first.data, "device assign load --all").await;
+        let key = key_of(&first.data, "load").await;
+        starting.stop().await.expect("it ran");
+        let load = Load::with_key(home, first.data.clone(), key, pads.plan_with_pads_only(seed, PATIENCE));
+        let mut supervisors = JoinSet::new();
+        for replica in &replicas {
+            supervisors.spawn(Arc::clone(replica).supervise(load.announcer()));
+        }
+        for replica in &replicas {
+            replica.wait_until_it_serves().await;
+            pads.prove(&replica.data).await;
+        }
+        Some(Self { home: folder, servers, pads, replicas, load, random: SplitMix(seed), supervisors })
+    }
+
+    /// Writes under all faults, in a random order. Returns how many there were of each kind.
+    async fn under_faults(&mut self, options: &ClusterOptions) -> BTreeMap<ReplicaFault, u64> {
+        let ClusterOptions { kills, stops, cuts, restarts, failovers, .. } = *options;
+        let kinds =
+            [ReplicaFault::Kill, ReplicaFault::Stop, ReplicaFault::Cut, ReplicaFault::Restart, ReplicaFault::Failover];
+        let mut left: Vec<(ReplicaFault, u64)> =
+            kinds.into_iter().zip([kills, stops, cuts, restarts, failovers]).collect();
+        let (mut done, mut outages) = (BTreeMap::new(), JoinSet::new());
+        let mut total: u64 = left.iter().map(|(_, count)| count).sum();
+        let pause = |random: &mut SplitMix| Duration::from_millis(500 + random.below(2_500));
+        while total > 0 {
+            sleep(pause(&mut self.random)).await;
+            let mut drawn = self.random.below(total);
+            let (fault, count) = left
+                .iter_mut()
+                .find(|(_, count)| {
+                    let is_it = drawn < *count;
+                    drawn = drawn.saturating_sub(*count);
+                    is_it
+                })
+                .expect("one is left");
+            (*count, total) = (*count - 1, total - 1);
+            let fault = *fault;
+            self.inflict(fault, &mut outages).await;
+            *done.entry(fault).or_default() += 1;
+        }
+        while outages.join_next().await.is_some() {}
+        while self.load.count_acknowledged() < options.writes {
+            sleep(Duration::from_secs(1)).await;
+        }
+        done
+    }
+
+    async fn inflict(&mut self, fault: ReplicaFault, outages: &mut JoinSet<()>) {
+        let random = &mut self.random;
+        let replica = Arc::clone(&self.replicas[random.below(self.replicas.len() as u64) as usize]);
+        match fault {
+            // Its supervisor is as quick as usual, or others have taken the tasks over meanwhile.
+            ReplicaFault::Kill => {
+                let pause = [100, 100, 1_000, 12_000][random.below(4) as usize];
+                replica.kill(Duration::from_millis(pause)).await;
+            }
+            ReplicaFault::Stop => {
+                let time = Duration::from_millis(1_000 + random.below(59_000));
+                outages.spawn(async move { replica.pause(time).await });
+            }
+            ReplicaFault::Cut => {
+                let time = Duration::from_millis(500 + random.below(14_500));
+                let outage = if random.below(2) == 0 { Outage::Cut } else { Outage::Stall };
+                outages.spawn(async move { replica.cut(outage, time).await });
+            }
+            ReplicaFault::Restart => {
+                self.servers.restart_immediately().await.expect("the server starts again");
+            }
+            ReplicaFault::Failover => {
+                // The standby may lack commits that the server has, and that became visible when
+                // it restarted: nobody may rely on them.
+                if random.below(2) == 0 {
+                    self.servers.cut_replication();
+                    sleep(Duration::from_secs(1)).await;
+                    self.servers.restart_immediately().await.expect("the server starts again");
+                    sleep(Duration::from_secs(2)).await;
+                } else {
+                    self.servers.standby_follows().await.expect("the standby follows");
+                }
+                self.servers.fail_over().await.expect("the standby takes over");
+                self.servers.remake_standby().await.expect("another standby follows");
+            }
+        }
+    }
+
+    /// Stops all replicas as planned. Returns the number of folders in which the doctor finds
+    /// faults.
+    async fn stop_all(&mut self) -> u64 {
+        let mut unsound = 0;
+        for replica in &self.replicas {
+            let (code, said) = operate(&replica.data, "doctor").await;
+            if code != 0 {
+                println!("{}: {said}", replica.name);
+                unsound += 1;
+            }
+        }
+        for replica in &self.replicas {
+            replica.stop(Duration::MAX).await;
+        }
+        self.supervisors.abort_all();
+        unsound
+    }
+}

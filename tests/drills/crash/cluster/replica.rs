@@ -1,0 +1,150 @@
+//! A replica with its supervisor, which starts it again whenever it ends, and the faults that can
+//! happen to it.
+
+use crate::harness::program::binary;
+use driver::{LinkRelay, LinkState, PostgresPair, Process, Start};
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::process::Command;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+/// The pause of the supervisor after an end that nobody asked for.
+const RESTART: Duration = Duration::from_millis(100);
+
+/// A way in which a link fails.
+#[derive(Clone, Copy)]
+pub(super) enum Outage {
+    Cut,
+    Stall,
+}
+
+/// A replica.
+pub(super) struct Replica {
+    pub(super) name: String,
+    home: PathBuf,
+    pub(super) data: PathBuf,
+    /// The links to both servers.
+    links: [LinkRelay; 2],
+    flags: Vec<String>,
+    /// The process id of the run that serves; `None` while it does not.
+    serves: watch::Sender<Option<u32>>,
+    /// The pause before the next start, if someone has ended the run; `None` if it ends by itself.
+    rest: Mutex<Option<Duration>>,
+    ends_by_itself: AtomicU64,
+}
+
+impl Replica {
+    /// Makes a replica, and the links to both servers.
+    pub(super) async fn make(number: u64, folder: &Path, servers: &PostgresPair, config: &Path) -> Self {
+        let name = format!("r{number}");
+        let home = folder.join(&name);
+        fs::create_dir(&home).expect("a folder");
+        let [a, b] = servers.sockets().map(LinkRelay::start);
+        let links = [a.await.expect("a port"), b.await.expect("a port")];
+        // No other test binds this address, so the port stays free while the replica is down.
+        let echo = TcpListener::bind(format!("127.77.0.{number}:0")).and_then(|free| free.local_addr());
+        let echo = echo.expect("a free port");
+        let [a, b] = links.each_ref().map(|link| link.port);
+        let flags = format!(
+            "--config {} --echo-listen {echo} --echo-url http://{echo} --admin-listen 127.0.0.1:0 --drain-seconds 1 \
+             --replica {name} --store postgres://tests@127.0.0.1:{a},127.0.0.1:{b}/postgres",
+            config.display()
+        );
+        let flags = flags.split(' ').map(str::to_owned).collect();
+        let (serves, rest) = (watch::Sender::new(None), Mutex::new(None));
+        Self { data: home.join("data"), name, home, links, flags, serves, rest, ends_by_itself: AtomicU64::new(0) }
+    }
+
+    /// Starts a run.
+    pub(super) fn spawn(&self) -> Process {
+        let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
+        Start::new(binary(), &self.home).flags(&flags).spawn().expect("it starts")
+    }
+
+    /// Starts run after run. Announces the address of each, and withdraws it at the end.
+    pub(super) async fn supervise(self: Arc<Self>, announce: impl Fn(Option<SocketAddr>, Option<SocketAddr>) + Send) {
+        loop {
+            let mut run = self.spawn();
+            // Without the store, a start fails.
+            if let Ok(greeting) = run.greeting().await {
+                let address = greeting["listens"].as_str().and_then(|text| text.parse().ok());
+                announce(address, None);
+                self.serves.send_replace(run.id().ok());
+                let _ = run.end().await;
+                self.serves.send_replace(None);
+                announce(None, address);
+                let rest = self.rest.lock().expect("no panic").take();
+                self.ends_by_itself.fetch_add(u64::from(rest.is_none()), Relaxed);
+                sleep(rest.unwrap_or(RESTART)).await;
+            } else {
+                sleep(RESTART).await;
+            }
+        }
+    }
+
+    /// Returns the number of runs that nobody has ended.
+    pub(super) fn count_ends_by_itself(&self) -> u64 {
+        self.ends_by_itself.load(Relaxed)
+    }
+
+    /// Returns the log of all runs.
+    pub(super) fn log(&self) -> String {
+        fs::read_to_string(self.home.join("log")).unwrap_or_default()
+    }
+
+    /// Returns the process id of the run, once it serves.
+    pub(super) async fn wait_until_it_serves(&self) -> u32 {
+        let mut serves = self.serves.subscribe();
+        let serves = serves.wait_for(Option::is_some).await.expect("the sender is ours");
+        serves.expect("it does")
+    }
+
+    /// Kills the run. Its supervisor waits for that time before it starts the next one.
+    pub(super) async fn kill(&self, rest: Duration) {
+        self.end("KILL", rest).await;
+    }
+
+    /// Stops the run as planned, and waits for its end.
+    pub(super) async fn stop(&self, rest: Duration) {
+        self.end("TERM", rest).await;
+    }
+
+    async fn end(&self, name: &str, rest: Duration) {
+        let id = self.wait_until_it_serves().await;
+        *self.rest.lock().expect("no panic") = Some(rest);
+        signal(id, name).await;
+        let mut serves = self.serves.subscribe();
+        serves.wait_for(|serves| *serves != Some(id)).await.expect("the sender is ours");
+    }
+
+    /// Lets the process stand still.
+    pub(super) async fn pause(&self, time: Duration) {
+        let id = self.wait_until_it_serves().await;
+        signal(id, "STOP").await;
+        sleep(time).await;
+        // A kill may have ended it meanwhile.
+        if *self.serves.borrow() == Some(id) {
+            signal(id, "CONT").await;
+        }
+    }
+
+    /// Lets the links to both servers fail.
+    pub(super) async fn cut(&self, outage: Outage, time: Duration) {
+        let state = match outage {
+            Outage::Cut => LinkState::Cut,
+            Outage::Stall => LinkState::Stalled,
+        };
+        self.links.iter().for_each(|link| link.set(state));
+        sleep(time).await;
+        self.links.iter().for_each(|link| link.set(LinkState::Open));
+    }
+}
+
+async fn signal(id: u32, name: &str) {
+    let _ = Command::new("kill").arg(format!("-{name}")).arg(id.to_string()).status().await;
+}
