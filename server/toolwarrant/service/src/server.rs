@@ -206,7 +206,14 @@ impl Server {
         if let Some((monitor, _)) = &self.monitor {
             let _ = writeln!(out, "/healthz, /readyz and /metrics are at http://{}", monitor.address());
         }
-        let _ = writeln!(out, "Tasks, applications and keys are in {folder}.\nCtrl-C stops it.");
+        let _ = match &self.replica {
+            None => writeln!(out, "Tasks, applications and keys are in {folder}."),
+            Some(_) => writeln!(
+                out,
+                "Tasks, applications and keys are in PostgreSQL; the master key and the audit trail are in {folder}."
+            ),
+        };
+        out.push_str("Ctrl-C stops it.\n");
         out
     }
 
