@@ -31,7 +31,8 @@ struct AdapterReplica {
 
 impl AdapterReplica {
     fn join(store: &Memory, name: &str, double: &Double) -> Self {
-        let (store, clock) = (Arc::new(store.replica(name)), Clock::system());
+        let clock = Clock::system();
+        let store = Arc::new(store.replica(name).with_clock(clock.clone()));
         let budgets = Budgets::new(store.clone(), store.epoch(), clock.clone());
         let member = Arc::new(Membership::new(store.clone(), clock.clone()));
         let keyring = KeyRing::new("", &[7; 32], Random::System);

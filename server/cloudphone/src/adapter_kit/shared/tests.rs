@@ -24,7 +24,8 @@ pub(crate) struct TestReplica {
 impl TestReplica {
     /// Joins the store. The clock of this replica starts at `at`.
     pub(crate) fn join(store: &Memory, name: &str, at: Timestamp) -> Self {
-        let (store, clock) = (Arc::new(store.replica(name)), Clock::start_at(at));
+        let clock = Clock::start_at(at);
+        let store = Arc::new(store.replica(name).with_clock(clock.clone()));
         let budgets = Budgets::new(store.clone(), store.epoch(), clock.clone());
         let member = Arc::new(Membership::new(store.clone(), clock.clone()));
         let keyring = KeyRing::new("", &[7; 32], Random::System);

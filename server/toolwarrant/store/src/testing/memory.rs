@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard};
 use toolwarrant_audit::Anchor;
-use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::ignore_poison;
 use toolwarrant_base::keyring::Digest;
 use toolwarrant_core::act::{Act, ActFilter, StoredAct};
@@ -33,6 +33,8 @@ pub struct Memory {
     tables: Arc<Mutex<Tables>>,
     /// The run that uses it; the default if one process uses it alone.
     epoch: Epoch,
+    /// The time of the store, as this process sees it.
+    clock: Option<Clock>,
 }
 
 #[derive(Debug, Default)]
@@ -42,7 +44,6 @@ struct Tables {
     keys_in_flight: HashMap<(String, String), TaskId>,
     /// Target locks: tasks in flight by resource and target.
     locks: HashMap<(String, String), TaskId>,
-    /// Targets that are cooling down.
     cool_downs: HashMap<(String, String), CoolDown>,
     ledger: Vec<LedgerRow>,
     /// Kinds of ledger entries by task.
@@ -53,7 +54,6 @@ struct Tables {
     /// Deduplication keys: the time until which each must exist, by name space and key.
     marks: BTreeMap<(&'static str, Box<[u8]>), Timestamp>,
     anchor: Option<Anchor>,
-    /// Last uses by key and verifier.
     uses: BTreeMap<(String, Digest), SecretUse>,
     /// Acts; true if its line is in the audit trail.
     acts: Vec<(Act, bool)>,

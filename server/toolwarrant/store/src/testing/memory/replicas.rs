@@ -4,7 +4,7 @@ use super::{Memory, Row, Tables, now, ready};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_core::cluster::{Beat, Beats, ClusterStore, Epoch, LEASE, ReplicaRow, ReplicaState, StoreTrust};
 use toolwarrant_core::documents::{Document, DocumentStore};
 use toolwarrant_core::store::{StoreError, Stored};
@@ -40,7 +40,13 @@ impl Memory {
             off: 0,
             is_whole: true,
         });
-        Self { tables: Arc::clone(&self.tables), epoch }
+        Self { tables: Arc::clone(&self.tables), epoch, clock: None }
+    }
+
+    /// Lets the store have the time of this clock, for this process.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Self {
+        Self { clock: Some(clock), ..self }
     }
 
     /// Writes, unless this run has ended.
@@ -140,7 +146,7 @@ impl ClusterStore for Memory {
         if let Some(row) = tables.replica(self.epoch) {
             (row.beat, row.seen, row.state, row.off) = (row.beat + 1, seen, state, off);
         }
-        let now = tables.seen.unwrap_or(Timestamp(0));
+        let now = self.clock.as_ref().map_or(tables.seen.unwrap_or(Timestamp(0)), Clock::now);
         let (directory, replicas) = (tables.directory, tables.replicas.clone());
         let ahead = tables.ahead;
         let now = Timestamp(now.0.saturating_add_signed(ahead));
