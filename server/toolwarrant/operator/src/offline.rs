@@ -116,7 +116,7 @@ impl Offline<'_> {
             return restore::run(folder, names, catalogue, &file, (master_key, owner), operator);
         }
         if let OperatorCommand::Store(command) = &command
-            && !matches!(command, StoreCommand::BeginAgain)
+            && !matches!(command, StoreCommand::BeginAgain { .. })
         {
             return self.carry_out_on_store(folder, command.clone()).await;
         }
@@ -198,7 +198,7 @@ impl Offline<'_> {
         }
         Ok(match command {
             StoreCommand::Init => store.init(&DataFolder::open(folder, names).map_err(OpenError::from)?, names).await?,
-            StoreCommand::Check | StoreCommand::BeginAgain => store.check().await?,
+            StoreCommand::Check | StoreCommand::BeginAgain { .. } => store.check().await?,
             StoreCommand::Grant { account } => store.grant(&account).await?,
         })
     }

@@ -15,9 +15,9 @@ const TABLES: [(&str, &str, &str); 3] = [
          value ->> 'status' IS NOT NULL",
     ),
     (
-        "task_event (task_id, version, phase)",
-        "SELECT task, version, phase FROM event",
-        "unhex(replace(value ->> 'task', '-', '')), value ->> 'version', value ->> 'phase'",
+        "task_event (task_id, version, at, phase)",
+        "SELECT task, version, at, phase FROM event",
+        "unhex(replace(value ->> 'task', '-', '')), value ->> 'version', value ->> 'at', value ->> 'phase'",
     ),
     (
         "ledger (task_id, kind)",

@@ -83,8 +83,8 @@ impl OperatorCommand {
             | Self::Own { .. } => Authority::Changes,
             Self::Backup { .. }
             | Self::Restore { .. }
-            | Self::Store(StoreCommand::Init | StoreCommand::BeginAgain | StoreCommand::Grant { .. })
-            | Self::Cluster(ClusterCommand::AcceptLoss)
+            | Self::Store(StoreCommand::Init | StoreCommand::BeginAgain { .. } | StoreCommand::Grant { .. })
+            | Self::Cluster(ClusterCommand::AcceptLoss { .. })
             | Self::Clock(ClockCommand::Accept) => Authority::Owner,
         }
     }
@@ -94,6 +94,10 @@ impl OperatorCommand {
         match self {
             Self::App(AppCommand::Delete { app, yes: false }) => {
                 Some(format!("Delete the application `{app}`, and end all its keys for good?"))
+            }
+            Self::Cluster(ClusterCommand::AcceptLoss { yes: false })
+            | Self::Store(StoreCommand::BeginAgain { yes: false }) => {
+                Some("End all replicas, turn all keys off, and end the tasks in flight as `timeout`?".to_owned())
             }
             _ => None,
         }

@@ -15,7 +15,12 @@ pub enum StoreCommand {
     ///
     /// It turns all keys off, and ends the tasks in flight as `timeout`: they may have been sent
     /// since the backup.
-    BeginAgain,
+    BeginAgain {
+        /// Begin again without asking
+        #[arg(long)]
+        #[serde(default)]
+        yes: bool,
+    },
     /// Grant an account the rights that a replica needs, and no others; the URL names the owner of
     /// the tables
     ///
@@ -54,5 +59,10 @@ pub enum ClusterCommand {
     ///
     /// It ends every replica, turns all keys off, and ends the tasks in flight as `timeout`: they
     /// may have been sent. Without a loss it changes nothing.
-    AcceptLoss,
+    AcceptLoss {
+        /// Accept the loss without asking
+        #[arg(long)]
+        #[serde(default)]
+        yes: bool,
+    },
 }

@@ -19,7 +19,7 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
             let asked = store.ask_to_leave(&name).await?.ok_or_else(|| no_replica(&name))?;
             Ok(json!({"replica": name, "epoch": asked.0, "state": "asked to stop", "act_id": act_id}))
         }
-        ClusterCommand::AcceptLoss => match store.read_loss().await? {
+        ClusterCommand::AcceptLoss { .. } => match store.read_loss().await? {
             Some(lost) => {
                 let mut done = begin_again(context, origin).await?;
                 done["lost"] = lost.into();

@@ -104,7 +104,8 @@ async fn shops_stop_when_the_server_has_lost_a_write_and_go_on_once_an_operator_
     let print = json!({"printer_id": "p-4", "mode": "draft", "idempotency_key": "first"});
     let job = call(one.address, &key, "print_page", print).await.expect("a job");
     cluster.hold_tasks().await;
-    let refused = operate(&cluster.data("three"), &cluster.with_store("cluster accept-loss --replica three")).await;
+    let refused =
+        operate(&cluster.data("three"), &cluster.with_store("cluster accept-loss --yes --replica three")).await;
     assert!(refused.0 != 0, "{refused:?}");
     // As a standby that lacked the acceptance would be.
     cluster.run("UPDATE cluster SET timeline = '00000000'").await;
@@ -121,7 +122,7 @@ async fn shops_stop_when_the_server_has_lost_a_write_and_go_on_once_an_operator_
     cluster.release_tasks().await;
     // The replica here is stopped first; the others end by themselves.
     one.kill().await.expect("it runs");
-    let (code, said) = operate(&cluster.data("one"), &cluster.with_store("cluster accept-loss --json")).await;
+    let (code, said) = operate(&cluster.data("one"), &cluster.with_store("cluster accept-loss --yes --json")).await;
     assert_eq!(code, 0, "{said}");
     // The log follows the answer.
     let mut answers = serde_json::Deserializer::from_str(&said).into_iter::<Value>();
@@ -137,6 +138,6 @@ async fn shops_stop_when_the_server_has_lost_a_write_and_go_on_once_an_operator_
     assert_eq!(end(&one, &key, &job).await["status"], "timeout");
     let (code, said) = operate(&cluster.data("one"), "doctor").await;
     assert_eq!(code, 0, "{said}");
-    let (code, said) = operate(&cluster.data("two"), &cluster.with_store("cluster accept-loss")).await;
+    let (code, said) = operate(&cluster.data("two"), &cluster.with_store("cluster accept-loss --yes")).await;
     assert!(code != 0 && said.contains("no loss to accept"), "{said}");
 }
