@@ -49,6 +49,13 @@ pub(crate) async fn join(client: &mut Client, new: &NewReplica) -> Result<(Epoch
     let lease = i32::try_from(lease.as_millis()).unwrap_or(i32::MAX);
     let joined = async {
         let transaction = client.transaction().await?;
+        // The former run cannot look for its writes any more. It may have been told of a lost one.
+        let lose = format!(
+            "UPDATE cluster SET lost = $1::text || ' ended before it could look for its writes'
+                 WHERE lost IS NULL AND NOT synchronous AND timeline <> {TIMELINE} AND EXISTS (
+                     SELECT FROM replica WHERE name = $1 AND state IN ('serving', 'draining') AND whole_in <> {TIMELINE})"
+        );
+        transaction.execute(&lose, &[&name]).await?;
         let evict = "UPDATE replica SET state = 'evicted', evicted_at = now() WHERE name = $1 AND state IN ('serving', 'draining')";
         transaction.execute(evict, &[&name]).await?;
         let forget =
@@ -77,6 +84,10 @@ pub(crate) struct Heard {
     /// True if the server has each batch that was acknowledged to this run, and each change that
     /// is in force there.
     pub(crate) is_whole: bool,
+    /// True if each commit waits for another server.
+    pub(crate) is_synchronous: bool,
+    /// The time at which an operator has begun again, if one has.
+    pub(crate) restored_at: Option<i64>,
 }
 
 /// Stores a beat, and reads all replicas. The rows are from the moment at which the statement
@@ -102,6 +113,7 @@ pub(crate) async fn beat(
                  WHERE cluster.timeline = checked.timeline AND synchronous <> {SYNCHRONOUS})
          SELECT {NOW} + cluster.ahead AS now, cluster.ahead, cluster.directory, coalesce(beaten.off, replica.off) AS off,
                 cluster.timeline = checked.timeline AS is_settled, cluster.lost, checked.timeline, checked.is_whole,
+                cluster.restored_at, {SYNCHRONOUS} AS is_synchronous,
                 replica.epoch, replica.name, replica.program, replica.level, replica.lease, replica.is_asked_to_leave,
                 coalesce(beaten.beat, replica.beat) AS beat, coalesce(beaten.seen, replica.seen) AS seen,
                 coalesce(beaten.whole_in, replica.whole_in) = checked.timeline AS replica_is_whole,
@@ -125,7 +137,13 @@ pub(crate) async fn beat(
             (None, false) => StoreTrust::Unsettled,
         },
     };
-    Ok(Heard { beats, timeline: get(first, "timeline")?, is_whole: get(first, "is_whole")? })
+    Ok(Heard {
+        beats,
+        timeline: get(first, "timeline")?,
+        is_whole: get(first, "is_whole")?,
+        is_synchronous: get(first, "is_synchronous")?,
+        restored_at: get(first, "restored_at")?,
+    })
 }
 
 /// Returns the condition that the lanes of a run have at least these batches, given the parameters

@@ -40,6 +40,7 @@ use lane::{Lane, LaneFacts};
 use reader::Reader;
 use single::Single;
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -68,6 +69,8 @@ pub struct Postgres {
     facts: Arc<LaneFacts>,
     /// The latest timeline of the server in which all writes of this run were found.
     timeline: Mutex<String>,
+    /// True if each commit waited for another server, as of the latest beat in a settled store.
+    is_synchronous: AtomicBool,
     /// The time of the server at the joining, and that moment.
     joined_at: (Timestamp, Instant),
     accepting: Lane<Accepting>,
@@ -152,6 +155,7 @@ impl Postgres {
             inspector: Reader::new(&server),
             facts,
             timeline: Mutex::new(timeline),
+            is_synchronous: AtomicBool::new(false),
             joined_at: (time, Instant::now()),
         })
     }

@@ -43,7 +43,7 @@ const RUNS: &str = "
 /// `writer` this statement updates.
 const EVICT_RUN: &str = ",
     out AS (
-        UPDATE replica SET state = 'evicted' FROM turn
+        UPDATE replica SET state = 'evicted', evicted_at = now() FROM turn
             WHERE name = $4 AND replica.epoch <> $2 AND state IN ('serving', 'draining') RETURNING replica.epoch),
     closed AS (DELETE FROM writer USING out WHERE writer.epoch = out.epoch)
     SELECT turn.one, out.epoch AS answer FROM turn LEFT JOIN out ON true";

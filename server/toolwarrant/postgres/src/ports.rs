@@ -354,13 +354,17 @@ impl ClusterStore for Postgres {
     fn beat(&self, beat: Beat) -> Stored<'_, Beats> {
         Box::pin(self.control.read(move |client| async move {
             let told = self.facts.list_acknowledged();
-            let Heard { mut beats, timeline, is_whole } = cluster::beat(&client, self.epoch, beat, &told).await?;
+            let Heard { mut beats, timeline, is_whole, is_synchronous, restored_at } =
+                cluster::beat(&client, self.epoch, beat, &told).await?;
             let own = beats.replicas.iter().find(|row| row.epoch == self.epoch);
             let lost = match own {
                 Some(row) => {
                     (!row.state.has_ended() && !is_whole).then_some("misses writes that were acknowledged to it")
                 }
-                None => (timeline != *ignore_poison(self.timeline.lock())).then_some("is not known any more"),
+                // An operator who has begun again has evicted it.
+                None => (restored_at.map(moment) == self.restored_at
+                    && timeline != *ignore_poison(self.timeline.lock()))
+                .then_some("is not known any more"),
             };
             if let Some(why) = lost {
                 let why = format!("{}, of epoch {}, {why}", self.replica, self.epoch);
@@ -371,6 +375,10 @@ impl ClusterStore for Postgres {
                 self.facts.evicted.store(true, Relaxed);
             } else if is_whole {
                 *ignore_poison(self.timeline.lock()) = timeline;
+                self.facts.has_forgotten.store(false, Relaxed);
+            }
+            if beats.trust == StoreTrust::Settled {
+                self.is_synchronous.store(is_synchronous, Relaxed);
             }
             Ok(beats)
         }))
@@ -382,6 +390,8 @@ impl ClusterStore for Postgres {
     }
 
     fn settle(&self, silent: Vec<Epoch>) -> Stored<'_, ()> {
+        // The copy may lack the news that the former server waited for no standby.
+        let silent = if self.is_synchronous.load(Relaxed) { silent } else { Vec::new() };
         Box::pin(self.control.read(move |client| {
             let silent: Vec<_> = silent.iter().map(|epoch| epoch.0.cast_signed()).collect();
             async move { cluster::settle(&client, &silent).await }

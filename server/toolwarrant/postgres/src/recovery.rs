@@ -60,18 +60,26 @@ impl Postgres {
             }
         }
         self.put_acts(vec![act]).await?;
-        run("UPDATE cluster SET lost = NULL, mender = NULL".to_owned()).await?;
+        run(format!("UPDATE cluster SET lost = NULL, mender = NULL WHERE mender = {epoch}")).await?;
         Ok(ended)
     }
 
-    /// Returns the loss of acknowledged writes that a replica has noticed.
+    /// Returns the loss of acknowledged writes that a replica has noticed, or that a run which does
+    /// not answer may have been told of.
     ///
     /// # Errors
     /// The server does not answer.
     pub async fn read_loss(&self) -> Result<Option<String>, StoreError> {
-        let read = self
-            .inspector
-            .read(|client| async move { client.query_one("SELECT lost FROM cluster", &[]).await.map_err(unavailable) });
+        let sql = format!(
+            "SELECT coalesce(lost, CASE WHEN timeline <> {TIMELINE} THEN (
+                 SELECT 'these runs have not looked for their writes: ' || coalesce(string_agg(name, ', '), 'unknown ones')
+                     FROM replica WHERE state IN ('serving', 'draining') AND whole_in <> {TIMELINE}) END)
+             FROM cluster"
+        );
+        let read = self.inspector.read(|client| {
+            let sql = sql.clone();
+            async move { client.query_one(&sql, &[]).await.map_err(unavailable) }
+        });
         Ok(read.await?.get(0))
     }
 }

@@ -2,7 +2,6 @@
 //! so before it sends anything more.
 
 use super::{Cluster, ClusterOptions};
-use crate::harness::program::operate;
 use serde_json::{Map, Value};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -12,10 +11,13 @@ const BATCHES: &str = "SELECT json_object_agg(name, batches) FROM (SELECT name, 
     FROM writer JOIN replica USING (epoch) WHERE state = 'serving' GROUP BY name) told";
 
 /// The words of a replica that has noticed a loss, in its log.
-const NOTICED: &str = "the store lacks writes that it had acknowledged";
+const NOTICED: &str = "the store has lost acknowledged writes";
 
 /// Time in which replicas are told of something that is lost later, and in which they notice it.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Time in which a replica does not run, so that commands can use its folder.
+const ALONE: Duration = Duration::from_secs(30);
 
 /// Fails over, loses something each time, and accepts the loss. Returns the number of failovers
 /// after which every replica that was told of a lost commit has said so.
@@ -55,8 +57,11 @@ pub(super) async fn lose(cluster: &mut Cluster, options: &ClusterOptions) -> u64
             told.len()
         );
         cluster.servers.remake_standby().await.expect("another standby follows");
-        let (code, said) = operate(&cluster.replicas[0].data, "cluster accept-loss --yes").await;
-        assert_eq!(code, 0, "the loss is not accepted: {said}");
+        cluster.replicas[0].kill(ALONE).await;
+        for line in ["cluster accept-loss --yes", "key confirm --all"] {
+            let (code, said) = cluster.replicas[0].operate_alone(line).await;
+            assert_eq!(code, 0, "{line}: {said}");
+        }
     }
     noticed
 }

@@ -1,7 +1,7 @@
 //! A replica with its supervisor, which starts it again whenever it ends, and the faults that can
 //! happen to it.
 
-use crate::harness::program::binary;
+use crate::harness::program::{binary, operate};
 use driver::{LinkRelay, LinkState, PostgresPair, Process, Start};
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
@@ -120,6 +120,12 @@ impl Replica {
         signal(id, name).await;
         let mut serves = self.serves.subscribe();
         serves.wait_for(|serves| *serves != Some(id)).await.expect("the sender is ours");
+    }
+
+    /// Runs a command in the folder of a replica that does not run.
+    pub(super) async fn operate_alone(&self, line: &str) -> (i32, String) {
+        let store = self.flags.last().expect("the store is the last flag");
+        operate(&self.data, &format!("{line} --store {store}")).await
     }
 
     /// Lets the process stand still.

@@ -34,6 +34,9 @@ const FORGET_EVERY: Duration = Duration::from_mins(1);
 /// Largest error of the clock of a replica: half of the error with which replicas reckon.
 const CLOCK_OFF: Duration = Duration::from_millis(500);
 
+/// A run that has beaten that much less often has joined later.
+const NEW: u64 = 10;
+
 /// Largest drift between the clock of the store and that of this process: one part in a thousand.
 const DRIFT: u32 = 1_000;
 
@@ -93,6 +96,10 @@ struct Others {
     off: i64,
     /// Set while the clock is too far from that of the store.
     is_off: bool,
+    /// The wall clock minus this clock, in milliseconds, at the latest beat.
+    lead: Option<i64>,
+    /// Set once the machine has slept, so that this clock is late.
+    has_slept: bool,
 }
 
 impl Membership {
@@ -247,6 +254,10 @@ impl Membership {
             return if has_left { Ok(false) } else { Err(Eviction) };
         };
         self.learn_time(sent, store_now, others);
+        if others.has_slept {
+            self.lease.end();
+            return Err(Eviction);
+        }
         if *is_asked_to_leave {
             self.is_asked_to_leave.send_replace(true);
         }
@@ -269,6 +280,11 @@ impl Membership {
                     silent.extend((is_silent && !state.has_ended()).then_some(row));
                 }
             }
+        }
+        // A run that is missing was forgotten by the store, with everything that it was told.
+        let is_missing = |epoch: &Epoch| replicas.iter().all(|row| row.epoch != *epoch);
+        if !is_settled && self.present.borrow().iter().any(is_missing) {
+            return Ok(false);
         }
         let present: Vec<_> = replicas.iter().map(|row| row.epoch).filter(|epoch| !over.contains(epoch)).collect();
         let longest = replicas.iter().filter(|row| present.contains(&row.epoch)).map(|row| row.lease).max();
@@ -319,13 +335,20 @@ impl Membership {
             );
         }
         others.is_off = is_off;
+        // While a machine sleeps, its wall clock goes on, and the other one stands still.
+        let lead = self.clock.wall().0.cast_signed().saturating_sub(now.0.cast_signed());
+        let leap = lead.saturating_sub(others.lead.replace(lead).unwrap_or(lead));
+        others.has_slept = is_off && leap > 0 && Duration::from_millis(leap.abs_diff(others.off)) < CLOCK_OFF;
     }
 
     /// Corrects the clock of the store if it differs from the clocks of all replicas in the same
     /// way: then it has made a step, as at another server, and they have not.
     async fn absorb_step(&self, ahead: i64, replicas: &[ReplicaRow], others: &Others) {
         let is_off = |off: i64| Duration::from_millis(off.unsigned_abs()) > CLOCK_OFF;
-        let mut living = replicas.iter().filter(|row| !row.state.has_ended());
+        // A newcomer may have the time of the store from after the step.
+        let own = replicas.iter().find(|row| row.epoch == self.store.epoch());
+        let is_new = |row: &ReplicaRow| own.is_some_and(|own| own.epoch < row.epoch && row.beat + NEW < own.beat);
+        let mut living = replicas.iter().filter(|row| !row.state.has_ended() && !is_new(row));
         let agree = |row: &ReplicaRow| is_off(row.off) && !is_off(row.off.saturating_sub(others.off));
         if is_off(others.off) && living.all(agree) {
             let corrected = ahead.saturating_sub(others.off);

@@ -61,11 +61,17 @@ async fn a_copy_that_lacks_nothing_is_trusted_once_each_run_has_found_its_writes
         assert!(matches!(replica.accept(new(number, &name, &name)).await, Ok(Acceptance::Fresh { .. })));
         assert_eq!(replica.may_send().await, Ok(true));
     }
-    // A synchronous standby lacks nothing, so nobody waits for a run that is silent.
+    // The copy may say that commits wait for a standby, and lack the news that they do so no more.
     replace_by_copy(&address, &["UPDATE cluster SET synchronous = true"]).await;
     assert_eq!(trust(&one).await, StoreTrust::Unsettled);
     one.settle(vec![other.epoch()]).await.expect("the server runs");
-    assert_eq!(trust(&one).await, StoreTrust::Settled);
+    assert_eq!(trust(&one).await, StoreTrust::Unsettled);
+    let waits = one.read_loss().await.expect("the server runs").expect("a run has not looked");
+    assert!(waits.ends_with(": other"), "{waits}");
+    // A restart of that run ends the only witness.
+    replace_by_copy(&address, &["UPDATE cluster SET synchronous = false"]).await;
+    join(&address, "other").await;
+    assert!(matches!(trust(&one).await, StoreTrust::Lost(why) if why.starts_with("other ended")));
 }
 
 #[tokio::test]

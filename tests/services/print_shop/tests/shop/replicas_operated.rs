@@ -102,8 +102,8 @@ async fn shops_stop_when_the_server_has_lost_a_write_and_go_on_once_an_operator_
     let (mut one, mut two) = (cluster.start("one").await, cluster.start("two").await);
     let key = one.keys[0].clone();
     let print = json!({"printer_id": "p-4", "mode": "draft", "idempotency_key": "first"});
-    let job = call(one.address, &key, "print_page", print).await.expect("a job");
     cluster.hold_tasks().await;
+    let job = call(one.address, &key, "print_page", print).await.expect("a job");
     let refused =
         operate(&cluster.data("three"), &cluster.with_store("cluster accept-loss --yes --replica three")).await;
     assert!(refused.0 != 0, "{refused:?}");
