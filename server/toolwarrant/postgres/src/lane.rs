@@ -381,7 +381,7 @@ impl Session {
             return Some(StoreError::Unavailable("other replicas have evicted this one".to_owned()));
         }
         let forgotten = self.facts.has_forgotten.load(Relaxed);
-        forgotten.then(|| StoreError::Corrupt("the store lacks writes that it had acknowledged".to_owned()))
+        forgotten.then(|| StoreError::Unavailable("the store lacks writes that it had acknowledged".to_owned()))
     }
 
     /// Finds out why a batch of that number had no turn; `None` if it must be sent again. Only a

@@ -17,13 +17,16 @@ const NOTICED: &str = "the store has lost acknowledged writes";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Time in which a replica does not run, so that commands can use its folder.
-const ALONE: Duration = Duration::from_secs(30);
+const ALONE: Duration = Duration::from_secs(15);
 
 /// Fails over, loses something each time, and accepts the loss. Returns the number of failovers
 /// after which every replica that was told of a lost commit has said so.
 pub(super) async fn lose(cluster: &mut Cluster, options: &ClusterOptions) -> u64 {
     let mut noticed = 0;
     for _ in 0..options.failovers {
+        for replica in &cluster.replicas {
+            replica.wait_until_it_serves().await;
+        }
         sleep(Duration::from_secs(5)).await;
         cluster.servers.standby_follows().await.expect("the standby follows");
         cluster.servers.cut_replication();

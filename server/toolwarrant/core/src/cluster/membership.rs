@@ -242,17 +242,18 @@ impl Membership {
         let (now, epoch) = (self.clock.now(), self.store.epoch());
         let Beats { now: store_now, ahead, directory, replicas, trust } = beats;
         let is_settled = trust == StoreTrust::Settled;
-        self.replace_trust(trust);
         let own = replicas.iter().find(|row| row.epoch == epoch && !row.state.has_ended());
         let Some(ReplicaRow { seen, is_asked_to_leave, .. }) = own else {
             // A store that lacks this run may have forgotten it.
-            if matches!(*self.trust.borrow(), StoreTrust::Lost(_)) {
+            if matches!(trust, StoreTrust::Lost(_)) {
+                self.replace_trust(trust);
                 return Ok(false);
             }
             self.lease.end();
             let has_left = self.said.borrow().state == ReplicaState::Left;
             return if has_left { Ok(false) } else { Err(Eviction) };
         };
+        self.replace_trust(trust);
         self.learn_time(sent, store_now, others);
         if others.has_slept {
             self.lease.end();
