@@ -65,6 +65,11 @@ pub(super) async fn lose(cluster: &mut Cluster, options: &ClusterOptions) -> u64
             let (code, said) = cluster.replicas[0].operate_alone(line).await;
             assert_eq!(code, 0, "{line}: {said}");
         }
+        // The others were evicted, and end with their next beat.
+        sleep(ALONE).await;
+    }
+    for replica in &cluster.replicas {
+        replica.wait_until_it_serves().await;
     }
     noticed
 }
