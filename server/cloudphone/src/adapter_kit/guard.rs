@@ -4,8 +4,8 @@
 //! A call asks for a [`Pass`] before it starts, and reports its end with it. The line applies the
 //! platform's limits. The circuit is open while the platform cannot be reached or refuses the
 //! credentials. If several replicas use the account, they share its limits. The guard does not send
-//! anything. A write is never a trial: while the circuit is
-//! not closed, writes are refused, and a read tests whether the platform is available again.
+//! anything. A write is never a trial: while the circuit is not closed, writes are refused, and a
+//! read tests whether the platform is available again.
 
 mod call;
 mod circuit;

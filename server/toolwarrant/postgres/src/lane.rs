@@ -10,9 +10,9 @@
 use crate::cluster::{LANES, lands};
 use crate::connection::{Server, is_refusal, wait_for_standby};
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
@@ -22,16 +22,16 @@ use toolwarrant_core::cluster::Epoch;
 use toolwarrant_core::counts::Count;
 use toolwarrant_core::store::StoreError;
 
-/// Returns the beginning of every batch. Its three parameters come first; the statement must end
-/// with rows that begin with `turn.one`, at least one of them if there is a turn.
-fn turn() -> String {
+/// The beginning of every batch. Its three parameters come first; the statement must end with rows
+/// that begin with `turn.one`, at least one of them if there is a turn.
+static TURN: LazyLock<String> = LazyLock::new(|| {
     let lands = lands("$2");
     format!(
         "WITH turn AS (UPDATE writer SET batches = $1::bigint
              WHERE epoch = $2::bigint AND number = $3::integer AND batches = $1::bigint - 1
                AND {lands} RETURNING 1 AS one)"
     )
-}
+});
 
 /// The reason why nothing lands after a copy has replaced the store.
 pub(crate) const UNSETTLED: &str = "a copy has replaced the store, and not every replica has found its writes in it";
@@ -80,7 +80,7 @@ pub(crate) trait Work: Send + 'static {
     /// Its answer.
     type Answer: Send;
 
-    /// Returns the statement after its [`turn`].
+    /// Returns the statement after [`TURN`].
     fn sql(batch: &[&Self::Request]) -> String;
 
     /// Returns the parameters, from the fourth on.
@@ -335,7 +335,7 @@ impl Session {
 
     /// Sends a batch until its fate is known.
     async fn send<W: Work>(&mut self, batch: &[&W::Request]) -> Fate {
-        let (sql, given) = (turn() + &W::sql(batch), W::parameters(batch));
+        let (sql, given) = (format!("{}{}", *TURN, W::sql(batch)), W::parameters(batch));
         let next = self.batches + 1;
         let head: [Parameter; 3] =
             [Box::new(next.cast_signed()), Box::new(self.epoch.0.cast_signed()), Box::new(self.place())];

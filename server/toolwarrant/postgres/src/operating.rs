@@ -1,6 +1,7 @@
 //! The replicas as an operator sees them, and the ways to end one.
 
 use crate::Postgres;
+use crate::cluster::NOW;
 use crate::column::{get, rows};
 use crate::lane::Parameter;
 use crate::single::Write;
@@ -31,13 +32,16 @@ pub struct ReplicaRun {
     pub changes_behind: u64,
 }
 
-/// A command has a space in its name.
-const RUNS: &str = "
-    SELECT name, epoch, program, replica.seen, directory - replica.seen AS behind,
+/// Returns the statement that reads all runs. A command has a space in its name.
+fn runs() -> String {
+    format!(
+        "SELECT name, epoch, program, replica.seen, directory - replica.seen AS behind,
            CASE WHEN state = 'serving' AND is_asked_to_leave THEN 'asked to stop' ELSE state END AS state,
-           ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - beaten) / 1000 AS silent,
+           ({NOW} - beaten) / 1000 AS silent,
            (SELECT count(*) FROM task WHERE owner = epoch) AS tasks
-        FROM replica CROSS JOIN cluster WHERE position(' ' IN name) = 0 ORDER BY name, epoch";
+        FROM replica CROSS JOIN cluster WHERE position(' ' IN name) = 0 ORDER BY name, epoch"
+    )
+}
 
 /// Evicts the run of a name, whatever it has said. It is not the run that asks, whose row in
 /// `writer` this statement updates.
@@ -55,13 +59,13 @@ const ASK_TO_LEAVE: &str = ",
     SELECT turn.one, asked.epoch AS answer FROM turn LEFT JOIN asked ON true";
 
 impl Postgres {
-    /// Returns the runs that the store knows, ordered by name. A run that has ended is known until
-    /// its tasks are adopted, and for a minute.
+    /// Returns the runs that the store knows, ordered by name. One that has left is known until
+    /// its tasks are adopted, and for a minute; one that was evicted, for a day.
     ///
     /// # Errors
     /// The store cannot be read.
     pub async fn runs(&self) -> Result<Vec<ReplicaRun>, StoreError> {
-        let found = self.inspector.read(|client| async move { rows(client.query(RUNS, &[]).await) }).await?;
+        let found = self.inspector.read(|client| async move { rows(client.query(&runs(), &[]).await) }).await?;
         found.iter().map(run).collect()
     }
 

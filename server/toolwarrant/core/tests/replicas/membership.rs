@@ -5,7 +5,7 @@ use crate::link::{StoreLink, Weather};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_core::access::AccessError;
 use toolwarrant_core::cluster::{
     Beat, Cluster, ClusterStore, Eviction, LEASE, Membership, ReplicaRow, ReplicaState, StoreTime,
@@ -397,4 +397,23 @@ async fn a_replica_whose_clock_is_off_stops_to_answer_and_a_step_of_the_clock_of
     one.link.set_time(&one.clock, -5_000 + 30_000);
     sleep(7_000).await;
     assert!(!one.stands() && two.stands());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_has_slept_ends_its_run_and_does_not_correct_the_time_of_the_store() {
+    for (slept, is_over) in [(30_000, true), (0, false)] {
+        let (store, clock) = (Memory::default(), Clock::manual(Timestamp(1_000_000)));
+        let link = Arc::new(StoreLink::join(&store, "one", 1, 0));
+        link.set_time(&clock, 0);
+        let member = Arc::new(Membership::new(link.clone(), clock.clone()));
+        let beating = Arc::clone(&member);
+        let running = tokio::spawn(async move { beating.run().await });
+        sleep(10).await;
+        clock.shift_wall(slept);
+        link.set_time(&clock, 30_000);
+        clock.advance(SECOND);
+        sleep(10).await;
+        assert_eq!(running.is_finished(), is_over, "{slept}");
+        running.abort();
+    }
 }
