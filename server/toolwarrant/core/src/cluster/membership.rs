@@ -1,10 +1,10 @@
 //! The membership of this replica: its beats, its lease, and its view of the others.
 //!
-//! No clock of a replica is compared with that of another. A replica measures the silence of another
-//! one by its own monotonic clock, from the moment when it learnt of the latest beat. It evicts only
-//! replicas whose leases are over by then. A lease that has run out stands again after the next
-//! beat: nobody may have taken the replica for gone meanwhile, because only an evicted one counts as
-//! gone. Times that replicas exchange are near the time of the store.
+//! No clock of a replica is compared with that of another. A replica measures the silence of
+//! another one by its own monotonic clock, from the moment when it learnt of the latest beat. It
+//! evicts only replicas whose leases are over by then. A lease that has run out stands again after
+//! the next beat: nobody may have taken the replica for gone meanwhile, because only an evicted one
+//! counts as gone. Times that replicas exchange are near the time of the store.
 
 use super::{Beat, Beats, Cluster, ClusterStore, Epoch, Lease, ReplicaRow, ReplicaState, StoreTrust};
 use crate::store::{StoreError, Stored};
