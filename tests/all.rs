@@ -59,6 +59,7 @@ mod operate {
     pub(crate) mod process;
     pub(crate) mod program;
     pub(crate) mod readme;
+    pub(crate) mod replicas;
 }
 
 mod phones {

@@ -1,13 +1,16 @@
 //! The README's commands, run in their order and as written, in a new home folder.
 
+use super::replicas::{adapt, until_listed};
+use crate::harness::double::{Double, table};
 use crate::harness::program::binary;
-use driver::Process;
+use driver::{KeyPair, Process};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use tempfile::TempDir;
 use tokio::process::Command;
+use toolwarrant_postgres::testing::TestPostgres;
 
 /// Prepares a shell for a block. Other ports and an installed program are the only differences from
 /// a reader's machine: they come from the environment.
@@ -71,4 +74,32 @@ async fn the_blocks_of_the_readme_work_in_their_order_and_leave_nothing_in_the_r
     let key = home.path().join("cloudphone/demo.key").metadata().expect("the key is in the folder of the reader");
     assert_eq!(key.permissions().mode() & 0o777, 0o600);
     assert!(home.path().join("cloudphone/data/cloudphone.db").exists());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_block_for_several_machines_starts_two_replicas_with_the_same_phones_and_keys() {
+    let Some(server) = TestPostgres::start() else { return };
+    let url = server.schema().await.expect("the server runs").url;
+    let (home, double) = (TempDir::new().expect("a temporary folder"), Double::start(3, &[]).await);
+    fs::write(home.path().join("cloudphone.toml"), table("vmos", &double, &home)).expect("written");
+    let block = include_str!("../../README.md").split("```bash\n").nth(1).expect("a block").split("```").next();
+    let free = "127.0.0.1:0";
+    let changes =
+        [("127.0.0.1:8082", free), ("127.0.0.1:8083", free), ("postgres://cloudphone@localhost/cloudphone", &url)];
+    let variables = [("CLOUDPHONE_LISTEN", free), ("CLOUDPHONE_ECHO_LISTEN", free), ("CLOUDPHONE_JSON", "true")];
+    let mut shell = shell(home.path(), &adapt(block.expect("its end"), &changes), &variables);
+    fs::create_dir(home.path().join("bin")).expect("a folder");
+    symlink(binary(), home.path().join("bin/cloudphone")).expect("a link");
+    shell.current_dir(home.path()).process_group(0);
+    let mut shell = Process::start(shell).expect("it starts");
+    let _group = Group(Pid::from_raw(shell.id().expect("it runs").try_into().expect("a process")).expect("a process"));
+    let (mut addresses, mut key) = (Vec::new(), None);
+    while addresses.len() < 2 || key.is_none() {
+        let said = shell.greeting().await.expect("a line of JSON");
+        addresses.extend(said["listens"].as_str().map(|address| address.parse().expect("an address")));
+        key = KeyPair::read(&said).ok().or(key);
+    }
+    for address in addresses {
+        until_listed(address, key.as_ref().expect("a key"), 3).await;
+    }
 }

@@ -135,6 +135,8 @@ struct Correction {
     added: i64,
     /// Millionths that are added since.
     rate: i64,
+    /// Most microseconds that are added since: the whole error.
+    most: i64,
 }
 
 /// Millionths by which a clock is faster for each millisecond that it is behind: a tenth of the
@@ -193,7 +195,18 @@ impl Clock {
             let mut correction = ignore_poison(steering.0.lock());
             let at = start.elapsed();
             let rate = error.saturating_mul(RATE).clamp(-RATE_MAX, RATE_MAX);
-            *correction = Correction { at, added: correction.micros(at), rate };
+            let most = error.saturating_mul(1_000).saturating_abs();
+            *correction = Correction { at, added: correction.micros(at), rate, most };
+        }
+    }
+
+    /// Moves a clock of a store forward to that time at once, if it is behind. Has no effect on
+    /// other clocks.
+    pub fn catch_up(&self, time: Timestamp) {
+        let behind = i64::try_from(time.since(self.now()).as_micros()).unwrap_or(i64::MAX);
+        if let Self::System { steering: Some(steering), .. } = self {
+            let mut correction = ignore_poison(steering.0.lock());
+            correction.added = correction.added.saturating_add(behind);
         }
     }
 
@@ -328,7 +341,8 @@ impl Correction {
     /// Returns the microseconds that are added at that time since the start.
     fn micros(&self, elapsed: Duration) -> i64 {
         let since = i64::try_from(elapsed.saturating_sub(self.at).as_micros()).unwrap_or(i64::MAX);
-        self.added.saturating_add(since.saturating_mul(self.rate) / 1_000_000)
+        let more = (since.saturating_mul(self.rate) / 1_000_000).clamp(-self.most, self.most);
+        self.added.saturating_add(more)
     }
 }
 
@@ -404,8 +418,14 @@ mod tests {
             let error = store.cast_signed() - clock.now().0.cast_signed();
             assert!(error.abs() <= 15, "{error}");
         }
+        // Without further news, the clock stops to change when the error is gone.
+        let before = clock.now();
+        clock.steer(50);
+        tokio::time::advance(second * 60).await;
+        assert_eq!(clock.now().since(before), second * 60 + Duration::from_millis(50));
         let unsteered = Clock::start_at(start);
         unsteered.steer(500);
+        unsteered.catch_up(start.plus(second * 60));
         tokio::time::advance(second).await;
         assert_eq!(unsteered.now(), start.plus(second));
     }

@@ -97,6 +97,8 @@ struct Others {
     off: i64,
     /// Set while the clock is too far from that of the store.
     is_off: bool,
+    /// Set once the clock was near that of the store.
+    has_agreed: bool,
     /// The wall clock minus this clock, in milliseconds, at the latest beat.
     lead: Option<i64>,
     /// Set once the machine has slept, so that this clock is late.
@@ -321,8 +323,12 @@ impl Membership {
     /// Learns the time of the store. The store has read its clock between `sent` and now; both
     /// moments are exact to a millisecond. A beat that took long says less than an earlier one.
     fn learn_time(&self, sent: Timestamp, store_now: Timestamp, others: &mut Others) {
+        let half = self.clock.now().since(sent) / 2;
+        if !others.has_agreed {
+            // The start took time, and the store's time was learnt before.
+            self.clock.catch_up(store_now);
+        }
         let now = self.clock.now();
-        let half = now.since(sent) / 2;
         let heard = StoreTime { now: store_now.plus(half), uncertainty: half + Duration::from_millis(1) };
         let known = self.store_time().filter(|known| known.uncertainty < heard.uncertainty && known.agrees(heard));
         let time = known.unwrap_or(heard);
@@ -337,6 +343,7 @@ impl Membership {
             );
         }
         others.is_off = is_off;
+        others.has_agreed |= !is_off;
         // While a machine sleeps, its wall clock goes on, and the other one stands still.
         let lead = self.clock.wall().0.cast_signed().saturating_sub(now.0.cast_signed());
         let leap = lead.saturating_sub(others.lead.replace(lead).unwrap_or(lead));
@@ -352,7 +359,9 @@ impl Membership {
         let is_new = |row: &ReplicaRow| own.is_some_and(|own| own.epoch < row.epoch && row.beat + NEW < own.beat);
         let mut living = replicas.iter().filter(|row| !row.state.has_ended() && !is_new(row));
         let agree = |row: &ReplicaRow| is_off(row.off) && !is_off(row.off.saturating_sub(others.off));
-        if is_off(others.off) && living.all(agree) {
+        // A clock that has never agreed may be late itself, unless it goes on from a later time.
+        let is_steady = others.has_agreed || others.off < 0;
+        if is_steady && is_off(others.off) && living.all(agree) {
             let corrected = ahead.saturating_sub(others.off);
             let _ = self.within_patience(self.store.correct_time(ahead, corrected)).await;
         }

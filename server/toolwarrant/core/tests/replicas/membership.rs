@@ -400,6 +400,23 @@ async fn a_replica_whose_clock_is_off_stops_to_answer_and_a_step_of_the_clock_of
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_replica_whose_start_took_long_takes_the_time_of_the_store_and_does_not_correct_it() {
+    let (start, truth) = (Timestamp(1_000_000), Clock::start_at(Timestamp(1_002_000)));
+    for (clock, catches_up) in [(Clock::of_store(start, start), true), (Clock::start_at(start), false)] {
+        let link = Arc::new(StoreLink::join(&Memory::default(), "one", 1, 0));
+        link.set_time(&truth, 0);
+        let member = Arc::new(Membership::new(link, clock.clone()));
+        let beating = Arc::clone(&member);
+        let running = tokio::spawn(async move { beating.run().await });
+        sleep(2_100).await;
+        let StoreTime { now, .. } = member.store_time().expect("a beat was answered");
+        assert_eq!((now, clock.now() == truth.now()), (truth.now(), catches_up));
+        assert_eq!(member.lease().stands(), catches_up);
+        running.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_machine_that_has_slept_ends_its_run_and_does_not_correct_the_time_of_the_store() {
     for (slept, is_over) in [(30_000, true), (0, false)] {
         let (store, clock) = (Memory::default(), Clock::manual(Timestamp(1_000_000)));
