@@ -5,6 +5,7 @@ use crate::harness::double::{Double, table};
 use crate::harness::program::binary;
 use driver::{KeyPair, Process};
 use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -79,25 +80,29 @@ async fn the_blocks_of_the_readme_work_in_their_order_and_leave_nothing_in_the_r
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_block_for_several_machines_starts_two_replicas_with_the_same_phones_and_keys() {
     let Some(server) = TestPostgres::start() else { return };
-    let url = server.schema().await.expect("the server runs").url;
+    let url = format!("'{}'", server.schema().await.expect("the server runs").url);
     let (home, double) = (TempDir::new().expect("a temporary folder"), Double::start(3, &[]).await);
-    fs::write(home.path().join("cloudphone.toml"), table("vmos", &double, &home)).expect("written");
+    let callback = "echo-listen = \"127.0.0.1:0\"\necho-url = \"http://127.0.0.1:9\"\n";
+    fs::write(home.path().join("cloudphone.toml"), callback.to_owned() + &table("vmos", &double, &home))
+        .expect("written");
     let block = include_str!("../../README.md").split("```bash\n").nth(1).expect("a block").split("```").next();
     let free = "127.0.0.1:0";
     let changes =
         [("127.0.0.1:8082", free), ("127.0.0.1:8083", free), ("postgres://cloudphone@localhost/cloudphone", &url)];
-    let variables = [("CLOUDPHONE_LISTEN", free), ("CLOUDPHONE_ECHO_LISTEN", free), ("CLOUDPHONE_JSON", "true")];
+    let variables = [("CLOUDPHONE_LISTEN", free), ("CLOUDPHONE_JSON", "true")];
     let mut shell = shell(home.path(), &adapt(block.expect("its end"), &changes), &variables);
     fs::create_dir(home.path().join("bin")).expect("a folder");
     symlink(binary(), home.path().join("bin/cloudphone")).expect("a link");
     shell.current_dir(home.path()).process_group(0);
     let mut shell = Process::start(shell).expect("it starts");
     let _group = Group(Pid::from_raw(shell.id().expect("it runs").try_into().expect("a process")).expect("a process"));
-    let (mut addresses, mut key) = (Vec::new(), None);
+    let (mut said, mut addresses, mut key) = (String::new(), Vec::new(), None);
     while addresses.len() < 2 || key.is_none() {
-        let said = shell.greeting().await.expect("a line of JSON");
-        addresses.extend(said["listens"].as_str().map(|address| address.parse().expect("an address")));
-        key = KeyPair::read(&said).ok().or(key);
+        said += &shell.until("}").await.unwrap_or_else(|error| panic!("{error}: {said}"));
+        let objects: Vec<Value> = serde_json::Deserializer::from_str(&said).into_iter().map_while(Result::ok).collect();
+        let listens = objects.iter().filter_map(|object| object["listens"].as_str());
+        addresses = listens.map(|address| address.parse().expect("an address")).collect();
+        key = objects.iter().find_map(|object| KeyPair::read(object).ok());
     }
     for address in addresses {
         until_listed(address, key.as_ref().expect("a key"), 3).await;

@@ -8,7 +8,7 @@ use serde_json::json;
 use std::fs::{self, DirBuilder, File};
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::process::Command;

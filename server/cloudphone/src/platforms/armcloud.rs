@@ -246,7 +246,13 @@ impl Upstream for Armcloud {
     }
 
     fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Found> {
-        Box::pin(async move { Ok(self.reread(id).await) })
+        Box::pin(async move {
+            match self.reread(id).await {
+                // Without a list, nobody knows that a phone does not exist.
+                None if !self.registry.is_known() => Err(Unreachable("the platform was not listed yet".into())),
+                found => Ok(found),
+            }
+        })
     }
 
     fn unread(&self) -> Vec<PlatformName> {

@@ -51,6 +51,7 @@ impl Parts {
         let may_act = self.member.lease().stands();
         if may_act {
             self.learn(now);
+            self.warn_if_lacking();
         }
         let ranks = || self.latest.iter().chain(self.earlier.iter().map(|(rank, _)| rank));
         let part = |limit| if may_act { ranks().map(|rank| rank.part(limit)).min().unwrap_or(0) } else { 0 };
@@ -83,9 +84,14 @@ impl Parts {
         // A process that is not alone at its start waits until the others have heard of it.
         let earlier = self.latest.replace(rank).or((rank.all > 1).then_some(Rank { before: 0, all: 0 }));
         self.earlier.extend(earlier.map(|earlier| (earlier, now.plus(self.member.longest_lease() + SECOND))));
-        if let (Some(setting), false) = (self.find_lacking(), self.has_warned) {
+    }
+
+    /// Warns once if this replica has no part. Until the earlier ranks are over, runs that have ended
+    /// may count.
+    fn warn_if_lacking(&mut self) {
+        if let (Some(setting), false) = (self.find_lacking(), self.has_warned || !self.earlier.is_empty()) {
             self.has_warned = true;
-            let (platform, replicas) = (&*self.platform, rank.all);
+            let (platform, replicas) = (&*self.platform, self.latest.map(|rank| rank.all));
             tracing::warn!(
                 platform,
                 setting,
