@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::Mutex;
+use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
@@ -24,9 +25,10 @@ use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::cluster::{Cluster, ClusterStore, Eviction, Membership};
 use toolwarrant_core::registry::Registry;
 use toolwarrant_core::sharing::Sharing;
-use toolwarrant_postgres::Postgres;
+use toolwarrant_postgres::{Notice, Postgres};
 use toolwarrant_store::Store;
 use toolwarrant_store::sqlite::{OpenOptions, Sqlite};
+use toolwarrant_tasks::engine::Engine;
 
 /// The context of operator commands.
 pub struct OperatorContext {
@@ -207,6 +209,21 @@ impl Shared {
         let run = Arc::clone(&member);
         let sharing = Sharing::new(store.clone(), member, budgets, keyring);
         Self { store, sharing, running: tokio::spawn(async move { run.run().await }) }
+    }
+
+    /// Passes the notices of other replicas on.
+    pub fn hear(&self, engine: Arc<Engine>) -> impl Future<Output = ()> + use<> {
+        let (mut notices, member) = (self.store.notices(), self.sharing.member.clone());
+        async move {
+            loop {
+                match notices.recv().await {
+                    Ok(Notice::Ended(task)) => engine.notice_end(task),
+                    Ok(Notice::Directory) => member.beat_now(),
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return,
+                }
+            }
+        }
     }
 
     /// Leaves the cluster, so that other replicas adopt the tasks of this one at once.

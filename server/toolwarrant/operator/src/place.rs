@@ -8,7 +8,7 @@ use crate::error::OperatorError;
 use crate::flags;
 use crate::names::Names;
 use crate::open_error::OpenError;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -35,6 +35,11 @@ pub struct StoreOptions {
     #[arg(long = flags::REPLICA, global = true, value_name = "NAME")]
     pub replica: Option<String>,
 
+    /// Whether replicas notify each other through the store; with off, as behind a proxy that does
+    /// not pass notifications on, they look every second
+    #[arg(long = flags::STORE_NOTICES, global = true, value_name = "USE", default_value = "on", value_enum)]
+    pub store_notices: StoreNotices,
+
     /// Seconds for which a replica answers without its store; others wait longer before they take
     /// its tasks over
     #[arg(long = flags::AUTHORITY_LEASE, global = true, value_name = "SECONDS", default_value = "5",
@@ -45,6 +50,13 @@ pub struct StoreOptions {
     #[arg(long = flags::DRAIN, global = true, value_name = "SECONDS", default_value = "10",
           value_parser = clap::value_parser!(u64).range(..=600))]
     pub drain_seconds: u64,
+}
+
+/// The use of notices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StoreNotices {
+    On,
+    Off,
 }
 
 /// Parses a path. An empty one counts as not set.
@@ -60,7 +72,8 @@ const NAME_MAX: usize = 63;
 
 impl Default for StoreOptions {
     fn default() -> Self {
-        Self { store: None, store_password: None, replica: None, authority_lease: 5, drain_seconds: 10 }
+        let store_notices = StoreNotices::On;
+        Self { store: None, store_password: None, replica: None, store_notices, authority_lease: 5, drain_seconds: 10 }
     }
 }
 
@@ -108,11 +121,9 @@ impl StoreOptions {
             None => trail.clone(),
         };
         let program = format!("{} {}", names.program, names.version);
-        Ok(Postgres::join(
-            &self.address()?,
-            NewReplica { name, trail, program, level: LEVEL, lease: self.lease(), key },
-        )
-        .await?)
+        let (lease, notices) = (self.lease(), self.store_notices == StoreNotices::On);
+        let new = NewReplica { name, trail, program, level: LEVEL, lease, key, notices };
+        Ok(Postgres::join(&self.address()?, new).await?)
     }
 
     /// Makes the tables of a new cluster, and a master key if the folder has none.

@@ -25,6 +25,8 @@ pub struct NewReplica {
     pub lease: Duration,
     /// The fingerprint of its master key.
     pub key: Digest,
+    /// True if it sends and hears notices.
+    pub notices: bool,
 }
 
 /// The number of connections of a replica that write.
@@ -44,7 +46,7 @@ pub(crate) fn lands(epoch: &str) -> String {
 /// Joins under a name, and evicts the earlier runs of that name. Returns the epoch, and the
 /// timeline and the time of the server.
 pub(crate) async fn join(client: &mut Client, new: &NewReplica) -> Result<(Epoch, String, Timestamp), StoreError> {
-    let NewReplica { name, trail, program, level, lease, key: _ } = new;
+    let NewReplica { name, trail, program, level, lease, key: _, notices: _ } = new;
     let level = i32::try_from(*level).unwrap_or(i32::MAX);
     let lease = i32::try_from(lease.as_millis()).unwrap_or(i32::MAX);
     let joined = async {

@@ -14,6 +14,7 @@ mod directory;
 mod documents;
 mod health;
 mod lane;
+mod notices;
 mod operating;
 mod partitions;
 mod ports;
@@ -31,6 +32,7 @@ mod tls;
 pub use cluster::NewReplica;
 pub use connection::Address;
 pub use health::{COUNTED_MAX, Safekeeping, ServerCheck, ServerFigures};
+pub use notices::Notice;
 pub use operating::ReplicaRun;
 
 use accepting::Accepting;
@@ -43,6 +45,7 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::sync::{broadcast, mpsc};
 use tokio::time::Instant;
 use tokio_postgres::Client;
 use toolwarrant_base::clock::Timestamp;
@@ -76,12 +79,16 @@ pub struct Postgres {
     accepting: Lane<Accepting>,
     advancing: Lane<Advancing>,
     single: Lane<Single>,
-    /// Beats, and questions before a send.
-    control: Reader,
+    /// Beats, questions before a send, and notices.
+    control: Arc<Reader>,
     /// Reads of requests.
     reader: Reader,
     /// Reads that may take minutes.
     inspector: Reader,
+    /// Notices to send; `None` if this replica sends and hears none.
+    saying: Option<mpsc::Sender<Notice>>,
+    /// Notices from the server.
+    heard: broadcast::Sender<Notice>,
 }
 
 impl Postgres {
@@ -141,6 +148,13 @@ impl Postgres {
         let restored_at = row.get::<_, Option<i64>>(0).map(column::moment);
         let (epoch, timeline, time) = cluster::join(&mut client, &new).await?;
         let facts = Arc::new(LaneFacts::default());
+        let heard = broadcast::Sender::new(notices::WAITING_MAX);
+        let control = Arc::new(if new.notices { Reader::of_notices(&server, &heard) } else { Reader::new(&server) });
+        let saying = new.notices.then(|| {
+            let (saying, said) = mpsc::channel(notices::WAITING_MAX);
+            notices::send(said, Arc::clone(&control));
+            saying
+        });
         Ok(Self {
             epoch,
             replica: new.name,
@@ -150,14 +164,27 @@ impl Postgres {
             accepting: Lane::start(&server, epoch, 0, &facts),
             advancing: Lane::start(&server, epoch, 1, &facts),
             single: Lane::start(&server, epoch, 2, &facts),
-            control: Reader::new(&server),
+            control,
             reader: Reader::of_kept_data(&server),
             inspector: Reader::new(&server),
+            saying,
+            heard,
             facts,
             timeline: Mutex::new(timeline),
             is_synchronous: AtomicBool::new(false),
             joined_at: (time, Instant::now()),
         })
+    }
+
+    /// Returns the notices from now on, of all replicas.
+    #[must_use]
+    pub fn notices(&self) -> broadcast::Receiver<Notice> {
+        self.heard.subscribe()
+    }
+
+    /// Tells other replicas, unless too many notices wait.
+    fn notice(&self, notice: Notice) {
+        let _ = self.saying.as_ref().map(|saying| saying.try_send(notice));
     }
 
     /// Returns the time of the server, as of the joining and this machine's clock since.

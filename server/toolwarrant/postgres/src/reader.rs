@@ -1,9 +1,10 @@
 //! A connection that reads. Statements of many callers are on their way at the same time.
 
 use crate::connection::{Server, unavailable, wait_for_standby};
+use crate::notices::{LISTEN, Notice, hear};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, broadcast};
 use tokio::time::timeout;
 use tokio_postgres::Client;
 use toolwarrant_core::store::StoreError;
@@ -13,6 +14,8 @@ pub(crate) struct Reader {
     server: Server,
     /// True if a new connection shows only what a failover to the standby keeps.
     is_kept: bool,
+    /// The receivers of notices, if a new connection listens.
+    heard: Option<broadcast::Sender<Notice>>,
     open: Mutex<Option<Arc<Client>>>,
 }
 
@@ -22,13 +25,18 @@ const PATIENCE: Duration = Duration::from_secs(5);
 impl Reader {
     /// Returns a reader that connects at the first read.
     pub(crate) fn new(server: &Server) -> Self {
-        Self { server: server.clone(), is_kept: false, open: Mutex::new(None) }
+        Self { server: server.clone(), is_kept: false, heard: None, open: Mutex::new(None) }
     }
 
     /// Returns a reader for what clients are told: it shows only what a failover to the standby
     /// keeps.
     pub(crate) fn of_kept_data(server: &Server) -> Self {
         Self { is_kept: true, ..Self::new(server) }
+    }
+
+    /// Returns a reader that also hears notices.
+    pub(crate) fn of_notices(server: &Server, heard: &broadcast::Sender<Notice>) -> Self {
+        Self { heard: Some(heard.clone()), ..Self::new(server) }
     }
 
     /// Reads, and reads again if the connection has broken meanwhile.
@@ -71,7 +79,14 @@ impl Reader {
         match &*open {
             Some(client) if !client.is_closed() => Ok(Arc::clone(client)),
             _ => {
-                let client = Arc::new(self.server.connect(|_| {}).await?);
+                let heard = self.heard.clone();
+                let listen = move |message| heard.iter().for_each(|heard| hear(&message, heard));
+                let client = Arc::new(self.server.connect(listen).await?);
+                if self.heard.is_some()
+                    && let Err(error) = client.batch_execute(LISTEN).await
+                {
+                    tracing::warn!(%error, "cannot hear the notices of other replicas");
+                }
                 if self.is_kept {
                     wait_for_standby(&client).await.map_err(unavailable)?;
                 }

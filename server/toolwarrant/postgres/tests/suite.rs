@@ -20,6 +20,7 @@ async fn join(address: &Address) -> Postgres {
         level: 1,
         lease: LEASE,
         key: KEY,
+        notices: true,
     };
     Postgres::join(address, replica).await.expect("the server runs")
 }

@@ -249,12 +249,16 @@ impl Server {
             Background::start("an operator socket", PATIENCE, |stopped| socket.serve(context, stopped))
         });
         let operating: Vec<_> = operating.collect();
-        let beside = [
+        let mut beside = vec![
             Background::start("the engine", ENGINE_PATIENCE, |stopped| engine.run(stopped)),
             Background::of_service(background),
             Background::start("the registry", PATIENCE, |stopped| settle(Arc::clone(&context), stopped)),
             Background::start("the directory", PATIENCE, |stopped| until(stopped, follow(Arc::clone(&context)))),
         ];
+        beside.extend(replica.as_ref().map(|life| {
+            let heard = life.shared.hear(Arc::clone(&kept));
+            Background::start("the notices", PATIENCE, |stopped| until(stopped, heard))
+        }));
         let mut last = vec![
             Background::start("the keeper of the audit", PATIENCE, |_| keeper.run()),
             Background::start("the keeper of the time", PATIENCE, |stopped| {

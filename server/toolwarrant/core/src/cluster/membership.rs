@@ -214,9 +214,9 @@ impl Membership {
         self.within_patience(self.store.leave()).await
     }
 
-    /// Learns of a version of the directory from a notice of the store.
-    pub fn notice_directory(&self, version: u64) {
-        raise(&self.directory, version);
+    /// Beats at once, because another replica has changed the directory.
+    pub fn beat_now(&self) {
+        self.said.send_modify(|_| {});
     }
 
     /// Returns the time of the store, as the latest beat has shown it; `None` before the first one.
@@ -448,7 +448,7 @@ impl Cluster for Membership {
                 tokio::select! {
                     _ = everywhere.changed() => {}
                     () = self.clock.sleep_until(self.clock.now().plus(pause)) => {
-                        self.said.send_modify(|_| {});
+                        self.beat_now();
                         pause = BEAT_EVERY.min(2 * pause);
                     }
                 }

@@ -1,6 +1,7 @@
 //! A store that several replicas share: batches that land once or never, whatever breaks.
 
 mod forgetting;
+mod notices;
 mod pooler;
 mod relay;
 
@@ -49,6 +50,7 @@ fn replica(name: &str, key: [u8; 32]) -> NewReplica {
         level: 1,
         lease: LEASE,
         key,
+        notices: true,
     }
 }
 
