@@ -9,12 +9,12 @@
 
 use crate::cluster::{LANES, lands};
 use crate::connection::{Server, is_refusal, wait_for_standby};
+use crate::queue::{self, Queue, TOGETHER};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row, Statement};
@@ -35,16 +35,6 @@ static TURN: LazyLock<String> = LazyLock::new(|| {
 
 /// The reason why nothing lands after a copy has replaced the store.
 pub(crate) const UNSETTLED: &str = "a copy has replaced the store, and not every replica has found its writes in it";
-
-/// Maximum number of waiting requests. Further callers wait for a place.
-const PLACES: usize = 1024;
-
-/// Most requests in a batch.
-const TOGETHER: usize = 128;
-
-/// Time for which a caller waits for its answer. Afterwards it gets an error, and the request may
-/// still land.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Time after which an unanswered batch is sent again on another connection.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
@@ -114,8 +104,8 @@ pub(crate) trait Work: Send + 'static {
     }
 }
 
-/// A request with the channel for its answer.
-type Waiting<W> = (<W as Work>::Request, oneshot::Sender<Result<<W as Work>::Answer, StoreError>>);
+/// A request of a kind, with the channel for its answer.
+type Waiting<W> = queue::Waiting<<W as Work>::Request, <W as Work>::Answer>;
 
 /// Facts about all lanes of a replica.
 #[derive(Debug, Default)]
@@ -153,72 +143,52 @@ impl LaneFacts {
 }
 
 /// The sending end of a lane. The lane ends when it is dropped.
-pub(crate) struct Lane<W: Work> {
-    requests: mpsc::Sender<Waiting<W>>,
-}
+pub(crate) type Lane<W> = Queue<<W as Work>::Request, <W as Work>::Answer>;
 
-impl<W: Work> Lane<W> {
-    /// Starts the lane of that number.
-    pub(crate) fn start(server: &Server, epoch: Epoch, number: usize, facts: &Arc<LaneFacts>) -> Self {
-        let (requests, mut received) = mpsc::channel(PLACES);
-        let (server, facts) = (server.clone(), Arc::clone(facts));
-        let mut session = Session { server, facts, epoch, number, batches: 0, open: None };
-        tokio::spawn(async move {
-            // Requests that did not fit into the batch before.
-            let mut kept = VecDeque::<Waiting<W>>::new();
-            loop {
-                let first = match kept.pop_front() {
+/// Starts the lane of that number.
+pub(crate) fn start<W: Work>(server: &Server, epoch: Epoch, number: usize, facts: &Arc<LaneFacts>) -> Lane<W> {
+    let (requests, mut received) = Queue::new();
+    let (server, facts) = (server.clone(), Arc::clone(facts));
+    let mut session = Session { server, facts, epoch, number, batches: 0, open: None };
+    tokio::spawn(async move {
+        // Requests that did not fit into the batch before.
+        let mut kept = VecDeque::<Waiting<W>>::new();
+        loop {
+            let first = match kept.pop_front() {
+                Some(first) => first,
+                None => match received.recv().await {
                     Some(first) => first,
-                    None => match received.recv().await {
-                        Some(first) => first,
-                        None => return,
-                    },
-                };
-                let (mut batch, mut names) = (Vec::new(), HashSet::new());
-                let mut apart = VecDeque::new();
-                let more = std::iter::from_fn(|| kept.pop_front().or_else(|| received.try_recv().ok()));
-                for (request, reply) in std::iter::once(first).chain(more) {
-                    // Nobody waits for it any more, and it was never sent.
-                    if reply.is_closed() {
-                        continue;
-                    }
-                    let new = W::names(&request);
-                    match new.iter().any(|name| names.contains(name)) {
-                        true => apart.push_back((request, reply)),
-                        false => {
-                            names.extend(new);
-                            batch.push((request, reply));
-                        }
-                    }
-                    if batch.len() == TOGETHER || apart.len() == TOGETHER {
-                        break;
+                    None => return,
+                },
+            };
+            let (mut batch, mut names) = (Vec::new(), HashSet::new());
+            let mut apart = VecDeque::new();
+            let more = std::iter::from_fn(|| kept.pop_front().or_else(|| received.try_recv().ok()));
+            for (request, reply) in std::iter::once(first).chain(more) {
+                // Nobody waits for it any more, and it was never sent.
+                if reply.is_closed() {
+                    continue;
+                }
+                let new = W::names(&request);
+                match new.iter().any(|name| names.contains(name)) {
+                    true => apart.push_back((request, reply)),
+                    false => {
+                        names.extend(new);
+                        batch.push((request, reply));
                     }
                 }
-                apart.append(&mut kept);
-                kept = apart;
-                if !batch.is_empty() {
-                    session.carry_out::<W>(batch).await;
+                if batch.len() == TOGETHER || apart.len() == TOGETHER {
+                    break;
                 }
             }
-        });
-        Self { requests }
-    }
-
-    /// Carries out a request. If the future is dropped, only the answer is lost.
-    pub(crate) async fn ask(&self, request: W::Request) -> Result<W::Answer, StoreError> {
-        let (reply, answer) = oneshot::channel();
-        let gone = || StoreError::Unavailable("a writer of the store has ended; the log says why".to_owned());
-        let asked = timeout(PATIENCE, async {
-            self.requests.send((request, reply)).await.map_err(|_| gone())?;
-            answer.await.map_err(|_| gone())?
-        });
-        asked.await.unwrap_or_else(|_| Err(StoreError::Unavailable(format!("no answer for {} s", PATIENCE.as_secs()))))
-    }
-
-    /// Returns the number of waiting requests.
-    pub(crate) fn queue_length(&self) -> usize {
-        self.requests.max_capacity() - self.requests.capacity()
-    }
+            apart.append(&mut kept);
+            kept = apart;
+            if !batch.is_empty() {
+                session.carry_out::<W>(batch).await;
+            }
+        }
+    });
+    requests
 }
 
 /// The connection of a lane.

@@ -18,6 +18,7 @@ mod notices;
 mod operating;
 mod partitions;
 mod ports;
+mod queue;
 mod reader;
 mod reads;
 mod recovery;
@@ -39,6 +40,7 @@ use accepting::Accepting;
 use advancing::Advancing;
 use connection::{Server, unavailable};
 use lane::{Lane, LaneFacts};
+use queue::Queue;
 use reader::Reader;
 use single::Single;
 use std::fmt;
@@ -53,6 +55,8 @@ use toolwarrant_base::hex;
 use toolwarrant_base::keyring::Digest;
 use toolwarrant_core::cluster::Epoch;
 use toolwarrant_core::store::StoreError;
+use toolwarrant_tasks::store::{DuplicateOf, Identity, Record};
+use toolwarrant_tasks::task::TaskId;
 
 /// The tables.
 pub(crate) const SCHEMA: &str = include_str!("schema.sql");
@@ -82,7 +86,11 @@ pub struct Postgres {
     /// Beats, questions before a send, and notices.
     control: Arc<Reader>,
     /// Reads of requests.
-    reader: Reader,
+    reader: Arc<Reader>,
+    /// Reads of one task each.
+    tasks: Queue<TaskId, Option<Record>>,
+    /// Searches for a task in flight.
+    repeats: Queue<Identity, Option<DuplicateOf>>,
     /// Reads that may take minutes.
     inspector: Reader,
     /// Notices to send; `None` if this replica sends and hears none.
@@ -148,6 +156,7 @@ impl Postgres {
         let restored_at = row.get::<_, Option<i64>>(0).map(column::moment);
         let (epoch, timeline, time) = cluster::join(&mut client, &new).await?;
         let facts = Arc::new(LaneFacts::default());
+        let reader = Arc::new(Reader::of_kept_data(&server));
         let heard = broadcast::Sender::new(notices::WAITING_MAX);
         let control = Arc::new(if new.notices { Reader::of_notices(&server, &heard) } else { Reader::new(&server) });
         let saying = new.notices.then(|| {
@@ -161,11 +170,13 @@ impl Postgres {
             trail: new.trail,
             lease: new.lease,
             restored_at,
-            accepting: Lane::start(&server, epoch, 0, &facts),
-            advancing: Lane::start(&server, epoch, 1, &facts),
-            single: Lane::start(&server, epoch, 2, &facts),
+            accepting: lane::start::<Accepting>(&server, epoch, 0, &facts),
+            advancing: lane::start::<Advancing>(&server, epoch, 1, &facts),
+            single: lane::start::<Single>(&server, epoch, 2, &facts),
             control,
-            reader: Reader::of_kept_data(&server),
+            tasks: Queue::of_reads(&reader, reads::tasks_of),
+            repeats: Queue::of_reads(&reader, reads::repeats),
+            reader,
             inspector: Reader::new(&server),
             saying,
             heard,

@@ -47,10 +47,7 @@ impl Postgres {
 
 impl TaskStore for Postgres {
     fn repeat(&self, identity: Identity) -> Stored<'_, Option<DuplicateOf>> {
-        Box::pin(self.reader.read(move |client| {
-            let identity = identity.clone();
-            async move { reads::repeat(&client, identity).await }
-        }))
+        Box::pin(self.repeats.ask(identity))
     }
 
     fn accept(&self, mut new: NewTask) -> Stored<'_, Acceptance> {
@@ -78,10 +75,7 @@ impl TaskStore for Postgres {
     }
 
     fn task(&self, id: TaskId) -> Stored<'_, Option<Record>> {
-        Box::pin(async move {
-            let found = self.reader.read(move |client| async move { reads::records(&client, vec![id]).await }).await?;
-            Ok(found.into_iter().next())
-        })
+        Box::pin(self.tasks.ask(id))
     }
 
     fn tasks(&self, filter: TaskFilter) -> Stored<'_, TaskRows> {
@@ -337,7 +331,7 @@ impl Integrity for Postgres {
 
     fn writes(&self) -> WriteFigures {
         let LaneFacts { commits, requests, failures, .. } = &*self.facts;
-        let waiting = self.accepting.queue_length() + self.advancing.queue_length() + self.single.queue_length();
+        let waiting = self.accepting.length() + self.advancing.length() + self.single.length();
         WriteFigures { commits: commits.get(), requests: requests.get(), failures: failures.get(), waiting }
     }
 

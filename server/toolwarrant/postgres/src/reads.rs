@@ -3,6 +3,8 @@
 use crate::accepting::fingerprint;
 use crate::cluster::NOW;
 use crate::column::{Id, get, millis, moment, read_state, rows};
+use crate::queue::Answers;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 use tokio_postgres::{Client, Row};
@@ -15,26 +17,33 @@ use toolwarrant_tasks::store::{
 };
 use toolwarrant_tasks::task::{Phase, TaskId};
 
-/// Finds the task in flight with this identity.
-pub(crate) async fn repeat(client: &Client, identity: Identity) -> Result<Option<DuplicateOf>, StoreError> {
-    let Identity { application, key, fingerprint: asked, resource, target } = identity;
-    let found = match key {
-        Some(key) => {
-            let sql = "SELECT id, tool, target, fingerprint FROM task WHERE application = $1 AND idem_key = $2";
-            client.query(sql, &[&application, &key]).await
-        }
-        None => {
-            let sql = "SELECT id, tool, task.target, fingerprint FROM target JOIN task ON task.id = target.task
-                       WHERE target.target = $1 AND target.resource = $2 AND application = $3 AND idem_key IS NULL
-                         AND fingerprint = $4";
-            client.query(sql, &[&target, &resource, &application, &asked.as_slice()]).await
-        }
-    };
+/// Finds the tasks in flight with these identities.
+pub(crate) async fn repeats(client: Arc<Client>, identities: Vec<Identity>) -> Answers<Option<DuplicateOf>> {
+    let sql = "
+        SELECT place, found.* FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::text[]) WITH ORDINALITY
+            AS asked (application, idem_key, fingerprint, resource, target, place), LATERAL (
+            SELECT id, tool, target, fingerprint FROM task
+                WHERE task.application = asked.application AND task.idem_key = asked.idem_key
+            UNION ALL
+            SELECT task.id, task.tool, task.target, task.fingerprint FROM target JOIN task ON task.id = target.task
+                WHERE asked.idem_key IS NULL AND target.target = asked.target AND target.resource = asked.resource
+                  AND task.application = asked.application AND task.idem_key IS NULL
+                  AND task.fingerprint = asked.fingerprint) AS found";
+    let [applications, resources, targets] = [
+        |asked: &Identity| asked.application.clone(),
+        |asked: &Identity| asked.resource.clone(),
+        |asked: &Identity| asked.target.clone(),
+    ]
+    .map(|column| identities.iter().map(column).collect::<Vec<_>>());
+    let keys: Vec<_> = identities.iter().map(|asked| asked.key.as_deref()).collect();
+    let fingerprints: Vec<_> = identities.iter().map(|asked| asked.fingerprint.as_slice()).collect();
+    let found = client.query(sql, &[&applications, &keys, &fingerprints, &resources, &targets]).await?;
     let duplicate = |row: &Row| {
         let (id, fingerprint) = (get::<Id>(row, "id")?.0, fingerprint(get(row, "fingerprint")?)?);
         Ok(DuplicateOf { id, tool: get(row, "tool")?, target: get(row, "target")?, fingerprint })
     };
-    rows(found)?.first().map(duplicate).transpose()
+    let of = |place: i64| found.iter().find(|row| get(row, "place") == Ok(place)).map(duplicate).transpose();
+    Ok((1..).take(identities.len()).map(of).collect())
 }
 
 /// All columns of a [`Record`], of tasks in flight and of ended ones.
@@ -46,6 +55,14 @@ const RECORDS: &str = "
     SELECT id, application, tool, resource, target, created_at, NULL, version, state, NULL, request_id, key_id, arguments,
            (SELECT at FROM ledger WHERE task = ended.id AND kind = 'refund')
         FROM ended WHERE id = ANY($1)";
+
+/// Reads each of these tasks.
+pub(crate) async fn tasks_of(client: Arc<Client>, ids: Vec<TaskId>) -> Answers<Option<Record>> {
+    let asked: Vec<_> = ids.iter().copied().map(Id).collect();
+    let found = client.query(RECORDS, &[&asked]).await?;
+    let is = |row: &&Row, id| get::<Id>(row, "id").is_ok_and(|found| found.0 == id);
+    Ok(ids.into_iter().map(|id| found.iter().find(|row| is(row, id)).map(record).transpose()).collect())
+}
 
 /// Reads these tasks, in any order.
 pub(crate) async fn records(client: &Client, ids: Vec<TaskId>) -> Result<Vec<Record>, StoreError> {

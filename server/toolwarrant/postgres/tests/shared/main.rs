@@ -3,6 +3,7 @@
 mod forgetting;
 mod notices;
 mod pooler;
+mod reads;
 mod relay;
 
 use driver::PostgresPair;
@@ -21,7 +22,9 @@ use toolwarrant_postgres::{Address, NewReplica, Postgres, ServerCheck};
 use toolwarrant_store::Store;
 use toolwarrant_store::suite::{AT, application, end, id, new};
 use toolwarrant_tasks::machine::Entry;
-use toolwarrant_tasks::store::{Acceptance, Advance, Advanced, DeduplicationKey, LedgerRow, NewTask, TaskStore};
+use toolwarrant_tasks::store::{
+    Acceptance, Advance, Advanced, DeduplicationKey, Identity, LedgerRow, NewTask, TaskStore,
+};
 use toolwarrant_tasks::task::{Phase, Status, Task, TaskId};
 
 const KEY: [u8; 32] = [7; 32];

@@ -71,9 +71,14 @@ async fn a_replica_whose_connection_has_lost_a_notice_listens_again_and_finds_th
     let Some(address) = cluster().await else { return };
     let relay = Relay::start(server().expect("it runs").socket()).await;
     let (one, other) = (join(&address, "one").await, join(&relay.address(&address), "other").await);
-    let mut heard = listen(&other).await;
+    let (mut own, mut heard) = (listen(&one).await, listen(&other).await);
+    // Those of the start end, and one listens.
+    while relay.count_open() > 1 {
+        tokio::task::yield_now().await;
+    }
     relay.cut_at(0);
     end_task(&one, 1).await;
+    assert_eq!(next(&mut own).await, Notice::Ended(id(1)));
     while !relay.has_cut() {
         tokio::task::yield_now().await;
     }

@@ -1,0 +1,51 @@
+//! Reads that share a statement.
+
+use super::*;
+use tokio::task::JoinSet;
+
+/// Returns the identity of a task of the suite.
+fn identity(number: u128) -> Identity {
+    new(number, &format!("k{number}"), &format!("t{number}")).identity
+}
+
+#[tokio::test]
+async fn reads_at_the_same_time_share_a_statement_and_get_their_own_answers() {
+    let Some(address) = cluster().await else { return };
+    let relay = Relay::start(server().expect("it runs").socket()).await;
+    let (one, other) = (join(&address, "one").await, join(&relay.address(&address), "other").await);
+    for number in (1..=60).step_by(2) {
+        let (key, target) = (format!("k{number}"), format!("t{number}"));
+        one.accept(new(number, &key, &target)).await.expect("the server runs");
+    }
+    assert_eq!(other.task(id(2)).await, Ok(None), "it is connected");
+    let before = relay.count_messages();
+    let reads = (1..=60).map(|number| {
+        let other = other.clone();
+        async move {
+            let (task, hit) = tokio::join!(other.task(id(number)), other.repeat(identity(number)));
+            let found = [task.expect("read").map(|task| task.id), hit.expect("read").map(|hit| hit.id)];
+            assert_eq!(found, [(number % 2 == 1).then(|| id(number)); 2]);
+        }
+    });
+    reads.collect::<JoinSet<_>>().join_all().await;
+    // 60 of them are rows, and a statement takes about 20.
+    let messages = relay.count_messages() - before;
+    assert!(messages < 240, "{messages}");
+}
+
+#[tokio::test]
+async fn a_read_that_the_server_refuses_and_a_row_that_cannot_be_read_fail_alone() {
+    let Some(address) = cluster().await else { return };
+    let one = join(&address, "one").await;
+    for number in [1, 2] {
+        one.accept(new(number, &format!("k{number}"), &format!("t{number}"))).await.expect("the server runs");
+    }
+    let strange = Identity { key: Some("\0".to_owned()), ..identity(3) };
+    let (strange, first, none) = tokio::join!(one.repeat(strange), one.repeat(identity(1)), one.repeat(identity(4)));
+    assert!(matches!(&strange, Err(StoreError::Unavailable(why)) if why.contains("0x00")), "{strange:?}");
+    assert_eq!((first.expect("read").map(|hit| hit.id), none), (Some(id(1)), Ok(None)));
+    server().expect("it runs").count(&address, "UPDATE task SET state = '{' WHERE target = 't2'").await;
+    let (first, broken) = tokio::join!(one.task(id(1)), one.task(id(2)));
+    assert_eq!(first.expect("read").map(|task| task.id), Some(id(1)));
+    assert!(matches!(broken, Err(StoreError::Corrupt(_))), "{broken:?}");
+}
