@@ -172,3 +172,35 @@ async fn a_service_whose_machines_are_its_own_and_a_folder_of_another_replica_ar
     let (code, said) = operate(&cluster.data("one"), "app list").await;
     assert!(code == 1 && said.contains("--store"), "{code} {said}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn notices_wake_a_held_poll_and_make_a_shop_beat_at_once() {
+    let Some(cluster) = Cluster::make().await else { return };
+    let shop = cluster.start("one").await;
+    let key = shop.keys[0].clone();
+    cluster.hold_tasks().await;
+    let print = async |printer: &str| {
+        let page = json!({"printer_id": printer, "mode": "draft", "idempotency_key": printer});
+        call(shop.address, &key, "print_page", page).await.expect("a job")["task_id"].clone()
+    };
+    let (noticed, other) = (print("p-1").await, print("p-4").await);
+    let poll = |job: &Value, seconds: u64| {
+        call(shop.address, &key, "get_job", json!({"task_id": job, "wait_seconds": seconds}))
+    };
+    let beats = async || cluster.count("SELECT beat FROM replica").await;
+    let begun = beats().await;
+    let words = format!("directory {}", noticed.as_str().expect("an id"));
+    let notify = format!("SELECT 1::bigint FROM pg_notify('toolwarrant ' || 'cluster'::regclass::oid, '{words}')");
+    let noticing = async {
+        loop {
+            cluster.run(&notify).await;
+        }
+    };
+    let beating = async { while beats().await < begun + 20 {} };
+    // Otherwise the shop beats each second, and no job ends.
+    tokio::select! {
+        _ = async { tokio::join!(poll(&noticed, 50), beating) } => {}
+        () = noticing => {}
+        held = poll(&other, 5) => panic!("no notice was heard: {held:?}"),
+    }
+}
