@@ -212,7 +212,7 @@ impl Shared {
     }
 
     /// Passes the notices of other replicas on.
-    pub fn hear(&self, engine: Arc<Engine>) -> impl Future<Output = ()> + use<> {
+    pub fn hear(&self, engine: Arc<Engine>) -> impl Future<Output = ()> + Send + use<> {
         let (mut notices, member) = (self.store.notices(), self.sharing.member.clone());
         async move {
             loop {

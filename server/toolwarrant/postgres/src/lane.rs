@@ -9,7 +9,7 @@
 
 use crate::cluster::{LANES, lands};
 use crate::connection::{Server, is_refusal, wait_for_standby};
-use crate::queue::{self, Queue, TOGETHER};
+use crate::queue::{Queue, TOGETHER, Waiting};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -105,7 +105,7 @@ pub(crate) trait Work: Send + 'static {
 }
 
 /// A request of a kind, with the channel for its answer.
-type Waiting<W> = queue::Waiting<<W as Work>::Request, <W as Work>::Answer>;
+type QueuedWork<W> = Waiting<<W as Work>::Request, <W as Work>::Answer>;
 
 /// Facts about all lanes of a replica.
 #[derive(Debug, Default)]
@@ -152,7 +152,7 @@ pub(crate) fn start<W: Work>(server: &Server, epoch: Epoch, number: usize, facts
     let mut session = Session { server, facts, epoch, number, batches: 0, open: None };
     tokio::spawn(async move {
         // Requests that did not fit into the batch before.
-        let mut kept = VecDeque::<Waiting<W>>::new();
+        let mut kept = VecDeque::<QueuedWork<W>>::new();
         loop {
             let first = match kept.pop_front() {
                 Some(first) => first,
@@ -222,7 +222,7 @@ enum Fate {
 
 impl Session {
     /// Carries out a batch, and answers each request. After a refusal each one is tried alone.
-    async fn carry_out<W: Work>(&mut self, mut batch: Vec<Waiting<W>>) {
+    async fn carry_out<W: Work>(&mut self, mut batch: Vec<QueuedWork<W>>) {
         if batch.len() == 1 {
             for waiting in batch.drain(..) {
                 self.carry_out_alone::<W>(waiting).await;
@@ -268,7 +268,7 @@ impl Session {
     }
 
     /// Carries out a request alone, a few times if other replicas are faster, and answers it.
-    async fn carry_out_alone<W: Work>(&mut self, (mut request, reply): Waiting<W>) {
+    async fn carry_out_alone<W: Work>(&mut self, (mut request, reply): QueuedWork<W>) {
         let mut answer = None;
         for _ in 0..ATTEMPTS {
             answer = match self.send::<W>(&[&request]).await {

@@ -161,7 +161,11 @@ impl Postgres {
         let control = Arc::new(if new.notices { Reader::of_notices(&server, &heard) } else { Reader::new(&server) });
         let saying = new.notices.then(|| {
             let (saying, said) = mpsc::channel(notices::WAITING_MAX);
-            notices::send(said, Arc::clone(&control));
+            let control = Arc::clone(&control);
+            notices::send(said, move |payload| {
+                let control = Arc::clone(&control);
+                async move { control.read(|client| notices::notify(client, payload.clone())).await }
+            });
             saying
         });
         Ok(Self {

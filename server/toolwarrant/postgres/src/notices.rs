@@ -2,12 +2,12 @@
 //! lost notice costs time and nothing else.
 
 use crate::connection::unavailable;
-use crate::reader::Reader;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc};
 use tokio::time::sleep;
-use tokio_postgres::AsyncMessage;
+use tokio_postgres::{AsyncMessage, Client};
+use toolwarrant_core::store::StoreError;
 use toolwarrant_tasks::task::TaskId;
 
 /// A fact that a replica tells the others.
@@ -39,8 +39,16 @@ pub(crate) const LISTEN: &str =
 const NOTIFY: &str = "SELECT set_config('synchronous_commit', 'off', true),
     pg_notify('toolwarrant ' || 'cluster'::regclass::oid, $1)";
 
-/// Starts to send the notices that come from the channel.
-pub(crate) fn send(mut notices: mpsc::Receiver<Notice>, control: Arc<Reader>) {
+/// Sends a payload to the channel.
+pub(crate) async fn notify(client: Arc<Client>, payload: String) -> Result<(), StoreError> {
+    client.query(NOTIFY, &[&payload]).await.map(drop).map_err(unavailable)
+}
+
+/// Starts to send the notices that come from the channel, many in one payload.
+pub(crate) fn send<F>(mut notices: mpsc::Receiver<Notice>, send: impl Fn(String) -> F + Send + 'static)
+where
+    F: Future<Output = Result<(), StoreError>> + Send,
+{
     tokio::spawn(async move {
         while let Some(first) = notices.recv().await {
             let more = std::iter::from_fn(|| notices.try_recv().ok());
@@ -48,11 +56,7 @@ pub(crate) fn send(mut notices: mpsc::Receiver<Notice>, control: Arc<Reader>) {
                 Notice::Ended(id) => id.to_string(),
                 Notice::Directory => DIRECTORY.to_owned(),
             });
-            let payload = &words.collect::<Vec<_>>().join(" ");
-            let sent = control.read(move |client| async move {
-                client.query(NOTIFY, &[payload]).await.map(drop).map_err(unavailable)
-            });
-            if let Err(error) = sent.await {
+            if let Err(error) = send(words.collect::<Vec<_>>().join(" ")).await {
                 tracing::debug!(%error, "a notice to other replicas was lost; they look for themselves");
             }
             sleep(PAUSE).await;

@@ -2,9 +2,12 @@
 //! leaves.
 
 use anyhow::{Result, bail};
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinSet;
 use toolwarrant_core::cluster::{Eviction, ReplicaState};
 use toolwarrant_operator::{OpenedData, Shared, StoreOptions};
+use toolwarrant_tasks::engine::Engine;
 
 /// A server that shares its store.
 pub(crate) struct ReplicaLife {
@@ -12,6 +15,8 @@ pub(crate) struct ReplicaLife {
     pub(crate) shared: Shared,
     /// Time for which it still answers when it has to stop.
     drain: Duration,
+    /// Passes notices on, until this is dropped.
+    _hearing: JoinSet<()>,
 }
 
 /// Leaves a shared store again if the service must be alone, for this reason.
@@ -30,9 +35,12 @@ pub(crate) async fn refuse_shared(alone: Option<&str>, opened: &mut OpenedData) 
 
 impl ReplicaLife {
     /// Returns the life of a replica; `None` for a server with a store of its own.
-    pub(crate) fn new(shared: Option<Shared>, options: &StoreOptions) -> Option<Self> {
+    pub(crate) fn new(shared: Option<Shared>, options: &StoreOptions, engine: &Arc<Engine>) -> Option<Self> {
         let drain = Duration::from_secs(options.drain_seconds);
-        shared.map(|shared| Self { shared, drain })
+        shared.map(|shared| {
+            let hearing = JoinSet::from_iter([shared.hear(Arc::clone(engine))]);
+            Self { shared, drain, _hearing: hearing }
+        })
     }
 
     /// Waits until the program or this replica has to stop. Returns an error if it was evicted.

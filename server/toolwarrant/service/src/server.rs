@@ -112,7 +112,7 @@ impl Server {
         let parts = CoreParts { handlers, executor, folder: &folder, data, random, audit: keeping, max_in_flight };
         let Core { pipeline, engine, keeper } = Core::compose(parts).await?;
         let OpenedData { registry, keyring: _, database, shared, clock } = opened;
-        let replica = ReplicaLife::new(shared, store);
+        let replica = ReplicaLife::new(shared, store, &engine);
         warn_of_permissions(&registry, H::CATALOGUE).await;
         let sockets = open_sockets(&folder, &groups)?;
         // The keys come last, because their secrets are lost if the start fails after them.
@@ -249,16 +249,12 @@ impl Server {
             Background::start("an operator socket", PATIENCE, |stopped| socket.serve(context, stopped))
         });
         let operating: Vec<_> = operating.collect();
-        let mut beside = vec![
+        let beside = [
             Background::start("the engine", ENGINE_PATIENCE, |stopped| engine.run(stopped)),
             Background::of_service(background),
             Background::start("the registry", PATIENCE, |stopped| settle(Arc::clone(&context), stopped)),
             Background::start("the directory", PATIENCE, |stopped| until(stopped, follow(Arc::clone(&context)))),
         ];
-        beside.extend(replica.as_ref().map(|life| {
-            let heard = life.shared.hear(Arc::clone(&kept));
-            Background::start("the notices", PATIENCE, |stopped| until(stopped, heard))
-        }));
         let mut last = vec![
             Background::start("the keeper of the audit", PATIENCE, |_| keeper.run()),
             Background::start("the keeper of the time", PATIENCE, |stopped| {
