@@ -54,10 +54,6 @@ pub struct ReplicaRow {
     pub epoch: Epoch,
     /// Its name. The next run of the replica has the same one.
     pub name: String,
-    /// The program, with its version.
-    pub program: String,
-    /// The latest level of stored data that the program can read.
-    pub level: u32,
     /// The length of its lease. It may answer for that time after its latest beat.
     pub lease: Duration,
     /// The number of its beats so far.

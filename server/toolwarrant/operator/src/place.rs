@@ -64,9 +64,6 @@ fn file(text: &str) -> Result<PathBuf, Infallible> {
     Ok(PathBuf::from(text))
 }
 
-/// The latest level of stored data that this program can read.
-const LEVEL: u32 = 1;
-
 /// Longest name of a replica.
 const NAME_MAX: usize = 63;
 
@@ -122,7 +119,7 @@ impl StoreOptions {
         };
         let program = format!("{} {}", names.program, names.version);
         let (lease, notices) = (self.lease(), self.store_notices == StoreNotices::On);
-        let new = NewReplica { name, trail, program, level: LEVEL, lease, key, notices };
+        let new = NewReplica { name, trail, program, lease, key, notices };
         Ok(Postgres::join(&self.address()?, new).await?)
     }
 

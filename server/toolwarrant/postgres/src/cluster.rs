@@ -2,6 +2,7 @@
 
 use crate::column::{get, moment, rows};
 use crate::connection::unavailable;
+use std::cmp::Ordering;
 use std::time::Duration;
 use tokio_postgres::{Client, Row};
 use toolwarrant_base::clock::Timestamp;
@@ -19,8 +20,6 @@ pub struct NewReplica {
     pub trail: String,
     /// The program, with its version.
     pub program: String,
-    /// The latest level of stored data that it can read.
-    pub level: u32,
     /// The length of its lease.
     pub lease: Duration,
     /// The fingerprint of its master key.
@@ -43,11 +42,26 @@ pub(crate) fn lands(epoch: &str) -> String {
     format!("EXISTS (SELECT FROM cluster WHERE timeline = {TIMELINE} AND (lost IS NULL OR mender = {epoch}))")
 }
 
+/// The layout of the tables that this program reads and writes.
+pub(crate) const LAYOUT: i32 = 1;
+
+/// Refuses a layout that this program does not know.
+pub(crate) fn check_layout(layout: i32) -> Result<(), StoreError> {
+    let age = match layout.cmp(&LAYOUT) {
+        Ordering::Equal => return Ok(()),
+        Ordering::Greater => "newer",
+        Ordering::Less => "older",
+    };
+    Err(StoreError::Corrupt(format!(
+        "the tables have layout {layout}, which is {age} than {LAYOUT}, the one that this program knows; start a version \
+         that knows layout {layout}"
+    )))
+}
+
 /// Joins under a name, and evicts the earlier runs of that name. Returns the epoch, and the
 /// timeline and the time of the server.
 pub(crate) async fn join(client: &mut Client, new: &NewReplica) -> Result<(Epoch, String, Timestamp), StoreError> {
-    let NewReplica { name, trail, program, level, lease, key: _, notices: _ } = new;
-    let level = i32::try_from(*level).unwrap_or(i32::MAX);
+    let NewReplica { name, trail, program, lease, key: _, notices: _ } = new;
     let lease = i32::try_from(lease.as_millis()).unwrap_or(i32::MAX);
     let joined = async {
         let transaction = client.transaction().await?;
@@ -68,14 +82,19 @@ pub(crate) async fn join(client: &mut Client, new: &NewReplica) -> Result<(Epoch
              SELECT greatest(1 + max(epoch), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), $1, $5, $2, $3, $4, {TIMELINE}
              FROM replica RETURNING epoch, whole_in, {NOW} + (SELECT ahead FROM cluster)"
         );
-        let joined = transaction.query_one(&join, &[&name, &program, &level, &lease, &trail]).await?;
+        let joined = transaction.query_one(&join, &[&name, &program, &LAYOUT, &lease, &trail]).await?;
         let (epoch, timeline, time) = (joined.get::<_, i64>(0), joined.get(1), moment(joined.get(2)));
         let write = "INSERT INTO writer (epoch, number) SELECT $1, number - 1 FROM generate_series(1, $2) AS number";
         transaction.execute(write, &[&epoch, &i32::try_from(LANES).unwrap_or(0)]).await?;
-        transaction.commit().await?;
-        Ok((Epoch(epoch.cast_unsigned()), timeline, time))
+        // A change of the layout holds this row, and looks at the runs.
+        let layout = transaction.query_one("SELECT layout FROM cluster FOR SHARE", &[]).await?.get(0);
+        if layout == LAYOUT {
+            transaction.commit().await?;
+        }
+        Ok((layout, (Epoch(epoch.cast_unsigned()), timeline, time)))
     };
-    joined.await.map_err(unavailable)
+    let (layout, joined) = joined.await.map_err(unavailable)?;
+    check_layout(layout).map(|()| joined)
 }
 
 /// The answer to a beat, as the server gives it.
@@ -116,7 +135,7 @@ pub(crate) async fn beat(
          SELECT {NOW} + cluster.ahead AS now, cluster.ahead, cluster.directory, coalesce(beaten.off, replica.off) AS off,
                 cluster.timeline = checked.timeline AS is_settled, cluster.lost, checked.timeline, checked.is_whole,
                 cluster.restored_at, {SYNCHRONOUS} AS is_synchronous,
-                replica.epoch, replica.name, replica.program, replica.level, replica.lease, replica.is_asked_to_leave,
+                replica.epoch, replica.name, replica.lease, replica.is_asked_to_leave,
                 coalesce(beaten.beat, replica.beat) AS beat, coalesce(beaten.seen, replica.seen) AS seen,
                 coalesce(beaten.whole_in, replica.whole_in) = checked.timeline AS replica_is_whole,
                 CASE WHEN beaten.epoch IS NULL AND replica.epoch = $1 AND replica.state <> 'left' THEN 'evicted'
@@ -190,8 +209,6 @@ fn replica(row: &Row) -> Result<ReplicaRow, StoreError> {
     Ok(ReplicaRow {
         epoch: Epoch(number("epoch")?),
         name: get(row, "name")?,
-        program: get(row, "program")?,
-        level: u32::try_from(get::<i32>(row, "level")?).unwrap_or(0),
         lease: Duration::from_millis(u64::try_from(get::<i32>(row, "lease")?).unwrap_or(u64::MAX)),
         beat: number("beat")?,
         seen: number("seen")?,

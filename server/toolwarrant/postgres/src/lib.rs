@@ -61,9 +61,6 @@ use toolwarrant_tasks::task::TaskId;
 /// The tables.
 pub(crate) const SCHEMA: &str = include_str!("schema.sql");
 
-/// The layout of the tables that this program reads and writes.
-const LAYOUT: i32 = 1;
-
 /// A store that replicas share, opened by one of them.
 pub struct Postgres {
     epoch: Epoch,
@@ -120,7 +117,8 @@ impl Postgres {
         let key = hex::encode(&key);
         let mut sql = SCHEMA.to_owned();
         sql += &format!(
-            "INSERT INTO cluster (one, layout, key, timeline) VALUES (true, {LAYOUT}, '\\x{key}', {})",
+            "INSERT INTO cluster (one, layout, key, timeline) VALUES (true, {}, '\\x{key}', {})",
+            cluster::LAYOUT,
             cluster::TIMELINE
         );
         client.batch_execute(&sql).await.map_err(unavailable)?;
@@ -149,7 +147,7 @@ impl Postgres {
         let server = Server::parse(address)?;
         let mut client = server.connect(|_| {}).await?;
         check_server(&client).await?;
-        check_layout(&client, new.key).await?;
+        check_tables(&client, new.key).await?;
         rights::check(&client).await?;
         session::check(&server, &client).await?;
         let row = client.query_one("SELECT restored_at FROM cluster", &[]).await.map_err(unavailable)?;
@@ -225,7 +223,7 @@ async fn check_server(client: &Client) -> Result<(), StoreError> {
 }
 
 /// Refuses a layout that this program does not know, and another master key.
-async fn check_layout(client: &Client, key: Digest) -> Result<(), StoreError> {
+async fn check_tables(client: &Client, key: Digest) -> Result<(), StoreError> {
     let found = "SELECT 1 WHERE to_regclass('cluster') IS NOT NULL";
     if client.query_opt(found, &[]).await.map_err(unavailable)?.is_none() {
         return Err(StoreError::Corrupt(
@@ -234,12 +232,12 @@ async fn check_layout(client: &Client, key: Digest) -> Result<(), StoreError> {
         ));
     }
     let row = client.query_one("SELECT layout, key FROM cluster", &[]).await.map_err(unavailable)?;
-    match row.get::<_, i32>(0) {
-        LAYOUT if row.get::<_, &[u8]>(1) == key => Ok(()),
-        LAYOUT => Err(StoreError::Corrupt(
+    cluster::check_layout(row.get(0))?;
+    match row.get::<_, &[u8]>(1) == key {
+        true => Ok(()),
+        false => Err(StoreError::Corrupt(
             "the master key is not the one that this store was made with; copy that one to the data folder".to_owned(),
         )),
-        other => Err(StoreError::Corrupt(format!("the tables have layout {other}, and this program knows {LAYOUT}"))),
     }
 }
 

@@ -3,6 +3,7 @@
 -- The cluster itself, in one row. A change of applications or keys counts `directory` up and holds the row until it commits.
 CREATE TABLE cluster (
     one         boolean PRIMARY KEY CHECK (one),
+    -- Programs that know another layout are refused. It changes when no run lives whose `level` is less.
     layout      integer NOT NULL,
     -- The fingerprint of the master key.
     key         bytea   NOT NULL,
@@ -32,6 +33,7 @@ CREATE TABLE replica (
     -- The audit trail in its folder.
     trail   text    NOT NULL,
     program text    NOT NULL,
+    -- The latest layout that it knows.
     level   integer NOT NULL,
     -- The length of its lease in milliseconds.
     lease   integer NOT NULL,

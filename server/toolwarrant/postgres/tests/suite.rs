@@ -17,7 +17,6 @@ async fn join(address: &Address) -> Postgres {
         name: "one".to_owned(),
         trail: "one".to_owned(),
         program: "test 1".to_owned(),
-        level: 1,
         lease: LEASE,
         key: KEY,
         notices: true,
@@ -28,9 +27,20 @@ async fn join(address: &Address) -> Postgres {
 /// The fingerprint of the master key.
 const KEY: [u8; 32] = [7; 32];
 
+/// Expands the tables as a later version may while this one serves.
+const EXPANDED: &str = "DO $$ DECLARE name text; BEGIN
+    FOR name IN SELECT oid::regclass FROM pg_class
+        WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+    LOOP
+        EXECUTE format('ALTER TABLE %s ADD COLUMN later integer NOT NULL DEFAULT 0', name);
+    END LOOP;
+    CREATE TABLE later (one boolean PRIMARY KEY);
+END $$";
+
 async fn open() -> Option<((), Arc<dyn Store>)> {
     let address = server()?.schema().await.expect("the server runs");
     Postgres::init(&address, KEY).await.expect("the schema is empty");
+    server()?.count(&address, EXPANDED).await;
     Some(((), Arc::new(join(&address).await)))
 }
 

@@ -46,15 +46,8 @@ async fn join(address: &Address, name: &str) -> Arc<Postgres> {
 }
 
 fn replica(name: &str, key: [u8; 32]) -> NewReplica {
-    NewReplica {
-        name: name.to_owned(),
-        trail: name.to_owned(),
-        program: "test 1".to_owned(),
-        level: 1,
-        lease: LEASE,
-        key,
-        notices: true,
-    }
+    let (name, program) = (name.to_owned(), "test 1".to_owned());
+    NewReplica { trail: name.clone(), name, program, lease: LEASE, key, notices: true }
 }
 
 /// Returns the step of a task from version 0 to that phase.
@@ -68,6 +61,23 @@ async fn evict(by: &Postgres, epoch: Epoch) {
     let beats = by.beat(Beat::default()).await.expect("the server runs");
     let row = beats.replicas.iter().find(|row| row.epoch == epoch).expect("it has joined");
     assert!(by.evict(epoch, row.beat).await.expect("the server runs"));
+}
+
+/// Runs a statement, and commits once `other` waits for it. Returns the answer of `other`.
+async fn meet<T: Send + 'static>(address: &Address, sql: &str, other: impl Future<Output = T> + Send + 'static) -> T {
+    let (client, connection) = tokio_postgres::connect(&address.url, NoTls).await.expect("the server runs");
+    let connection = tokio::spawn(connection);
+    client.batch_execute(&format!("BEGIN; {sql}")).await.expect("the server runs");
+    let other = tokio::spawn(other);
+    let waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid";
+    while client.query(waiting, &[]).await.expect("the server runs").is_empty() {
+        assert!(!other.is_finished(), "it does not wait");
+        tokio::task::yield_now().await;
+    }
+    client.batch_execute("COMMIT").await.expect("the server runs");
+    drop(client);
+    connection.await.expect("no panic").expect("it is closed in order");
+    other.await.expect("no panic")
 }
 
 #[tokio::test]
@@ -124,22 +134,10 @@ async fn a_beat_that_waits_for_an_eviction_says_that_the_replica_has_ended() {
     let row = one.beat(beat).await.expect("the server runs").replicas.remove(0);
     assert_eq!((row.beat, row.seen, row.state), (1, 3, ReplicaState::Draining), "the answer has what was said");
     assert_eq!((row.lease, one.lease()), (LEASE, LEASE));
-    let (client, connection) = tokio_postgres::connect(&address.url, NoTls).await.expect("the server runs");
-    let connection = tokio::spawn(connection);
-    client.batch_execute("BEGIN; UPDATE replica SET state = 'evicted'").await.expect("the server runs");
-    let beating = tokio::spawn({
-        let one = Arc::clone(&one);
-        async move { one.beat(beat).await }
-    });
-    let waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid";
-    while client.query(waiting, &[]).await.expect("the server runs").is_empty() {
-        tokio::task::yield_now().await;
-    }
-    client.batch_execute("COMMIT").await.expect("the server runs");
-    let row = beating.await.expect("no panic").expect("the server runs").replicas.remove(0);
+    let beating = Arc::clone(&one);
+    let row = meet(&address, "UPDATE replica SET state = 'evicted'", async move { beating.beat(beat).await }).await;
+    let row = row.expect("the server runs").replicas.remove(0);
     assert_eq!((row.beat, row.state), (1, ReplicaState::Evicted));
-    drop(client);
-    connection.await.expect("no panic").expect("it is closed in order");
 }
 
 /// The connection of one replica is cut before each message that it sends or gets while it accepts
@@ -314,6 +312,23 @@ async fn another_master_key_an_unmade_store_and_a_second_one_are_refused() {
     let clear = Address { url: "postgres://u:secret@host/db".to_owned(), password: None };
     let refused = Postgres::init(&clear, KEY).await.expect_err("a password in the URL");
     assert!(refused.to_string().contains("password") && !refused.to_string().contains("secret"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_run_that_joins_while_the_layout_changes_is_refused() {
+    let Some(address) = cluster().await else { return };
+    let one = join(&address, "one").await;
+    let joining = address.clone();
+    let joined = meet(&address, "UPDATE cluster SET layout = 2", async move {
+        Postgres::join(&joining, replica("one", KEY)).await.map(drop)
+    });
+    let refused = joined.await.expect_err("another layout").to_string();
+    assert!(refused.contains("layout 2, which is newer than 1"), "{refused}");
+    let replicas = one.beat(Beat::default()).await.expect("the server runs").replicas;
+    let states: Vec<_> = replicas.iter().map(|row| row.state).collect();
+    assert_eq!(states, [ReplicaState::Serving], "the run before it goes on");
+    let known = server().expect("it runs").count(&address, "SELECT level::bigint FROM replica").await;
+    assert_eq!(known, 1, "who changes the layout sees what each run knows");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

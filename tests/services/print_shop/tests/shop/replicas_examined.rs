@@ -94,6 +94,7 @@ async fn a_store_that_cannot_be_used_is_refused_with_the_reason() {
             "DROP FUNCTION current_setting(text)",
         ),
         Refused("UPDATE cluster SET layout = 9", &owner, "UPDATE cluster SET layout = 1"),
+        Refused("UPDATE cluster SET layout = 0", &owner, "UPDATE cluster SET layout = 1"),
         Refused("REVOKE INSERT, DELETE ON task FROM replica_account", &replica, "GRANT INSERT, DELETE ON task TO replica_account"),
         Refused("SELECT 0::bigint", "app list --store postgres://shop@127.0.0.1:1/shop", "SELECT 0::bigint"),
         Refused("SELECT 0::bigint", "app list --store postgres://shop:secret@db.example/shop", "SELECT 0::bigint"),

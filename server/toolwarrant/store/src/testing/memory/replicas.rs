@@ -30,8 +30,6 @@ impl Memory {
         tables.replicas.push(ReplicaRow {
             epoch,
             name: name.to_owned(),
-            program: "test".to_owned(),
-            level: 1,
             lease,
             beat: 0,
             seen: 0,
