@@ -80,5 +80,6 @@ mod services {
     pub(crate) mod engine;
     pub(crate) mod library;
     pub(crate) mod outside;
+    pub(crate) mod rolling;
     pub(crate) mod upgrade;
 }

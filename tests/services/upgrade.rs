@@ -8,10 +8,11 @@ use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
+use tokio::sync::OnceCell;
 
 const LAMPS: &str = "spec/tools/lamps.toml";
 
@@ -20,9 +21,9 @@ const KINDS: [(&str, usize, &str); 3] =
     [("plain", 30, "success"), ("broken", 10, "failed_silent"), ("quiet", 10, "success")];
 
 /// A build of the service, and the name that its contract has for the light of a lamp.
-struct Build {
+pub(super) struct Build {
     service: Outside,
-    light: &'static str,
+    pub(super) light: &'static str,
     /// The declaration of its former names.
     formerly: &'static str,
 }
@@ -66,6 +67,11 @@ impl Build {
         assert_eq!(self.service.build().await, Vec::<String>::new());
     }
 
+    /// Returns the program.
+    pub(super) fn program(&self) -> PathBuf {
+        self.service.program()
+    }
+
     /// Accepts that clients must use the new name, and releases the contract.
     async fn release(&self, version: &str, accepted: &[&str]) {
         let said = self.service.run("contract check --spec spec").await.1;
@@ -104,7 +110,7 @@ async fn upgrade(from: &Build, to: &Build) -> BTreeMap<String, Value> {
     let home = Arc::new(TempDir::new().expect("a temporary folder"));
     let folder = home.path().join("lamps");
     fs::create_dir(&folder).expect("a folder");
-    let mut server = Program::start_as(home.clone(), Start::new(from.service.program(), home.path())).await;
+    let mut server = Program::start_as(home.clone(), Start::new(from.program(), home.path())).await;
     let operator = server.operator.clone();
     let run = async |line: String| operator.json(line.split(' ')).await.expect("JSON");
     run("app create evening --permission switch".to_owned()).await;
@@ -120,7 +126,7 @@ async fn upgrade(from: &Build, to: &Build) -> BTreeMap<String, Value> {
 
     fs::write(folder.join("open"), "").expect("written");
     let keys = server.keys.clone();
-    let mut server = Program::start_as(home.clone(), Start::new(to.service.program(), home.path())).await;
+    let mut server = Program::start_as(home.clone(), Start::new(to.program(), home.path())).await;
     server.keys = keys;
     let mut ends = BTreeMap::new();
     for (lamp, task) in tasks {
@@ -131,8 +137,8 @@ async fn upgrade(from: &Build, to: &Build) -> BTreeMap<String, Value> {
     ends
 }
 
-#[tokio::test]
-async fn tasks_of_each_former_contract_end_as_without_the_upgrade() {
+/// Makes three releases, each after the gate has refused it without the former names.
+async fn release_three() -> [Build; 3] {
     let mut first = Build::first();
     first.build("").await;
     first.release("0.1.0", &[]).await;
@@ -153,9 +159,20 @@ async fn tasks_of_each_former_contract_end_as_without_the_upgrade() {
     assert_eq!(third.service.build().await, Vec::<String>::new());
     let (_, said) = third.service.run("contract check --spec spec").await;
     assert!(!said.contains("[form-unreadable]"), "{said}");
+    [first, second, third]
+}
 
-    for former in [&first, &second, &third] {
-        let ends = upgrade(former, &third).await;
+/// Returns the builds of three contracts, each of which has another name for the light.
+pub(super) async fn builds() -> &'static [Build; 3] {
+    static BUILDS: OnceCell<[Build; 3]> = OnceCell::const_new();
+    BUILDS.get_or_init(release_three).await
+}
+
+#[tokio::test]
+async fn tasks_of_each_former_contract_end_as_without_the_upgrade() {
+    let builds = builds().await;
+    for former in builds {
+        let ends = upgrade(former, &builds[2]).await;
         let refunds = ends.values().filter(|task| !task["refund"].is_null()).count();
         assert_eq!(refunds, 10, "refunds of tasks with `{}`", former.light);
         for (lamp, end) in lamps() {

@@ -57,11 +57,14 @@ impl LampsTools for LampFolder {
 }
 
 impl Executor for LampFolder {
-    fn send<'a>(&'a self, write: &'a Write, _: Leave) -> BoxFuture<'a, Sent> {
+    fn send<'a>(&'a self, write: &'a Write, leave: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
             let Some((lamp, light)) = order(write) else { return Sent::NotSent("no such lamp".into()) };
+            if let Err(why) = leave.confirm().await {
+                return Sent::NotSent(why);
+            }
             let journal = File::options().create(true).append(true).open(self.0.join("sends"));
-            let noted = journal.and_then(|mut journal| journal.write_all(format!("{lamp}\n").as_bytes()));
+            let noted = journal.and_then(|mut journal| journal.write_all(format!("{lamp} {}\n", write.id).as_bytes()));
             if noted.is_err() || (!lamp.starts_with("broken") && fs::write(self.0.join(&lamp), light.to_string()).is_err()) {
                 return Sent::Err("the folder cannot be written".into());
             }
