@@ -84,8 +84,10 @@ struct Task {
     attempts: u32,
     left: bool,
     idempotent: bool,
-    /// Milliseconds since the Unix epoch, as all times here.
-    created_at: i64,
+    /// The time from which it could be sent, in milliseconds since the Unix epoch, as all times
+    /// here. It is after the end of the task before it on the target, also if its call arrived
+    /// earlier and waited.
+    ready_at: i64,
     finished_at: Option<i64>,
 }
 
@@ -236,10 +238,11 @@ fn device(command: &Value) -> String {
 
 fn tasks(db: &Connection) -> HashMap<String, Task> {
     let sql = "SELECT 'task_' || lower(hex(id)), target, tool, idem_key, coalesce(status, 'dispatched'),
-                      state ->> 'attempts', state ->> 'left', state -> 'terms' ->> 'idempotent', created_at, finished_at FROM task";
+                      state ->> 'attempts', state ->> 'left', state -> 'terms' ->> 'idempotent',
+                      created_at + coalesce(state ->> 'start_delay_ms', 0), finished_at FROM task";
     let task = |row: &Row<'_>| {
-        let (id, target, tool, key, status, attempts, left, idempotent, created_at, finished_at) = row.try_into()?;
-        Ok((id, Task { target, tool, key, status, attempts, left, idempotent, created_at, finished_at }))
+        let (id, target, tool, key, status, attempts, left, idempotent, ready_at, finished_at) = row.try_into()?;
+        Ok((id, Task { target, tool, key, status, attempts, left, idempotent, ready_at, finished_at }))
     };
     let mut select = db.prepare(sql).expect("the table that it is");
     select.query_map([], task).expect("rows").collect::<rusqlite::Result<_>>().expect("a task")

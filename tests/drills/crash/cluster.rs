@@ -1,7 +1,7 @@
 //! Replicas on one PostgreSQL with a standby, under load and faults: kills and stops of replicas,
-//! cuts of their links, restarts and failovers of the server. The audit compares the answers, the
-//! store, and the double's journal. Then replicas end one by one, and the drill measures when
-//! others have taken their tasks over.
+//! cuts of their links, restarts and failovers of the server, rolling restarts and an upgrade of
+//! the replicas. The audit compares the answers, the store, and the double's journal. Then replicas
+//! end one by one, and the drill measures when others have taken their tasks over.
 
 mod books;
 mod loss;
@@ -40,6 +40,9 @@ struct ClusterOptions {
     cuts: u64,
     restarts: u64,
     failovers: u64,
+    rolls: u64,
+    /// The program with which replicas begin. The first rolling restart upgrades them.
+    before: Option<PathBuf>,
     takeovers: u64,
     seed: u64,
 }
@@ -58,6 +61,7 @@ enum ReplicaFault {
     Cut,
     Restart,
     Failover,
+    Roll,
 }
 
 /// A cluster under load.
@@ -77,8 +81,8 @@ struct Cluster {
 #[ignore = "takes minutes: cargo xtask drill crash --replicas 3"]
 async fn no_fault_of_a_replica_or_of_its_store_loses_or_repeats_anything() {
     let options: ClusterOptions = options();
-    let ClusterOptions { kills, stops, cuts, restarts, failovers, takeovers, writes, .. } = options;
-    let faults = kills + stops + cuts + restarts + failovers;
+    let ClusterOptions { kills, stops, cuts, restarts, failovers, rolls, takeovers, writes, .. } = options;
+    let faults = kills + stops + cuts + restarts + failovers + rolls;
     let limit = Duration::from_secs(900 + writes / 2 + 30 * faults + 60 * takeovers);
     timeout(limit, drill(options)).await.unwrap_or_else(|_| panic!("it has not ended after {} s", limit.as_secs()));
 }
@@ -127,7 +131,7 @@ async fn drill(options: ClusterOptions) {
 impl Cluster {
     /// Starts everything; `None` if PostgreSQL is not installed.
     async fn start(options: &ClusterOptions) -> Option<Self> {
-        let ClusterOptions { replicas: count, writes, seed, .. } = *options;
+        let ClusterOptions { replicas: count, writes, seed, ref before, .. } = *options;
         let (mut home, mut journal) =
             (TempDir::with_prefix("pg-").expect("a folder"), TempDir::new().expect("a folder"));
         // The servers run as another user.
@@ -144,7 +148,7 @@ impl Cluster {
         let config = pads.configure("");
         let mut replicas = Vec::new();
         for number in 1..=count {
-            replicas.push(Arc::new(Replica::make(number, home.path(), &servers, &config).await));
+            replicas.push(Arc::new(Replica::make(number, home.path(), &servers, (&config, before.clone())).await));
         }
         let first = &replicas[0];
         let store = format!("--store {}", servers.url());
@@ -152,7 +156,7 @@ impl Cluster {
             format!("store init --replica {} {store}", first.name),
             format!("app create load --permission device --requests-per-minute 100000000 {store}"),
         ] {
-            let (code, said) = operate(&first.data, &line).await;
+            let (code, said) = first.operate(&line).await;
             assert_eq!(code, 0, "{line}: {said}");
         }
         for other in &replicas[1..] {
@@ -180,11 +184,15 @@ impl Cluster {
 
     /// Writes under all faults, in a random order. Returns how many there were of each kind.
     async fn under_faults(&mut self, options: &ClusterOptions) -> BTreeMap<ReplicaFault, u64> {
-        let ClusterOptions { kills, stops, cuts, restarts, failovers, .. } = *options;
-        let kinds =
-            [ReplicaFault::Kill, ReplicaFault::Stop, ReplicaFault::Cut, ReplicaFault::Restart, ReplicaFault::Failover];
-        let mut left: Vec<(ReplicaFault, u64)> =
-            kinds.into_iter().zip([kills, stops, cuts, restarts, failovers]).collect();
+        let ClusterOptions { kills, stops, cuts, restarts, failovers, rolls, .. } = *options;
+        let mut left = [
+            (ReplicaFault::Kill, kills),
+            (ReplicaFault::Stop, stops),
+            (ReplicaFault::Cut, cuts),
+            (ReplicaFault::Restart, restarts),
+            (ReplicaFault::Failover, failovers),
+            (ReplicaFault::Roll, rolls),
+        ];
         let (mut done, mut outages) = (BTreeMap::new(), JoinSet::new());
         let mut total: u64 = left.iter().map(|(_, count)| count).sum();
         let pause = |random: &mut SplitMix| Duration::from_millis(500 + random.below(2_500));
@@ -228,6 +236,13 @@ impl Cluster {
                 let time = Duration::from_millis(500 + random.below(14_500));
                 let outage = if random.below(2) == 0 { Outage::Cut } else { Outage::Stall };
                 outages.spawn(async move { replica.cut(outage, time).await });
+            }
+            ReplicaFault::Roll => {
+                for replica in &self.replicas {
+                    replica.upgrade();
+                    replica.stop(Duration::ZERO).await;
+                    replica.wait_until_it_serves().await;
+                }
             }
             ReplicaFault::Restart => {
                 self.servers.restart_immediately().await.expect("the server starts again");

@@ -5,13 +5,15 @@
 //! and loses answers. The audit then also reads the double's journal.
 //!
 //! With `--replicas`, several programs share one PostgreSQL, which has a standby. The drill also
-//! stops replicas for a while, cuts their links, and restarts and replaces the server.
+//! stops replicas for a while, cuts their links, and restarts and replaces the server. Rolling
+//! restarts stop the replicas one after the other; with `--before` the first one is an upgrade.
 
 use super::ignored::{test, tests_of_the_product};
 use crate::test::step;
 use anyhow::Result;
 use serde_json::json;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 /// The extent of a run.
 #[derive(clap::Args)]
@@ -57,6 +59,12 @@ struct ClusterFaults {
     /// Failovers to the standby
     #[arg(long, default_value_t = 5, requires = "replicas")]
     failovers: u64,
+    /// Rolling restarts: each replica is stopped as planned and started again, one after the other
+    #[arg(long, default_value_t = 3, requires = "replicas")]
+    rolls: u64,
+    /// An earlier build of the program, which replicas have until the first rolling restart
+    #[arg(long, requires = "replicas")]
+    before: Option<PathBuf>,
     /// Ends of a replica after the other faults, to measure how others take its tasks over
     #[arg(long, default_value_t = 12, requires = "replicas")]
     takeovers: u64,
@@ -76,9 +84,10 @@ pub(crate) fn run(root: &Path, load: &Load) -> Result<()> {
     let options = match replicas {
         Some(replicas) => {
             let (writes, kills) = (writes.unwrap_or(10_000), kills.unwrap_or(100));
-            let ClusterFaults { standby, stops, cuts, restarts, failovers, takeovers } = faults;
+            let ClusterFaults { standby, stops, cuts, restarts, failovers, rolls, before, takeovers } = faults;
+            let before = before.as_ref().map(fs::canonicalize).transpose()?;
             json!({"replicas": replicas, "standby": standby, "writes": writes, "kills": kills, "stops": stops, "cuts": cuts,
-                   "restarts": restarts, "failovers": failovers, "takeovers": takeovers, "seed": seed})
+                   "restarts": restarts, "failovers": failovers, "rolls": rolls, "before": before, "takeovers": takeovers, "seed": seed})
         }
         None => {
             command.args(["--skip", cluster]);

@@ -77,7 +77,7 @@ impl AuditBooks {
                 by_pad.entry(code.to_uppercase()).or_default().push((id, task));
             }
         }
-        by_pad.values_mut().for_each(|tasks| tasks.sort_by_key(|(_, task)| task.created_at));
+        by_pad.values_mut().for_each(|tasks| tasks.sort_by_key(|(_, task)| task.ready_at));
         let requested = self.requests(&lines, &by_pad, &mut figures);
         let deeds = deeds(&lines);
         figures.deeds = deeds.values().map(|deeds| deeds.len() as u64).sum();
@@ -129,7 +129,7 @@ impl AuditBooks {
             figures.unanswered += u64::from(line["answer"] != "sent");
             let at = line["at"].as_i64().expect("a time");
             let of_pad = pad(line).and_then(|pad| by_pad.get(pad)).map_or(&[][..], Vec::as_slice);
-            let task = of_pad.iter().rfind(|(_, task)| task.created_at <= at);
+            let task = of_pad.iter().rfind(|(_, task)| task.ready_at <= at);
             let is_meant = |task: &Task| (task.tool == "set_power") == (line["endpoint"] == "restart");
             match task {
                 Some((id, task)) if is_meant(task) => requests.push((*id, platforms)),

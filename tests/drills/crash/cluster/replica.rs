@@ -1,8 +1,8 @@
 //! A replica with its supervisor, which starts it again whenever it ends, and the faults that can
 //! happen to it.
 
-use crate::harness::program::{binary, operate};
-use driver::{LinkRelay, LinkState, PostgresPair, Process, Start};
+use crate::harness::program::binary;
+use driver::{LinkRelay, LinkState, PostgresPair, Process, ProgramOperator, Start};
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -27,6 +27,8 @@ pub(super) enum Outage {
 pub(super) struct Replica {
     pub(super) name: String,
     home: PathBuf,
+    /// The program of the next run.
+    program: Mutex<PathBuf>,
     pub(super) data: PathBuf,
     /// The links to both servers.
     links: [LinkRelay; 2],
@@ -39,8 +41,14 @@ pub(super) struct Replica {
 }
 
 impl Replica {
-    /// Makes a replica, and the links to both servers.
-    pub(super) async fn make(number: u64, folder: &Path, servers: &PostgresPair, config: &Path) -> Self {
+    /// Makes a replica, and the links to both servers. `before` is the program of its first run, if
+    /// that is another one.
+    pub(super) async fn make(
+        number: u64,
+        folder: &Path,
+        servers: &PostgresPair,
+        (config, before): (&Path, Option<PathBuf>),
+    ) -> Self {
         let name = format!("r{number}");
         let home = folder.join(&name);
         fs::create_dir(&home).expect("a folder");
@@ -57,13 +65,39 @@ impl Replica {
         );
         let flags = flags.split(' ').map(str::to_owned).collect();
         let (serves, rest) = (watch::Sender::new(None), Mutex::new(None));
-        Self { data: home.join("data"), name, home, links, flags, serves, rest, ends_by_itself: AtomicU64::new(0) }
+        let program = Mutex::new(before.unwrap_or_else(binary));
+        Self {
+            program,
+            data: home.join("data"),
+            name,
+            home,
+            links,
+            flags,
+            serves,
+            rest,
+            ends_by_itself: AtomicU64::new(0),
+        }
+    }
+
+    fn program(&self) -> PathBuf {
+        self.program.lock().expect("no panic").clone()
+    }
+
+    /// Lets later runs have the program of this checkout.
+    pub(super) fn upgrade(&self) {
+        *self.program.lock().expect("no panic") = binary();
+    }
+
+    /// Runs a command of the program in its folder.
+    pub(super) async fn operate(&self, line: &str) -> (i32, String) {
+        let operator = ProgramOperator { program: self.program(), data: self.data.clone() };
+        operator.run(line.split(' ')).await.expect("the program runs")
     }
 
     /// Starts a run.
     pub(super) fn spawn(&self) -> Process {
         let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
-        Start::new(binary(), &self.home).flags(&flags).spawn().expect("it starts")
+        Start::new(self.program(), &self.home).flags(&flags).spawn().expect("it starts")
     }
 
     /// Starts run after run. Announces the address of each, and withdraws it at the end.
@@ -125,7 +159,7 @@ impl Replica {
     /// Runs a command in the folder of a replica that does not run.
     pub(super) async fn operate_alone(&self, line: &str) -> (i32, String) {
         let store = self.flags.last().expect("the store is the last flag");
-        operate(&self.data, &format!("{line} --store {store}")).await
+        self.operate(&format!("{line} --store {store}")).await
     }
 
     /// Lets the process stand still.
