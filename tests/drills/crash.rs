@@ -3,6 +3,7 @@
 
 mod acts;
 mod audit;
+mod authority;
 mod backups;
 mod cluster;
 mod load;

@@ -3,6 +3,7 @@
 //!
 //! Some drills are tests that other commands skip; `ignored` runs those.
 
+mod authority;
 mod crash;
 mod fleet;
 mod flood;
@@ -21,6 +22,9 @@ pub(crate) enum Drill {
     Soak(soak::Worlds),
     /// Kill and stop the program repeatedly under load, and audit its data
     Crash(crash::Load),
+    /// Revoke keys, replay signed requests, and call beyond a budget on replicas under load and
+    /// faults
+    Authority(authority::Claims),
     /// Run a client next to thousands of connections that stall: its answers, and the cost for the
     /// program; Linux
     Siege(siege::Siege),
@@ -39,6 +43,7 @@ pub(crate) fn run(root: &Path, drill: Drill) -> Result<()> {
     match drill {
         Drill::Soak(worlds) => soak::run(root, &worlds),
         Drill::Crash(load) => crash::run(root, &load),
+        Drill::Authority(claims) => authority::run(root, &claims),
         Drill::Siege(siege) => siege::run(root, &siege),
         Drill::Fleet(fleet) => fleet::run(root, &fleet),
         Drill::Flood(flood) => flood::run(root, &flood),

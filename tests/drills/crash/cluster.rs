@@ -5,13 +5,14 @@
 
 mod books;
 mod loss;
-mod replica;
+pub(super) mod replica;
 mod takeover;
 
 use super::audit::AuditBooks;
 use super::load::Load;
 use super::platforms::{PAUSE, Pads};
 use super::{options, report};
+use crate::harness::Key;
 use crate::harness::program::{key_of, operate};
 use driver::PostgresPair;
 use replica::{Outage, Replica};
@@ -62,6 +63,16 @@ enum ReplicaFault {
     Restart,
     Failover,
     Roll,
+}
+
+/// The parts of a cluster whose replicas do not run yet.
+pub(super) struct Site {
+    /// The folder of the servers and of the replicas.
+    pub(super) home: Arc<TempDir>,
+    pub(super) servers: PostgresPair,
+    pub(super) pads: Pads,
+    pub(super) replicas: Vec<Arc<Replica>>,
+    pub(super) key: Key,
 }
 
 /// A cluster under load.
@@ -128,10 +139,11 @@ async fn drill(options: ClusterOptions) {
     let _ = (fs::remove_dir_all(&cluster.home), fs::remove_file(cluster.pads.journal()));
 }
 
-impl Cluster {
-    /// Starts everything; `None` if PostgreSQL is not installed.
-    async fn start(options: &ClusterOptions) -> Option<Self> {
-        let ClusterOptions { replicas: count, writes, seed, ref before, .. } = *options;
+impl Site {
+    /// Starts the servers and the double, and makes the replicas and the key of an application that
+    /// may do everything. `before` is the program of the first runs, if that is another one.
+    /// Returns `None` if PostgreSQL is not installed.
+    pub(super) async fn prepare(count: u64, pads: u64, is_synchronous: bool, before: Option<PathBuf>) -> Option<Self> {
         let (mut home, mut journal) =
             (TempDir::with_prefix("pg-").expect("a folder"), TempDir::new().expect("a folder"));
         // The servers run as another user.
@@ -140,11 +152,8 @@ impl Cluster {
         home.disable_cleanup(true);
         journal.disable_cleanup(true);
         println!("logs: {}; journal: {}", home.path().display(), journal.path().display());
-        let folder = home.path().to_owned();
-        let home = Arc::new(home);
-        let is_synchronous = options.standby == "synchronous";
         let servers = PostgresPair::start(home.path(), is_synchronous).await.expect("the servers start")?;
-        let pads = Pads::start(writes.min(PADS_MAX), journal).await;
+        let pads = Pads::start(pads, journal).await;
         let config = pads.configure("");
         let mut replicas = Vec::new();
         for number in 1..=count {
@@ -167,10 +176,21 @@ impl Cluster {
         // Replicas publish their addresses to the load, whose key is made at one of them.
         let mut starting = first.spawn();
         starting.greeting().await.expect("it serves");
-        operate(&first.data, "device assign load --all").await;
+        first.operate("device assign load --all").await;
         let key = key_of(&first.data, "load").await;
         starting.stop().await.expect("it ran");
-        let load = Load::with_key(home, first.data.clone(), key, pads.plan_with_pads_only(seed, PATIENCE));
+        Some(Self { home: Arc::new(home), servers, pads, replicas, key })
+    }
+}
+
+impl Cluster {
+    /// Starts everything; `None` if PostgreSQL is not installed.
+    async fn start(options: &ClusterOptions) -> Option<Self> {
+        let ClusterOptions { replicas, writes, seed, ref before, ref standby, .. } = *options;
+        let site = Site::prepare(replicas, writes.min(PADS_MAX), standby == "synchronous", before.clone()).await?;
+        let Site { home, servers, pads, replicas, key } = site;
+        let (folder, data) = (home.path().to_owned(), replicas[0].data.clone());
+        let load = Load::with_key(home, data, key, pads.plan_with_pads_only(seed, PATIENCE));
         let mut supervisors = JoinSet::new();
         for replica in &replicas {
             supervisors.spawn(Arc::clone(replica).supervise(load.announcer()));

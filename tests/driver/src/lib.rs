@@ -15,7 +15,7 @@ mod program;
 mod relay;
 
 pub use double::DoubleProcess;
-pub use http::{HttpAnswer, exchange, get};
+pub use http::{HttpAnswer, exchange, exchange_on, get};
 pub use mcp::{KeyPair, call, outcome, rpc};
 pub use operator::ProgramOperator;
 pub use postgres::PostgresPair;

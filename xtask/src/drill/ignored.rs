@@ -1,9 +1,10 @@
 //! Drills that are tests which other runs skip. They get the options of the command line as one
 //! JSON value in an environment variable.
 
+use crate::test::step;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The variable from which the tests of a drill read its options.
@@ -15,6 +16,15 @@ pub(super) fn tests_of_the_product(prefix: &str) -> Command {
     command.args(["test", "--locked", "--package", "cloudphone", "--test", "all", "--", "--ignored", "--nocapture"]);
     command.args(["--test-threads", "1", prefix]);
     command
+}
+
+/// Builds the optimised program and the double, which tests find in the same folder. Returns the
+/// path of the program.
+pub(super) fn build(root: &Path) -> Result<PathBuf> {
+    let packages = ["--package", "cloudphone", "--package", "armcloud-double"];
+    step(root, &[&["build", "--release", "--locked", "--bins"], &packages[..]].concat())?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    Ok(root.join(target).join("release/cloudphone"))
 }
 
 /// Runs the tests of a drill with its options. `failure` is the message if they fail.

@@ -18,23 +18,33 @@ const RESTART: Duration = Duration::from_millis(100);
 
 /// A way in which a link fails.
 #[derive(Clone, Copy)]
-pub(super) enum Outage {
+pub(in crate::drills::crash) enum Outage {
     Cut,
     Stall,
 }
 
+/// A run that serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::drills::crash) struct Run {
+    /// The process id.
+    id: u32,
+    pub(in crate::drills::crash) address: SocketAddr,
+    /// The base URL of its monitor.
+    pub(in crate::drills::crash) monitor: String,
+}
+
 /// A replica.
-pub(super) struct Replica {
-    pub(super) name: String,
+pub(in crate::drills::crash) struct Replica {
+    pub(in crate::drills::crash) name: String,
     home: PathBuf,
     /// The program of the next run.
     program: Mutex<PathBuf>,
-    pub(super) data: PathBuf,
+    pub(in crate::drills::crash) data: PathBuf,
     /// The links to both servers.
     links: [LinkRelay; 2],
     flags: Vec<String>,
-    /// The process id of the run that serves; `None` while it does not.
-    serves: watch::Sender<Option<u32>>,
+    /// `None` while no run serves.
+    serves: watch::Sender<Option<Run>>,
     /// The pause before the next start, if someone has ended the run; `None` if it ends by itself.
     rest: Mutex<Option<Duration>>,
     ends_by_itself: AtomicU64,
@@ -43,7 +53,7 @@ pub(super) struct Replica {
 impl Replica {
     /// Makes a replica, and the links to both servers. `before` is the program of its first run, if
     /// that is another one.
-    pub(super) async fn make(
+    pub(in crate::drills::crash) async fn make(
         number: u64,
         folder: &Path,
         servers: &PostgresPair,
@@ -95,23 +105,28 @@ impl Replica {
     }
 
     /// Starts a run.
-    pub(super) fn spawn(&self) -> Process {
+    pub(in crate::drills::crash) fn spawn(&self) -> Process {
         let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
         Start::new(self.program(), &self.home).flags(&flags).spawn().expect("it starts")
     }
 
     /// Starts run after run. Announces the address of each, and withdraws it at the end.
-    pub(super) async fn supervise(self: Arc<Self>, announce: impl Fn(Option<SocketAddr>, Option<SocketAddr>) + Send) {
+    pub(in crate::drills::crash) async fn supervise(
+        self: Arc<Self>,
+        announce: impl Fn(Option<SocketAddr>, Option<SocketAddr>) + Send,
+    ) {
         loop {
             let mut run = self.spawn();
             // Without the store, a start fails.
             if let Ok(greeting) = run.greeting().await {
-                let address = greeting["listens"].as_str().and_then(|text| text.parse().ok());
-                announce(address, None);
-                self.serves.send_replace(run.id().ok());
+                let text = |name: &str| greeting[name].as_str().expect("a greeting");
+                let address = text("listens").parse().expect("an address");
+                let id = run.id().expect("nobody has waited for its end");
+                announce(Some(address), None);
+                self.serves.send_replace(Some(Run { id, address, monitor: text("monitor").to_owned() }));
                 let _ = run.end().await;
                 self.serves.send_replace(None);
-                announce(None, address);
+                announce(None, Some(address));
                 let rest = self.rest.lock().expect("no panic").take();
                 self.ends_by_itself.fetch_add(u64::from(rest.is_none()), Relaxed);
                 sleep(rest.unwrap_or(RESTART)).await;
@@ -122,59 +137,64 @@ impl Replica {
     }
 
     /// Returns the number of runs that nobody has ended.
-    pub(super) fn count_ends_by_itself(&self) -> u64 {
+    pub(in crate::drills::crash) fn count_ends_by_itself(&self) -> u64 {
         self.ends_by_itself.load(Relaxed)
     }
 
     /// Returns the log of all runs.
-    pub(super) fn log(&self) -> String {
+    pub(in crate::drills::crash) fn log(&self) -> String {
         fs::read_to_string(self.home.join("log")).unwrap_or_default()
     }
 
-    /// Returns the process id of the run, once it serves.
-    pub(super) async fn wait_until_it_serves(&self) -> u32 {
+    /// Returns the run that serves now.
+    pub(in crate::drills::crash) fn run(&self) -> Option<Run> {
+        self.serves.borrow().clone()
+    }
+
+    /// Returns the run, once it serves.
+    pub(in crate::drills::crash) async fn wait_until_it_serves(&self) -> Run {
         let mut serves = self.serves.subscribe();
         let serves = serves.wait_for(Option::is_some).await.expect("the sender is ours");
-        serves.expect("it does")
+        serves.clone().expect("it does")
     }
 
     /// Kills the run. Its supervisor waits for that time before it starts the next one.
-    pub(super) async fn kill(&self, rest: Duration) {
+    pub(in crate::drills::crash) async fn kill(&self, rest: Duration) {
         self.end("KILL", rest).await;
     }
 
     /// Stops the run as planned, and waits for its end.
-    pub(super) async fn stop(&self, rest: Duration) {
+    pub(in crate::drills::crash) async fn stop(&self, rest: Duration) {
         self.end("TERM", rest).await;
     }
 
     async fn end(&self, name: &str, rest: Duration) {
-        let id = self.wait_until_it_serves().await;
+        let run = self.wait_until_it_serves().await;
         *self.rest.lock().expect("no panic") = Some(rest);
-        signal(id, name).await;
+        signal(run.id, name).await;
         let mut serves = self.serves.subscribe();
-        serves.wait_for(|serves| *serves != Some(id)).await.expect("the sender is ours");
+        serves.wait_for(|serves| serves.as_ref() != Some(&run)).await.expect("the sender is ours");
     }
 
     /// Runs a command in the folder of a replica that does not run.
-    pub(super) async fn operate_alone(&self, line: &str) -> (i32, String) {
+    pub(in crate::drills::crash) async fn operate_alone(&self, line: &str) -> (i32, String) {
         let store = self.flags.last().expect("the store is the last flag");
         self.operate(&format!("{line} --store {store}")).await
     }
 
     /// Lets the process stand still.
-    pub(super) async fn pause(&self, time: Duration) {
-        let id = self.wait_until_it_serves().await;
-        signal(id, "STOP").await;
+    pub(in crate::drills::crash) async fn pause(&self, time: Duration) {
+        let run = self.wait_until_it_serves().await;
+        signal(run.id, "STOP").await;
         sleep(time).await;
         // A kill may have ended it meanwhile.
-        if *self.serves.borrow() == Some(id) {
-            signal(id, "CONT").await;
+        if self.run().as_ref() == Some(&run) {
+            signal(run.id, "CONT").await;
         }
     }
 
     /// Lets the links to both servers fail.
-    pub(super) async fn cut(&self, outage: Outage, time: Duration) {
+    pub(in crate::drills::crash) async fn cut(&self, outage: Outage, time: Duration) {
         let state = match outage {
             Outage::Cut => LinkState::Cut,
             Outage::Stall => LinkState::Stalled,
