@@ -32,6 +32,7 @@ use toolwarrant_base::random::Random;
 use toolwarrant_base::text::Remark;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::registry;
+use toolwarrant_core::store::StoreError;
 use toolwarrant_limits::TASKS_KEPT_DAYS;
 use toolwarrant_postgres::Postgres;
 use toolwarrant_store::sqlite::Sqlite;
@@ -206,6 +207,13 @@ pub(crate) async fn examine(
     }
     match store {
         Ok((store, shared)) => {
+            // Without an answer, each check would report a fault with a remedy that does harm.
+            if shared.is_some()
+                && let Err(StoreError::Unavailable(why)) = store.latest_time().await
+            {
+                diagnosis.add(&server::ANSWERS, Err(why));
+                return diagnosis;
+            }
             for (rule, name, holds, remedy) in rules(now) {
                 let remedy = shared.and_then(|_| server::remedy(rule)).unwrap_or(remedy);
                 let check = Description(name, holds, remedy);

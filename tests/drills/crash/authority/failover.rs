@@ -38,7 +38,9 @@ pub(super) async fn show(stage: &mut Stage, time: Duration) {
     }));
     observers.spawn(observe("doctor", begun, async move || {
         let (code, said) = operate(&replica.data, "doctor").await;
-        format!("exit code {code}\n{said}")
+        let (said, _) = said.split_once("\nkept\n").unwrap_or((&said, ""));
+        let notable = said.lines().filter(|line| !line.is_empty() && !line.contains("  ok  "));
+        format!("exit code {code}\n{}", notable.collect::<Vec<_>>().join("\n"))
     }));
     sleep(Duration::from_secs(2)).await;
     println!("{:5.1} s  the server is gone", begun.elapsed().as_secs_f64());

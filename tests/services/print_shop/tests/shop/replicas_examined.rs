@@ -3,6 +3,7 @@
 
 use crate::process::{call, operate};
 use crate::replicas::{Cluster, end};
+use driver::{LinkRelay, LinkState};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;
@@ -68,6 +69,25 @@ async fn the_doctor_reports_each_planted_fault_with_a_remedy() {
         }
     }
     insta::assert_snapshot!(out);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_doctor_finds_no_other_fault_if_no_server_answers() {
+    let Some(mut cluster) = Cluster::make().await else { return };
+    let link = LinkRelay::start(cluster.server.socket()).await.expect("a port");
+    let folder = socket(&cluster.url).replace('/', "%2F");
+    cluster.url = cluster.url.replace(&folder, &format!("127.0.0.1&port={}", link.port));
+    let one = cluster.start("one").await;
+    link.set(LinkState::Cut);
+    let (code, said) = one.operator.run(["doctor", "--json"]).await.expect("an answer");
+    let mut answers = serde_json::Deserializer::from_str(&said).into_iter::<Value>();
+    let found = answers.next().expect("an answer").expect("JSON");
+    let checks = |list: &str| found[list].as_array().map(|rows| rows.iter().map(|row| row["check"].clone()).collect());
+    assert_eq!(
+        (code, checks("faults"), checks("remedies")),
+        (1, Some(vec![json!("server")]), checks("faults")),
+        "{said}"
+    );
 }
 
 /// A refusal: a statement that plants the fault, the command, and a statement that takes it back.
