@@ -75,6 +75,11 @@ impl Pads {
         &self.codes[0]
     }
 
+    /// Returns the ids of all devices but the operator's.
+    pub(super) fn devices(&self) -> Vec<String> {
+        (1..self.codes.len()).map(|pad| device(&self.codes, pad)).collect()
+    }
+
     /// Writes a configuration with both accounts, after this text. Returns its path.
     pub(super) fn configure(&self, text: &str) -> PathBuf {
         let shown = table("pads", &self.double, &self.folder);
@@ -151,14 +156,19 @@ fn pad(number: u64) -> Option<usize> {
     (device / 8 % 2 == 1).then(|| usize::try_from(place).expect("fewer"))
 }
 
+/// Returns the id of the device of a pad.
+fn device(codes: &[String], pad: usize) -> String {
+    let account = if pad / 8 % 8 == 7 { "blind" } else { "pads" };
+    format!("{account}-{}", codes[pad].to_lowercase())
+}
+
 /// Makes a wish on a pad. Every proxy has a host of its own, so that the journal shows which wish
 /// set it.
 fn wish(codes: &[String], seed: u64, number: u64) -> Wish {
     let pad = pad(number).expect("a pad");
     // The first pad is the operator's. The others serve again once each has had a wish.
     let pad = 1 + (pad - 1) % (codes.len() - 1);
-    let account = if pad / 8 % 8 == 7 { "blind" } else { "pads" };
-    let device = format!("{account}-{}", codes[pad].to_lowercase());
+    let device = device(codes, pad);
     let (_, repeated) = Wish::share(number);
     let mut random = SplitMix(seed ^ repeated << 32);
     let (tool, mut arguments) = match random.below(8) {

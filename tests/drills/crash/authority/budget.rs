@@ -1,90 +1,134 @@
 //! Calls of one application far beyond its budget, each at another replica than the one before.
 
-use super::Stage;
+use super::Site;
 use super::client::{Client, is_success, list};
 use crate::harness::Key;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-/// The budget.
+/// The budget of a minute, and the longest time in which as many calls are admitted at a steady
+/// demand: at least 290 a minute.
 const LIMIT: usize = 300;
-
-/// The fewest admitted calls in a minute of steady demand.
-const FEWEST: usize = 290;
+const SLOWEST: Duration = Duration::from_millis(60_000 * 300 / 290);
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Clients that call without pause. Refused calls wait for up to 250 ms.
-const CLIENTS: usize = 1_000;
+const CLIENTS: u32 = 1_000;
 
-/// Statements that the server has carried out. Each is a transaction. Figures are late by up to a
-/// second.
+/// Statements that the server has carried out, each of which is a transaction. The figure is late
+/// by up to a second.
 const STATEMENTS: &str = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = 'postgres'";
 
-/// The record of the calls of one application.
-#[derive(Default)]
-struct Calls {
-    count: AtomicU64,
-    /// The times at which each successful call was sent and its answer received. The call was
-    /// admitted between them.
-    admitted: Mutex<Vec<(Instant, Instant)>>,
-    others: Mutex<BTreeMap<&'static str, u64>>,
-}
+/// The times at which each call was sent and its answer received, and the kind of that answer. An
+/// admitted call was admitted between them.
+type Calls = Arc<Mutex<Vec<(Instant, Instant, &'static str)>>>;
 
 /// Calls that often, partly while replicas are killed and the server fails over.
-pub(super) async fn overspend(stage: &mut Stage, count: u64) -> Vec<String> {
-    let key = stage.application("bounded", LIMIT as u32).await;
-    let unbounded = stage.site.key.clone();
-    let quarter = Duration::from_secs(15);
-    let before = statements(stage).await;
+pub(super) async fn overspend(site: &mut Site, count: u64) -> Vec<String> {
+    let (key, count) = (site.application("bounded", LIMIT as u32).await, count as usize);
+    let before = statements(site).await;
     sleep(MINUTE).await;
-    let idle = (statements(stage).await - before) as f64 / 63.0;
+    let idle = (statements(site).await - before) / 63.0;
     println!("without calls: {idle:.1} statements a second");
-    measure(stage, &unbounded, "within its budget, without pause", idle, count / 20, Duration::ZERO).await;
-    measure(stage, &unbounded, "within its budget, once in two seconds", idle, 30, Duration::from_secs(2)).await;
-    let mut all = measure(stage, &key, "beyond its budget, without pause", idle, count / 4, Duration::ZERO).await;
+    let pause = Duration::from_secs(2);
+    measure("within the budget", start(site, &site.key, CLIENTS, Duration::ZERO), site, idle, count / 20).await;
+    measure("within the budget, one in two seconds", start(site, &site.key, 1, pause), site, idle, 30).await;
+    let calls = start(site, &key, CLIENTS, Duration::ZERO);
+    let mut all = measure("beyond the budget", calls, site, idle, count / 4).await;
 
-    let calls = Arc::new(Calls::default());
-    let mut clients = calls.start(stage, &key, CLIENTS, Duration::ZERO);
-    let (rest, mut kills) = (count - count / 4, 0_usize);
-    let mut has_failed_over = false;
-    while calls.count.load(Relaxed) < rest {
-        sleep(quarter).await;
-        let replica = Arc::clone(&stage.replicas[kills % stage.replicas.len()]);
-        replica.kill(Duration::from_millis([100, 1_000, 12_000][kills % 3])).await;
+    let ((mut clients, calls), mut kills, mut fails_over) = (start(site, &key, CLIENTS, Duration::ZERO), 0, true);
+    let made = || calls.lock().expect("no panic").len();
+    while made() < count - count / 4 {
+        sleep(Duration::from_secs(15)).await;
+        let pause = [100, 1_000, 12_000][kills % 3];
+        site.replicas[kills % site.replicas.len()].kill(Duration::from_millis(pause)).await;
         kills += 1;
-        if !has_failed_over && calls.count.load(Relaxed) > rest / 2 {
-            stage.servers().fail_over().await.expect("the standby takes over");
-            stage.servers().remake_standby().await.expect("another standby follows");
-            has_failed_over = true;
+        if fails_over && made() > count / 3 {
+            fails_over = false;
+            site.servers.fail_over().await.expect("the standby takes over");
+            site.servers.remake_standby().await.expect("another standby follows");
         }
     }
     clients.shutdown().await;
-    println!("{kills} kills, failed over: {has_failed_over}; {calls}");
-    all.extend(calls.admitted.lock().expect("no panic").iter());
+    println!("{kills} kills and {} failovers: {}", u32::from(!fails_over), describe(&calls));
+    all.extend(admitted(&calls));
 
-    stage.wait_until_all_serve().await;
-    let calls = Arc::new(Calls::default());
-    let begun = Instant::now();
-    let mut clients = calls.start(stage, &key, 10, Duration::from_secs(1));
+    site.wait_until_all_answer().await;
+    let (begun, (mut clients, calls)) = (Instant::now(), start(site, &key, 10, Duration::from_secs(1)));
     sleep(4 * MINUTE).await;
     clients.shutdown().await;
-    let steady = calls.admitted.lock().expect("no panic").clone();
+    let steady = admitted(&calls);
     // The first minute has the rest of what came before.
-    let fewest = (60..180).map(|second| count_within(&steady, begun + Duration::from_secs(second))).min().unwrap_or(0);
+    let after: Vec<_> = steady.iter().map(|(sent, _)| *sent).filter(|sent| *sent > begun + MINUTE).collect();
+    let longest = after.windows(LIMIT + 1).map(|calls| calls[LIMIT] - calls[0]).max().unwrap_or(Duration::MAX);
     all.extend(steady);
-    all.sort_unstable();
     let most = all.iter().map(|(sent, _)| count_within(&all, *sent)).max().unwrap_or(0);
-    println!("at 10 calls a second: {calls}; fewest admitted in a minute {fewest}");
-    println!("{} admitted calls in all; most in a minute {most}", all.len());
-    let mut broken = Vec::new();
-    broken.extend((most > LIMIT).then(|| format!("{most} calls were admitted in a minute")));
-    broken.extend((fewest < FEWEST).then(|| format!("only {fewest} calls were admitted in a minute")));
-    broken
+    println!("10 calls a second: {}; {LIMIT} were admitted in {longest:?} at the most", describe(&calls));
+    println!("{} admitted calls in all, most in a minute {most}", all.len());
+    let broken = [(most > LIMIT, "more than the limit was admitted"), (longest > SLOWEST, "too little was admitted")];
+    broken.into_iter().filter(|(is_broken, _)| *is_broken).map(|(_, what)| what.to_owned()).collect()
+}
+
+/// Starts clients that call at each replica in turn.
+fn start(site: &Site, key: &Key, clients: u32, pause: Duration) -> (JoinSet<()>, Calls) {
+    let calls = Calls::default();
+    let call_always = |number| {
+        let (calls, mut client, request) = (Arc::clone(&calls), Client::new(&site.replicas), list(key));
+        async move {
+            let mut ticks = interval(pause.max(Duration::from_nanos(1)));
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            sleep(pause * number / clients).await;
+            for turn in number as usize.. {
+                ticks.tick().await;
+                let sent = Instant::now();
+                let kind = match client.send(turn, &request).await {
+                    None => "no answer",
+                    Some(answer) if is_success(&answer) => "admitted",
+                    Some(answer) if answer.body.contains("rate_limited") => "beyond the budget",
+                    Some(answer) if answer.body.contains("overloaded") => "overloaded",
+                    Some(_) => "another failure",
+                };
+                calls.lock().expect("no panic").push((sent, Instant::now(), kind));
+            }
+        }
+    };
+    ((0..clients).map(call_always).collect(), calls)
+}
+
+/// Waits until that many calls are made, and prints the statements that they cause. Returns the
+/// admitted ones.
+async fn measure(
+    what: &str,
+    (mut clients, calls): (JoinSet<()>, Calls),
+    site: &Site,
+    idle: f64,
+    count: usize,
+) -> Vec<(Instant, Instant)> {
+    let (before, begun) = (statements(site).await, Instant::now());
+    let made = || calls.lock().expect("no panic").len();
+    let from = made();
+    while made() < from + count {
+        sleep(Duration::from_millis(100)).await;
+    }
+    let calls_made = (made() - from) as f64;
+    let caused = statements(site).await - before - idle * begun.elapsed().as_secs_f64();
+    clients.shutdown().await;
+    println!("{what}: {:.1} statements per 1,000 calls; {}", caused * 1e3 / calls_made, describe(&calls));
+    admitted(&calls)
+}
+
+async fn statements(site: &Site) -> f64 {
+    sleep(Duration::from_secs(3)).await;
+    site.servers.query(STATEMENTS).await.expect("the server answers").parse().expect("a number")
+}
+
+fn admitted(calls: &Calls) -> Vec<(Instant, Instant)> {
+    let calls = calls.lock().expect("no panic");
+    calls.iter().filter(|(_, _, kind)| *kind == "admitted").map(|(sent, received, _)| (*sent, *received)).collect()
 }
 
 /// Returns the calls that were certainly admitted in the minute from then on.
@@ -92,73 +136,9 @@ fn count_within(calls: &[(Instant, Instant)], from: Instant) -> usize {
     calls.iter().filter(|(sent, received)| *sent >= from && *received <= from + MINUTE).count()
 }
 
-/// Makes that many calls, and prints the statements that they cause.
-async fn measure(
-    stage: &mut Stage,
-    key: &Key,
-    what: &str,
-    idle: f64,
-    count: u64,
-    pause: Duration,
-) -> Vec<(Instant, Instant)> {
-    let (before, begun, calls) = (statements(stage).await, Instant::now(), Arc::new(Calls::default()));
-    let mut clients = calls.start(stage, key, if pause.is_zero() { CLIENTS } else { 1 }, pause);
-    while calls.count.load(Relaxed) < count {
-        sleep(Duration::from_millis(100)).await;
-    }
-    clients.shutdown().await;
-    let (calls_made, took) = (calls.count.load(Relaxed), begun.elapsed().as_secs_f64());
-    let caused = (statements(stage).await - before) as f64 - idle * begun.elapsed().as_secs_f64();
-    println!(
-        "{what}: {:.0} calls a second, {:.1} statements per 1,000 calls; {calls}",
-        calls_made as f64 / took,
-        caused * 1e3 / calls_made as f64
-    );
-    let admitted = calls.admitted.lock().expect("no panic");
-    admitted.clone()
-}
-
-async fn statements(stage: &mut Stage) -> u64 {
-    sleep(Duration::from_secs(3)).await;
-    stage.servers().query(STATEMENTS).await.expect("the server answers").parse().expect("a number")
-}
-
-impl Calls {
-    /// Starts clients that call in turn at each replica.
-    fn start(self: &Arc<Self>, stage: &Stage, key: &Key, clients: usize, pause: Duration) -> JoinSet<()> {
-        let request = list(key);
-        let client = |number| {
-            let (calls, mut client, request) = (Arc::clone(self), Client::new(&stage.replicas), request.clone());
-            async move {
-                let mut ticks = interval(pause.max(Duration::from_nanos(1)));
-                ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-                sleep(pause * number as u32 / clients as u32).await;
-                for turn in number.. {
-                    ticks.tick().await;
-                    let sent = Instant::now();
-                    let answer = client.send(turn, &request).await;
-                    calls.count.fetch_add(1, Relaxed);
-                    let kind = match answer {
-                        None => "no answer",
-                        Some(answer) if is_success(&answer) => {
-                            calls.admitted.lock().expect("no panic").push((sent, Instant::now()));
-                            continue;
-                        }
-                        Some(answer) if answer.body.contains("rate_limited") => "beyond the budget",
-                        Some(answer) if answer.body.contains("overloaded") => "overloaded",
-                        Some(_) => "another failure",
-                    };
-                    *calls.others.lock().expect("no panic").entry(kind).or_default() += 1;
-                }
-            }
-        };
-        (0..clients).map(client).collect()
-    }
-}
-
-impl std::fmt::Display for Calls {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (admitted, others) = (self.admitted.lock().expect("no panic").len(), self.others.lock().expect("no panic"));
-        write!(out, "{} calls, {admitted} admitted, {others:?}", self.count.load(Relaxed))
-    }
+/// Counts the calls by kind.
+fn describe(calls: &Calls) -> String {
+    let mut kinds = BTreeMap::<_, u64>::new();
+    calls.lock().expect("no panic").iter().for_each(|(_, _, kind)| *kinds.entry(*kind).or_default() += 1);
+    format!("{kinds:?}")
 }

@@ -1,6 +1,6 @@
 //! A client with a connection to each replica, which stay open.
 
-use super::Replica;
+use crate::drills::crash::cluster::replica::Replica;
 use crate::harness::Key;
 use driver::{HttpAnswer, exchange_on};
 use serde_json::json;

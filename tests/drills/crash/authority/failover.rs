@@ -1,6 +1,6 @@
 //! A failover that takes some time, as clients, monitors and operators see it.
 
-use super::Stage;
+use super::Site;
 use super::client::{Client, is_success, list};
 use crate::drills::crash::cluster::replica::Outage;
 use crate::harness::program::operate;
@@ -18,12 +18,12 @@ const PROMOTION: Duration = Duration::from_secs(2);
 
 /// Lets no replica reach a server for that long, and lets the standby take over meanwhile. Prints
 /// what the first replica says, whenever it changes.
-pub(super) async fn show(stage: &mut Stage, time: Duration) {
-    stage.wait_until_all_serve().await;
+pub(super) async fn show(site: &mut Site, time: Duration) {
+    site.wait_until_all_answer().await;
     let begun = Instant::now();
     let mut observers = JoinSet::new();
-    let (mut client, request) = (Client::new(&stage.replicas), list(&stage.site.key));
-    let replica = Arc::clone(&stage.replicas[0]);
+    let (mut client, request) = (Client::new(&site.replicas), list(&site.key));
+    let replica = Arc::clone(&site.replicas[0]);
     observers.spawn(observe("client", begun, async move || match client.send(0, &request).await {
         Some(answer) if is_success(&answer) => "success".to_owned(),
         Some(answer) => format!("{} {}", answer.status, answer.body),
@@ -45,12 +45,12 @@ pub(super) async fn show(stage: &mut Stage, time: Duration) {
     sleep(Duration::from_secs(2)).await;
     println!("{:5.1} s  the server is gone", begun.elapsed().as_secs_f64());
     let mut cuts = JoinSet::new();
-    for replica in &stage.replicas {
+    for replica in &site.replicas {
         let replica = Arc::clone(replica);
         cuts.spawn(async move { replica.cut(Outage::Cut, time).await });
     }
     sleep(time.saturating_sub(PROMOTION)).await;
-    stage.servers().fail_over().await.expect("the standby takes over");
+    site.servers.fail_over().await.expect("the standby takes over");
     cuts.join_all().await;
     println!("{:5.1} s  the standby has taken over", begun.elapsed().as_secs_f64());
     sleep(AFTER).await;

@@ -1,150 +1,137 @@
 //! Keys that are revoked while clients use them at every replica.
 
+use super::Site;
 use super::client::{Client, is_success, list};
-use super::{Replica, Stage, command, middle_and_largest};
 use crate::drills::crash::cluster::replica::Outage;
 use crate::harness::Key;
-use serde_json::json;
+use crate::harness::program::send;
+use serde_json::{Value, json};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::sleep;
+use toolwarrant_base::random::SplitMix;
 
 /// Keys that are in use at the same time.
 const ROUND: u64 = 20;
 
-/// Clients of other keys, half of which write.
-const OTHERS: usize = 8;
-
-/// The most that the command may take, if a replica is silent and if none is.
-const LIMITS: [Duration; 2] = [Duration::from_millis(6_500), Duration::from_millis(50)];
+/// Clients that write to a device of their own every ten seconds.
+const WRITERS: usize = 40;
 
 /// Time that an answer may need to reach a client which waits for it.
 const TRANSIT: Duration = Duration::from_secs(1);
 
-/// A key, and the latest times at which a successful call was sent, and its answer received.
-struct KeyInUse {
-    key: Key,
-    latest: Mutex<(Instant, Instant)>,
-    /// The time at which the command to revoke it had answered, and how long it took.
-    revoked: Mutex<Option<(Instant, Duration)>>,
-}
-
-/// The figures of all rounds.
-#[derive(Default)]
-struct Figures {
-    /// The durations of commands with a silent replica, and without.
-    times: [Vec<Duration>; 2],
-    /// Calls that were sent after the answer of the command and succeeded, and answers that left
-    /// after it.
-    late: [u64; 2],
-}
+/// The latest times at which a successful call was sent, and its answer received.
+type Latest = Arc<Mutex<(Instant, Instant)>>;
 
 /// Revokes that many keys, half of them while a replica is stopped or cut off.
-pub(super) async fn revoke(stage: &mut Stage, count: u64) -> Vec<String> {
-    let mut others = JoinSet::new();
-    for number in 0..OTHERS {
-        let (mut client, key) = (Client::new(&stage.replicas), stage.site.key.clone());
-        let (read, devices) = (list(&key), stage.devices.clone());
-        others.spawn(async move {
+pub(super) async fn revoke(site: &Site, count: u64, random: &mut SplitMix) -> Vec<String> {
+    let mut writers = JoinSet::new();
+    for (number, device) in site.pads.devices().into_iter().take(WRITERS).enumerate() {
+        let mut client = Client::new(&site.replicas);
+        let write = site.key.call_request("clear_proxy", &json!({"device_id": device}), "");
+        writers.spawn(async move {
             for turn in number.. {
-                let device = json!({"device_id": devices[turn * 7 % devices.len()]});
-                let write = key.call_request("clear_proxy", &device, "").into_bytes();
-                client.send(turn, if number % 2 == 0 { &write } else { &read }).await;
-                sleep(Duration::from_millis(if number % 2 == 0 { 200 } else { 20 })).await;
+                client.send(turn, write.as_bytes()).await;
+                sleep(Duration::from_secs(10)).await;
             }
         });
     }
-    let mut figures = Figures::default();
+    // The durations of commands without and with a fault.
+    let (mut times, mut late) = ([Vec::new(), Vec::new()], [0, 0]);
     for number in 0..count.div_ceil(ROUND) {
-        round(stage, (number % 2 == 1).then_some(number / 2), &mut figures).await;
-    }
-    let mut broken = Vec::new();
-    for ((times, limit), what) in figures.times.iter_mut().zip(LIMITS).zip(["with a silent replica", "all healthy"]) {
-        let [p50, largest] = middle_and_largest(times);
-        println!("{} revocations, {what}: p50 {p50} ms, maximum {largest} ms", times.len());
-        let judged = if limit < TRANSIT { p50 } else { largest };
-        broken.extend((judged > limit.as_millis()).then(|| format!("a revocation takes {judged} ms, {what}")));
-    }
-    let [sent, received] = figures.late;
-    println!("keys with which a call succeeded after the answer: {sent}; with an answer that came later: {received}");
-    broken.extend((sent + received > 0).then(|| "a revoked key was in force".to_owned()));
-    broken
-}
-
-/// Revokes the keys of a round.
-async fn round(stage: &mut Stage, fault: Option<u64>, figures: &mut Figures) {
-    let replicas = stage.replicas.clone();
-    let mut made = JoinSet::new();
-    (0..ROUND).for_each(|_| {
-        made.spawn(command(Arc::clone(&replicas[0]), json!({"key": {"create": {"app": "load", "expires": null}}})));
-    });
-    let now = Instant::now();
-    let keys: Vec<Arc<KeyInUse>> = made
-        .join_all()
-        .await
-        .iter()
-        .map(|made| Key::read(made).expect("a key"))
-        .map(|key| Arc::new(KeyInUse { key, latest: Mutex::new((now, now)), revoked: Mutex::default() }))
-        .collect();
-    let mut users = JoinSet::new();
-    for key in &keys {
-        for number in 0..replicas.len() {
-            users.spawn(Arc::clone(key).call_always(Client::new(&replicas), number));
+        let has_fault = number % 2 == 1;
+        for (took, [is_sent_later, is_received_later]) in round(site, has_fault, random).await {
+            times[usize::from(has_fault)].push(took);
+            late = [late[0] + u64::from(is_sent_later), late[1] + u64::from(is_received_later)];
         }
     }
-    sleep(Duration::from_secs(1)).await;
-    let silent = fault.map(|fault| fault as usize % replicas.len());
-    let mut outage = JoinSet::new();
-    if let (Some(fault), Some(silent)) = (fault, silent) {
-        let (replica, time) = (Arc::clone(&replicas[silent]), 8_000 + stage.random.below(8_000));
-        let time = Duration::from_millis(time);
+    times.iter_mut().for_each(|times| times.sort_unstable());
+    let [healthy, faulty] = times;
+    let at = |times: &[u128], at: usize| times.get(at).copied().unwrap_or_default();
+    let p50 = at(&healthy, healthy.len() / 2);
+    println!(
+        "{} revocations without a fault: p50 {p50} ms, maximum {} ms",
+        healthy.len(),
+        at(&healthy, healthy.len() - 1)
+    );
+    let (middle, most) = (at(&faulty, faulty.len() / 2), at(&faulty, faulty.len().saturating_sub(1)));
+    println!("{} while a replica is silent: p50 {middle} ms, maximum {most} ms", faulty.len());
+    println!("keys with a success that was sent after the answer: {}, that came later: {}", late[0], late[1]);
+    let broken = [
+        (p50 > 50, "revocations are slow"),
+        (most > 6_500, "a revocation is slow"),
+        (late != [0, 0], "a revoked key is in force"),
+    ];
+    broken.into_iter().filter(|(is_broken, _)| *is_broken).map(|(_, what)| what.to_owned()).collect()
+}
+
+/// Revokes the keys of a round. Returns the milliseconds that each command took, and if a success
+/// was sent, or received, after its answer.
+async fn round(site: &Site, has_fault: bool, random: &mut SplitMix) -> Vec<(u128, [bool; 2])> {
+    let (mut revocations, mut outage, mut begin) = (JoinSet::new(), JoinSet::new(), Duration::from_secs(1));
+    let silent = random.below(site.replicas.len() as u64) as usize;
+    let create = json!({"key": {"create": {"app": "load", "expires": null}}});
+    let keys: JoinSet<_> = (0..ROUND).map(|_| command(site.replicas[0].data.clone(), create.clone())).collect();
+    for key in keys.join_all().await {
+        let (key, replicas, now) = (Key::read(&key).expect("a key"), site.replicas.clone(), Instant::now());
+        begin += Duration::from_millis(random.below(600));
+        let by = random.below(replicas.len() as u64) as usize;
+        let by = if has_fault && by == silent { (by + 1) % replicas.len() } else { by };
+        revocations.spawn(async move {
+            let latest = Latest::new(Mutex::new((now, now)));
+            let user = |number| call_always(Client::new(&replicas), number, list(&key), Arc::clone(&latest));
+            let users: JoinSet<_> = (0..replicas.len()).map(user).collect();
+            sleep(begin).await;
+            let begun = Instant::now();
+            command(replicas[by].data.clone(), json!({"key": {"revoke": {"key": key.id}}})).await;
+            (users, latest, begun.elapsed(), Instant::now())
+        });
+    }
+    if has_fault {
+        let (replica, time) = (Arc::clone(&site.replicas[silent]), Duration::from_millis(9_000 + random.below(8_000)));
+        let way = random.below(4);
         outage.spawn(async move {
-            match fault % 4 {
-                0 | 1 => replica.pause(time).await,
-                2 => replica.cut(Outage::Cut, time).await,
-                _ => replica.cut(Outage::Stall, time).await,
+            match way {
+                0 => replica.cut(Outage::Cut, time).await,
+                1 => replica.cut(Outage::Stall, time).await,
+                _ => replica.pause(time).await,
             }
         });
     }
-    let mut revocations = JoinSet::new();
-    for key in &keys {
-        sleep(Duration::from_millis(stage.random.below(600))).await;
-        let by = stage.random.below(replicas.len() as u64) as usize;
-        let by = if Some(by) == silent { (by + 1) % replicas.len() } else { by };
-        revocations.spawn(Arc::clone(key).revoke(Arc::clone(&replicas[by])));
-        // A command that nothing delays is measured alone.
-        while fault.is_none() && revocations.join_next().await.is_some() {}
-    }
-    revocations.join_all().await;
+    let revoked = revocations.join_all().await;
     outage.join_all().await;
-    stage.wait_until_all_serve().await;
-    for key in &keys {
-        let (sent, received) = *key.latest.lock().expect("no panic");
-        let (at, took) = key.revoked.lock().expect("no panic").expect("it was revoked");
-        figures.times[usize::from(fault.is_none())].push(took);
-        figures.late[0] += u64::from(sent > at);
-        figures.late[1] += u64::from(received > at + TRANSIT);
+    // A replica that stood still has answered by then.
+    site.wait_until_all_answer().await;
+    let judge = |(_users, latest, took, answered): &(JoinSet<()>, Latest, Duration, Instant)| {
+        let (sent, received) = *latest.lock().expect("no panic");
+        (took.as_millis(), [sent > *answered, received > *answered + TRANSIT])
+    };
+    revoked.iter().map(judge).collect()
+}
+
+/// Calls a replica again and again. Never returns.
+async fn call_always(mut client: Client, replica: usize, request: Vec<u8>, latest: Latest) {
+    loop {
+        let sent = Instant::now();
+        if client.send(replica, &request).await.as_ref().is_some_and(is_success) {
+            let mut latest = latest.lock().expect("no panic");
+            *latest = (latest.0.max(sent), latest.1.max(Instant::now()));
+        }
+        sleep(Duration::from_millis(100)).await;
     }
 }
 
-impl KeyInUse {
-    /// Calls a replica with it again and again. Never returns.
-    async fn call_always(self: Arc<Self>, mut client: Client, replica: usize) {
-        let request = list(&self.key);
-        loop {
-            let sent = Instant::now();
-            if client.send(replica, &request).await.as_ref().is_some_and(is_success) {
-                let mut latest = self.latest.lock().expect("no panic");
-                *latest = (latest.0.max(sent), latest.1.max(Instant::now()));
-            }
-            sleep(Duration::from_millis(100)).await;
+/// Carries out a command through the socket of a replica. Repeats it if others come between.
+async fn command(data: impl AsRef<Path>, command: Value) -> Value {
+    let request = json!({"program": "cloudphone", "command": command, "claims": {}});
+    loop {
+        let (socket, asked) = (data.as_ref().join("admin.sock"), request.clone());
+        let mut said = spawn_blocking(move || send(&socket, &asked)).await.expect("no panic").expect("an answer");
+        if let Some(done) = said.get_mut("Ok") {
+            return done.take();
         }
-    }
-
-    async fn revoke(self: Arc<Self>, replica: Arc<Replica>) {
-        let begun = Instant::now();
-        command(replica, json!({"key": {"revoke": {"key": self.key.id}}})).await;
-        *self.revoked.lock().expect("no panic") = Some((Instant::now(), begun.elapsed()));
+        assert!(said.to_string().contains("repeat the command"), "{request}: {said}");
     }
 }
