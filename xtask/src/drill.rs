@@ -5,6 +5,7 @@
 
 mod authority;
 mod crash;
+mod endurance;
 mod fleet;
 mod flood;
 mod hammer;
@@ -33,6 +34,9 @@ pub(crate) enum Drill {
     Fleet(fleet::Fleet),
     /// Flood `/v1` with signed requests and with large bodies, next to another application; Linux
     Flood(flood::Flood),
+    /// Load a replica for a long time, for a part of it beside a transaction that stays open: the
+    /// sizes of tables, and the waits
+    Endurance(endurance::Endurance),
     /// Send a million malformed requests, and test properties of the code that reads requests;
     /// fails if the server fails
     Hammer(hammer::Blows),
@@ -47,6 +51,7 @@ pub(crate) fn run(root: &Path, drill: Drill) -> Result<()> {
         Drill::Siege(siege) => siege::run(root, &siege),
         Drill::Fleet(fleet) => fleet::run(root, &fleet),
         Drill::Flood(flood) => flood::run(root, &flood),
+        Drill::Endurance(endurance) => endurance::run(root, &endurance),
         Drill::Hammer(blows) => hammer::run(root, &blows),
     }
 }

@@ -14,6 +14,7 @@ use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::{Names, OpenedData, StoreOptions, local_operator};
 
 /// A key and its secret.
+#[derive(Clone)]
 pub(crate) struct Key {
     pub(crate) key_id: String,
     pub(crate) secret: String,
@@ -42,26 +43,32 @@ pub(crate) fn one(home: &TempDir) -> Result<(PathBuf, Key)> {
 
 /// Makes a data folder for the program. Returns the keys of the `known` applications.
 pub(crate) fn make(data: &Path, who: Who) -> Result<Vec<Key>> {
+    let keys = make_at(data, who.known, &StoreOptions::default())?;
+    if who.strangers > 0 {
+        add_strangers(&data.join("cloudphone.db"), who.strangers)?;
+    }
+    Ok(keys)
+}
+
+/// Makes applications in this place. Returns their keys.
+pub(crate) fn make_at(data: &Path, applications: usize, place: &StoreOptions) -> Result<Vec<Key>> {
     let names = Names {
         keys: KeyPrefixes { id: "cpk_", secret: "cps_" },
         ..Names::of("cloudphone", env!("CARGO_PKG_VERSION"))
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let keys = runtime.block_on(async {
+    runtime.block_on(async {
         let folder = DataFolder::open(data, &names)?;
-        let opened =
-            OpenedData::open(&folder, &names, &CATALOGUE, &Random::System, (&StoreOptions::default(), None)).await?;
+        let opened = OpenedData::open(&folder, &names, &CATALOGUE, &Random::System, (place, Some("bench"))).await?;
         let mut keys = Vec::new();
-        for n in 0..who.known {
+        for n in 0..applications {
             keys.push(application(&opened.registry, n).await?);
         }
+        if let Some(shared) = opened.shared {
+            shared.leave().await;
+        }
         anyhow::Ok(keys)
-    })?;
-    drop(runtime);
-    if who.strangers > 0 {
-        add_strangers(&data.join(&names.database), who.strangers)?;
-    }
-    Ok(keys)
+    })
 }
 
 /// Makes an application without limits of permissions or rate, and its key.

@@ -8,6 +8,7 @@ use crate::wire::{self, Form, HEAD_END, PATIENCE, find};
 use anyhow::{Context, Result, bail, ensure};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// The rule for when the next request is sent.
@@ -57,22 +58,33 @@ pub(crate) fn quantile(waits: &mut [Duration], share: f64) -> f64 {
 /// Loads a server with all streams at once for the time of `span`. Every reply must have the form
 /// of its stream.
 pub(crate) fn load(server: &Server, streams: &[Stream<'_>], span: Duration) -> Result<Load> {
-    let lanes = streams.iter().map(|stream| Lane::connect(server, stream)).collect::<Result<Vec<_>>>();
+    load_all(&[server], streams, span, Duration::ZERO)
+}
+
+/// Loads several servers, each with the same number of connections of a stream. Sleeps for `pause`
+/// when no reply is there, so that servers can use the core of the load.
+pub(crate) fn load_all(servers: &[&Server], streams: &[Stream<'_>], span: Duration, pause: Duration) -> Result<Load> {
+    let lanes = streams.iter().map(|stream| Lane::connect(servers, stream)).collect::<Result<Vec<_>>>();
     let mut lanes = lanes.context("cannot connect")?;
-    let (cpu, begun) = (server.cpu()?, Instant::now());
+    let cpu = || servers.iter().map(|server| server.cpu()).sum::<Result<Duration>>();
+    let (used, begun) = (cpu()?, Instant::now());
     let until = begun + span;
     let mut open = true;
     while open || lanes.iter().any(Lane::waits_for_replies) {
         open = open && Instant::now() < until;
         ensure!(Instant::now() < until + PATIENCE, "there is no answer");
+        let mut is_idle = true;
         for lane in &mut lanes {
             if open {
                 lane.send(begun)?;
             }
-            lane.read()?;
+            is_idle &= lane.read()? == 0;
+        }
+        if is_idle && !pause.is_zero() {
+            sleep(pause);
         }
     }
-    let cpu = server.cpu()?.saturating_sub(cpu);
+    let cpu = cpu()?.saturating_sub(used);
     Ok(Load { waits: lanes.into_iter().map(|lane| lane.waits).collect(), cpu, span: begun.elapsed() })
 }
 
@@ -85,8 +97,9 @@ struct Lane<'a> {
 }
 
 impl<'a> Lane<'a> {
-    fn connect(server: &Server, stream: &'a Stream<'a>) -> Result<Self> {
-        let clients = (0..stream.connections).map(|_| Client::connect(server)).collect::<Result<_>>()?;
+    fn connect(servers: &[&Server], stream: &'a Stream<'a>) -> Result<Self> {
+        let clients = servers.iter().cycle().take(stream.connections).map(|server| Client::connect(server));
+        let clients = clients.collect::<Result<_>>()?;
         Ok(Self { stream, clients, sent: 0, waits: Vec::new() })
     }
 
@@ -110,11 +123,13 @@ impl<'a> Lane<'a> {
         Ok(())
     }
 
-    fn read(&mut self) -> Result<()> {
+    /// Reads what is there. Returns the number of complete replies.
+    fn read(&mut self) -> Result<usize> {
+        let before = self.waits.len();
         for client in &mut self.clients {
             self.waits.extend(client.read(&self.stream.form)?);
         }
-        Ok(())
+        Ok(self.waits.len() - before)
     }
 }
 

@@ -12,6 +12,7 @@
 mod baseline;
 mod beside;
 mod callgrind;
+mod cluster;
 mod cores;
 mod folder;
 mod growth;
@@ -20,6 +21,7 @@ mod limits;
 mod load;
 mod memory;
 mod rate;
+mod replica;
 mod server;
 mod threads;
 mod ways;
@@ -27,6 +29,7 @@ mod wire;
 mod writes;
 
 use anyhow::{Context, Result, ensure};
+use std::process::ExitCode;
 use std::time::Instant;
 
 /// The figures of a section that are beyond their limits, one line each.
@@ -36,12 +39,17 @@ type Missed = Vec<String>;
 type Section = fn() -> Result<Missed>;
 
 /// Sections that use all cores. They come before this process is bound to one.
-const ON_ALL_CORES: [&str; 2] = ["threads", "instructions"];
+const ON_ALL_CORES: [&str; 4] = ["threads", "instructions", "cluster", ON_REQUEST];
+
+/// The section that runs only if it is named, because it takes longest.
+const ON_REQUEST: &str = "endurance";
 
 /// Each section by its name.
-const SECTIONS: [(&str, Section); 9] = [
+const SECTIONS: [(&str, Section); 11] = [
     ("threads", threads::run),
     ("instructions", instructions::run),
+    ("cluster", cluster::run),
+    (ON_REQUEST, cluster::endurance::run),
     ("load", beside::run),
     ("rate", rate::run),
     ("ways", ways::run),
@@ -51,11 +59,14 @@ const SECTIONS: [(&str, Section); 9] = [
     ("writes", writes::run),
 ];
 
-fn main() -> Result<()> {
+fn main() -> Result<ExitCode> {
+    if replica::is_asked() {
+        return Ok(replica::serve());
+    }
     // Cargo adds a flag to the arguments.
     let asked: Vec<_> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     if asked.first().is_some_and(|first| first == "baseline") {
-        return baseline::serve();
+        return baseline::serve().map(|()| ExitCode::SUCCESS);
     }
     let unknown = asked.iter().find(|name| !SECTIONS.iter().any(|(known, _)| known == name));
     ensure!(
@@ -65,8 +76,8 @@ fn main() -> Result<()> {
         SECTIONS.map(|(name, _)| name).join(", ")
     );
     let mut missed = Missed::new();
-    for (name, run) in SECTIONS.into_iter().filter(|(name, _)| asked.is_empty() || asked.iter().any(|one| one == name))
-    {
+    let is_due = |name: &str| (asked.is_empty() && name != ON_REQUEST) || asked.iter().any(|one| one == name);
+    for (name, run) in SECTIONS.into_iter().filter(|(name, _)| is_due(name)) {
         let begun = Instant::now();
         println!("# {name}\n");
         if !ON_ALL_CORES.contains(&name) {
@@ -76,7 +87,7 @@ fn main() -> Result<()> {
         println!("\n({name}: {} s)\n", begun.elapsed().as_secs());
     }
     ensure!(missed.is_empty(), "beyond its limit:\n{}", missed.join("\n"));
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the median.

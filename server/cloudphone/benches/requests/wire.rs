@@ -123,8 +123,7 @@ pub(crate) struct WireReply(Vec<u8>);
 pub(crate) fn ask(server: &Server, request: &[u8]) -> Result<WireReply> {
     let mut stream = TcpStream::connect(server.address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    let line = find(request, b"\r\n").context("a request line")?;
-    stream.write_all(&[&request[..line], b"\r\nConnection: close", &request[line..]].concat())?;
+    stream.write_all(&closing(request)?)?;
     let mut octets = Vec::new();
     stream.read_to_end(&mut octets)?;
     let reply = WireReply(octets);
@@ -133,6 +132,12 @@ pub(crate) fn ask(server: &Server, request: &[u8]) -> Result<WireReply> {
     let sound = rpc || body["jsonrpc"].is_null();
     ensure!(reply.0.starts_with(OK) && sound, "{}", String::from_utf8_lossy(&reply.0));
     Ok(reply)
+}
+
+/// Returns the same request with a header that asks the server to close the connection.
+pub(crate) fn closing(request: &[u8]) -> Result<Vec<u8>> {
+    let line = find(request, b"\r\n").context("a request line")?;
+    Ok([&request[..line], b"\r\nConnection: close", &request[line..]].concat())
 }
 
 impl WireReply {

@@ -29,12 +29,21 @@ const NOBODY: u32 = 65_534;
 const START_PATIENCE: Duration = Duration::from_secs(60);
 
 impl TestPostgres {
-    /// Starts a server; `None` if PostgreSQL is not installed.
+    /// Starts a server that loses data if the machine stops; `None` if PostgreSQL is not installed.
     ///
     /// # Panics
     /// It is installed and does not start.
     #[must_use]
     pub fn start() -> Option<Self> {
+        Self::start_with(&["fsync=off"])
+    }
+
+    /// Starts a server with these settings; `None` if PostgreSQL is not installed.
+    ///
+    /// # Panics
+    /// It is installed and does not start.
+    #[must_use]
+    pub fn start_with(settings: &[&str]) -> Option<Self> {
         let programs = programs()?;
         let folder = tempfile::Builder::new().prefix("pg-").tempdir().expect("a temporary folder");
         let is_root = fs::metadata("/proc/self").is_ok_and(|about| std::os::unix::fs::MetadataExt::uid(&about) == 0);
@@ -64,16 +73,8 @@ impl TestPostgres {
             .arg(programs.join("postgres"))
             .arg("-D")
             .arg(&data)
-            .args([
-                "-c",
-                "listen_addresses=",
-                "-c",
-                "fsync=off",
-                "-c",
-                "max_connections=500",
-                "-c",
-                "shared_buffers=64MB",
-            ])
+            .args(["-c", "listen_addresses=", "-c", "max_connections=500", "-c", "shared_buffers=64MB"])
+            .args(settings.iter().flat_map(|setting| ["-c", setting]))
             .arg("-c")
             .arg(format!("unix_socket_directories={}", folder.path().display()))
             .stdin(Stdio::piped())
