@@ -13,7 +13,7 @@ mod tasks;
 use crate::Missed;
 use crate::folder::{self, Key};
 use crate::replica;
-use crate::server::Server;
+use crate::server::{PROGRAM, Server};
 use crate::wire::{call, request};
 use anyhow::{Result, ensure};
 use cloudphone::platforms::simulator::{Part, Sim};
@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use server::Postgres;
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
+use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 use toolwarrant_base::clock::Clock;
@@ -54,7 +55,7 @@ impl Rig {
         let data = home.path().join("r1");
         let place =
             StoreOptions { store: Some(postgres.url()), replica: Some("r1".to_owned()), ..StoreOptions::default() };
-        let mut init = replica::command()?;
+        let mut init = Command::new(PROGRAM);
         init.args(["store", "init", "--replica", "r1", "--store", &postgres.url(), "--data"]).arg(&data);
         let made = init.output()?;
         ensure!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));

@@ -26,7 +26,7 @@ pub(crate) const RESTART: Duration = Duration::from_secs(12);
 
 #[derive(Clone, Debug, Args)]
 struct BenchFlags {
-    #[arg(long)]
+    #[arg(long, default_value_t = DEVICES)]
     sim_devices: u32,
 }
 
@@ -39,16 +39,11 @@ pub(crate) fn is_asked() -> bool {
 
 /// Starts the service as another process.
 pub(crate) fn start(data: &Path, flags: &[&str]) -> Result<Server> {
-    let mut command = serve_with(command()?, data, DEVICES);
-    command.args(flags);
-    Server::start(command, b"")
-}
-
-/// Returns a command that runs the service.
-pub(crate) fn command() -> Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.env(VARIABLE, "");
-    Ok(command)
+    let mut command = serve_with(command, data, DEVICES);
+    command.args(flags);
+    Server::start(command, b"")
 }
 
 /// Carries out the command line of this process.

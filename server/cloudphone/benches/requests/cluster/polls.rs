@@ -4,15 +4,17 @@
 //! A poll on the replica that ends the task is answered right after the commit, so it shows that
 //! moment.
 
-use super::{Rig, check, phones, replica, wait, write};
+use super::{Rig, check, phones, wait, write};
 use crate::Missed;
 use crate::growth::{HELD, raise_open_files};
 use crate::load::quantile;
-use crate::wire::closing;
+use crate::server::PROGRAM;
+use crate::wire::{DEVICE, ask, closing, get_device, request};
 use anyhow::{Result, anyhow, ensure};
 use driver::{exchange, outcome};
 use serde_json::Value;
 use std::net::SocketAddr;
+use std::process::Command;
 use std::time::{Duration, Instant};
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
@@ -37,7 +39,7 @@ pub(super) fn run(rig: &Rig) -> Result<Missed> {
     raise_open_files();
     println!("{POLLS} held polls, {PER_SECOND} ends a second");
     println!("notices  wait p50 ms  p99 ms  at most  PostgreSQL: CPU µs a task");
-    let help = replica::command()?.arg("--help").output()?;
+    let help = Command::new(PROGRAM).arg("--help").output()?;
     let has_notices = String::from_utf8_lossy(&help.stdout).contains(FLAG);
     let ways: &[(&str, &[&str], Duration)] = match has_notices {
         true => &[("on", &[], NOTICED_MAX), ("off", &[FLAG, "off"], UNNOTICED_MAX)],
@@ -46,6 +48,10 @@ pub(super) fn run(rig: &Rig) -> Result<Missed> {
     let (mut missed, mut phones) = (Missed::new(), phones());
     for (notices, flags, most) in ways {
         let replicas = [rig.replica(1, flags)?, rig.replica(2, flags)?];
+        // A replica asks for the budget of an application at its first request.
+        for (replica, key) in replicas.iter().flat_map(|replica| rig.keys[1..].iter().map(move |key| (replica, key))) {
+            ask(replica, &request(key, &get_device(DEVICE)))?;
+        }
         let before = rig.postgres.cpu()?;
         let phones = phones.by_ref().take(POLLS).collect();
         let runtime = Builder::new_current_thread().enable_all().build()?;
