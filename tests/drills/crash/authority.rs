@@ -38,7 +38,7 @@ struct AuthorityOptions {
 #[ignore = "takes most of an hour: cargo xtask drill authority"]
 async fn replicas_together_allow_no_more_than_one_process() {
     let AuthorityOptions { replicas, revocations, replays, calls, failover, seed } = options();
-    let Some(mut site) = Site::prepare(replicas, 64 + replays / 7, true).await else {
+    let Some(mut site) = Site::prepare(replicas, 64 + replays / 7, true, None).await else {
         println!("PostgreSQL is not installed, so there is nothing to do");
         return;
     };

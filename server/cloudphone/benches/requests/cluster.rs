@@ -44,8 +44,8 @@ pub(crate) fn run() -> Result<Missed> {
     };
     let rig = Rig::make(postgres, TempDir::new()?, 1 + polls::APPLICATIONS)?;
     let mut missed = reads::run(&rig)?;
-    missed.extend(polls::run(&rig)?);
     missed.extend(tasks::run(&rig)?);
+    missed.extend(polls::run(&rig)?);
     Ok(missed)
 }
 

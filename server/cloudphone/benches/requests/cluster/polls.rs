@@ -9,8 +9,8 @@ use crate::Missed;
 use crate::growth::{HELD, raise_open_files};
 use crate::load::quantile;
 use crate::server::PROGRAM;
-use crate::wire::{DEVICE, ask, closing, get_device, request};
-use anyhow::{Result, anyhow, ensure};
+use crate::wire::closing;
+use anyhow::{Result, bail, ensure};
 use driver::{exchange, outcome};
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
-use tokio::time::sleep_until;
+use tokio::time::{sleep, sleep_until};
 
 /// The number of polls. Each waits for a task of its own.
 const POLLS: usize = 10_000;
@@ -48,10 +48,6 @@ pub(super) fn run(rig: &Rig) -> Result<Missed> {
     let (mut missed, mut phones) = (Missed::new(), phones());
     for (notices, flags, most) in ways {
         let replicas = [rig.replica(1, flags)?, rig.replica(2, flags)?];
-        // A replica asks for the budget of an application at its first request.
-        for (replica, key) in replicas.iter().flat_map(|replica| rig.keys[1..].iter().map(move |key| (replica, key))) {
-            ask(replica, &request(key, &get_device(DEVICE)))?;
-        }
         let before = rig.postgres.cpu()?;
         let phones = phones.by_ref().take(POLLS).collect();
         let runtime = Builder::new_current_thread().enable_all().build()?;
@@ -96,6 +92,14 @@ async fn hold(rig: &Rig, [owner, other]: [SocketAddr; 2], phones: Vec<String>) -
     Ok(waits)
 }
 
+/// Returns the answer to a request, which is repeated while the replica is overloaded: it asks for
+/// the budgets of all applications at once.
 async fn answer(address: SocketAddr, request: &[u8]) -> Result<Value> {
-    outcome(&exchange(address, &closing(request)?).await?.json()?)?.map_err(|error| anyhow!("{error}"))
+    loop {
+        match outcome(&exchange(address, &closing(request)?).await?.json()?)? {
+            Ok(answer) => return Ok(answer),
+            Err(error) if error["code"] == "overloaded" => sleep(Duration::from_secs(1)).await,
+            Err(error) => bail!("{error}"),
+        }
+    }
 }
