@@ -115,8 +115,12 @@ impl<L: Lists> Listing<L> {
         let began = clock.now();
         let Some((pad, recoded)) = self.read_one(&known.row).await? else { return Ok(None) };
         registry.note(pad, recoded, began).await;
-        // The reading may have shown that this is another phone.
-        Ok(registry.get(id).filter(|listed| listed.read_at >= began))
+        let listed = registry.get(id).filter(|listed| listed.read_at >= began);
+        if listed.is_none() && registry.has_unshown(id, began).await {
+            return Err(Unreachable("the latest list could not be stored for other replicas".into()));
+        }
+        // Without a new row, the reading has shown that this is another phone.
+        Ok(listed)
     }
 
     /// Reads one pad again: its row, and the records about its code. A pad whose code has changed
