@@ -35,8 +35,8 @@ pub struct StoreOptions {
     #[arg(long = flags::REPLICA, global = true, value_name = "NAME")]
     pub replica: Option<String>,
 
-    /// Use of notices, by which replicas tell each other of changes through the store; without them,
-    /// as behind a proxy that does not pass notifications on, they look every second
+    /// Use of notices, by which replicas tell each other of changes through the store; without
+    /// them, as behind a proxy that does not pass notifications on, they look every second
     #[arg(long = flags::STORE_NOTICES, global = true, value_name = "USE", default_value = "on", value_enum)]
     pub store_notices: StoreNotices,
 
