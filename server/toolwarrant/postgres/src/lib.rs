@@ -18,6 +18,7 @@ mod notices;
 mod operating;
 mod partitions;
 mod ports;
+mod prepared;
 mod queue;
 mod reader;
 mod reads;

@@ -2,11 +2,12 @@
 //! lost notice costs time and nothing else.
 
 use crate::connection::unavailable;
+use crate::prepared::PreparedClient;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc};
 use tokio::time::sleep;
-use tokio_postgres::{AsyncMessage, Client};
+use tokio_postgres::AsyncMessage;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_tasks::task::TaskId;
 
@@ -40,8 +41,8 @@ const NOTIFY: &str = "SELECT set_config('synchronous_commit', 'off', true),
     pg_notify('toolwarrant ' || 'cluster'::regclass::oid, $1)";
 
 /// Sends a payload to the channel.
-pub(crate) async fn notify(client: Arc<Client>, payload: String) -> Result<(), StoreError> {
-    client.query(NOTIFY, &[&payload]).await.map(drop).map_err(unavailable)
+pub(crate) async fn notify(client: Arc<PreparedClient>, payload: String) -> Result<(), StoreError> {
+    client.query_again(NOTIFY, &[&payload]).await.map(drop).map_err(unavailable)
 }
 
 /// Starts to send the notices that come from the channel, many in one payload.

@@ -6,12 +6,13 @@ use crate::cluster::Heard;
 use crate::column::{Id, get, json, millis, moment, rows};
 use crate::connection::unavailable;
 use crate::lane::{LaneFacts, Parameter, UNSETTLED};
+use crate::prepared::PreparedClient;
 use crate::single::Write;
 use crate::{Notice, Postgres, cluster, directory, documents, partitions, reads, rules};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
-use tokio_postgres::Client;
+use tokio_postgres::types::ToSql;
 use toolwarrant_audit::{Anchor, Birth, Head};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::{hex, ignore_poison};
@@ -30,6 +31,14 @@ use toolwarrant_tasks::task::TaskId;
 
 /// Time for reads that go through a whole table.
 pub(crate) const INSPECTION: Duration = Duration::from_mins(10);
+
+/// Asks if this run stands, and if the store has all its writes.
+static MAY_SEND: LazyLock<String> = LazyLock::new(|| {
+    let (lands, whole) = (cluster::lands("$1"), cluster::is_whole("$1", "$2"));
+    format!(
+        "SELECT EXISTS (SELECT FROM writer WHERE epoch = $1 AND number = 1) AS stands, {lands} AND {whole} AS is_trusted"
+    )
+});
 
 impl Postgres {
     pub(crate) async fn write(&self, write: Write) -> Result<Vec<i64>, StoreError> {
@@ -104,7 +113,7 @@ impl TaskStore for Postgres {
     /// day. Deletes targets that have long cooled down.
     fn purge(&self, before: Timestamp, limit: u32) -> Stored<'_, u32> {
         Box::pin(async move {
-            let partitions = |client: Arc<Client>| async move {
+            let partitions = |client: Arc<PreparedClient>| async move {
                 partitions::make(&client, reads::time(&client).await?).await?;
                 partitions::drop_old(&client, before).await
             };
@@ -153,13 +162,10 @@ impl TaskStore for Postgres {
     fn may_send(&self) -> Stored<'_, bool> {
         // Not behind the reads of requests, because a send waits for it.
         Box::pin(self.control.read(move |client| async move {
-            let (lands, whole) = (cluster::lands("$1"), cluster::is_whole("$1", "$2"));
-            let sql = format!(
-                "SELECT EXISTS (SELECT FROM writer WHERE epoch = $1 AND number = 1) AS stands, {lands} AND {whole} AS is_trusted"
-            );
-            let row = client.query_one(&sql, &[&self.epoch.0.cast_signed(), &self.facts.list_acknowledged()]).await;
-            let row = row.map_err(unavailable)?;
-            match (get(&row, "stands")?, get(&row, "is_trusted")?) {
+            let parameters: [&(dyn ToSql + Sync); 2] = [&self.epoch.0.cast_signed(), &self.facts.list_acknowledged()];
+            let found = rows(client.query_again(&MAY_SEND, &parameters).await)?;
+            let row = found.first().ok_or_else(|| StoreError::Corrupt("a question has no answer".to_owned()))?;
+            match (get(row, "stands")?, get(row, "is_trusted")?) {
                 (true, false) => Err(StoreError::Unavailable(UNSETTLED.to_owned())),
                 (stands, _) => Ok(stands),
             }
@@ -239,7 +245,7 @@ impl AuditStore for Postgres {
 impl DirectoryStore for Postgres {
     fn directory(&self) -> Stored<'_, (Vec<ApplicationRow>, Vec<KeyRow>)> {
         Box::pin(async move {
-            let read = |client: Arc<Client>| async move { directory::changes(&client, None).await };
+            let read = |client: Arc<PreparedClient>| async move { directory::changes(&client, None).await };
             let DirectoryChanges { applications, keys, version: _ } =
                 self.inspector.read_within(INSPECTION, read).await?;
             Ok((applications, keys))
@@ -302,8 +308,9 @@ impl DirectoryStore for Postgres {
 
     fn acts_without_line(&self, after: u64, limit: u32) -> Stored<'_, Vec<StoredAct>> {
         let trail = &*self.trail;
-        let page =
-            move |client: Arc<Client>| async move { directory::acts_without_line(&client, trail, after, limit).await };
+        let page = move |client: Arc<PreparedClient>| async move {
+            directory::acts_without_line(&client, trail, after, limit).await
+        };
         Box::pin(self.reader.read(page))
     }
 
@@ -320,12 +327,12 @@ impl DirectoryStore for Postgres {
 
 impl Integrity for Postgres {
     fn violations(&self, rule: IntegrityRule) -> Stored<'_, Vec<String>> {
-        let read = move |client: Arc<Client>| async move { rules::violations(&client, rule).await };
+        let read = move |client: Arc<PreparedClient>| async move { rules::violations(&client, rule).await };
         Box::pin(self.inspector.read_within(INSPECTION, read))
     }
 
     fn figures(&self) -> Stored<'_, Vec<Figure>> {
-        let read = |client: Arc<Client>| async move { rules::figures(&client).await };
+        let read = |client: Arc<PreparedClient>| async move { rules::figures(&client).await };
         Box::pin(self.inspector.read_within(INSPECTION, read))
     }
 
@@ -390,7 +397,7 @@ impl ClusterStore for Postgres {
     }
 
     fn correct_time(&self, known: i64, ahead: i64) -> Stored<'_, ()> {
-        let read = move |client: Arc<Client>| async move { cluster::correct_time(&client, known, ahead).await };
+        let read = move |client: Arc<PreparedClient>| async move { cluster::correct_time(&client, known, ahead).await };
         Box::pin(self.control.read(read))
     }
 

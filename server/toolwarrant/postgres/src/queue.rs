@@ -1,12 +1,13 @@
 //! Requests that wait for a connection. Those that arrive while a statement runs share the next.
 
 use crate::connection::{is_refusal, unavailable};
+use crate::prepared::PreparedClient;
 use crate::reader::Reader;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
-use tokio_postgres::{Client, Error};
+use tokio_postgres::Error;
 use toolwarrant_core::store::StoreError;
 
 /// Maximum number of waiting requests. Further callers wait for a place.
@@ -51,7 +52,7 @@ impl<Q, A> Queue<Q, A> {
 
 impl<Q: Clone + Send + Sync + 'static, A: Send + 'static> Queue<Q, A> {
     /// Starts to answer questions. `read` answers many with one statement, in their order.
-    pub(crate) fn of_reads<F>(reader: &Arc<Reader>, read: fn(Arc<Client>, Vec<Q>) -> F) -> Self
+    pub(crate) fn of_reads<F>(reader: &Arc<Reader>, read: fn(Arc<PreparedClient>, Vec<Q>) -> F) -> Self
     where
         F: Future<Output = Answers<A>> + Send + 'static,
     {
@@ -89,7 +90,7 @@ pub(crate) type Answers<A> = Result<Vec<Result<A, StoreError>>, Error>;
 /// Reads the answers with one statement. The inner error is a refusal of the statement.
 async fn read_together<Q: Clone, A, F: Future<Output = Answers<A>>>(
     reader: &Reader,
-    read: fn(Arc<Client>, Vec<Q>) -> F,
+    read: fn(Arc<PreparedClient>, Vec<Q>) -> F,
     questions: Vec<Q>,
 ) -> Result<Result<Vec<Result<A, StoreError>>, StoreError>, StoreError> {
     let read = |client| {

@@ -2,11 +2,11 @@
 
 use crate::connection::{Server, unavailable, wait_for_standby};
 use crate::notices::{LISTEN, Notice, hear};
+use crate::prepared::PreparedClient;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, broadcast};
 use tokio::time::timeout;
-use tokio_postgres::Client;
 use toolwarrant_core::store::StoreError;
 
 /// Reads from the server, and connects again if the connection has broken.
@@ -16,7 +16,7 @@ pub(crate) struct Reader {
     is_kept: bool,
     /// The receivers of notices, if a new connection listens.
     heard: Option<broadcast::Sender<Notice>>,
-    open: Mutex<Option<Arc<Client>>>,
+    open: Mutex<Option<Arc<PreparedClient>>>,
 }
 
 /// Time in which a read must be answered.
@@ -40,7 +40,7 @@ impl Reader {
     }
 
     /// Reads, and reads again if the connection has broken meanwhile.
-    pub(crate) async fn read<T, F>(&self, work: impl Fn(Arc<Client>) -> F) -> Result<T, StoreError>
+    pub(crate) async fn read<T, F>(&self, work: impl Fn(Arc<PreparedClient>) -> F) -> Result<T, StoreError>
     where
         F: Future<Output = Result<T, StoreError>>,
     {
@@ -51,7 +51,7 @@ impl Reader {
     pub(crate) async fn read_within<T, F>(
         &self,
         patience: Duration,
-        work: impl Fn(Arc<Client>) -> F,
+        work: impl Fn(Arc<PreparedClient>) -> F,
     ) -> Result<T, StoreError>
     where
         F: Future<Output = Result<T, StoreError>>,
@@ -74,14 +74,14 @@ impl Reader {
         }
     }
 
-    async fn client(&self) -> Result<Arc<Client>, StoreError> {
+    async fn client(&self) -> Result<Arc<PreparedClient>, StoreError> {
         let mut open = self.open.lock().await;
         match &*open {
             Some(client) if !client.is_closed() => Ok(Arc::clone(client)),
             _ => {
                 let heard = self.heard.clone();
                 let listen = move |message| heard.iter().for_each(|heard| hear(&message, heard));
-                let client = Arc::new(self.server.connect(listen).await?);
+                let client = Arc::new(PreparedClient::new(self.server.connect(listen).await?));
                 if self.heard.is_some()
                     && let Err(error) = client.batch_execute(LISTEN).await
                 {

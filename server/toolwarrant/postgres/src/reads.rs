@@ -3,11 +3,12 @@
 use crate::accepting::fingerprint;
 use crate::cluster::NOW;
 use crate::column::{Id, get, millis, moment, read_state, rows};
+use crate::prepared::PreparedClient;
 use crate::queue::Answers;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
-use tokio_postgres::{Client, Row};
+use tokio_postgres::{Client, Error, Row};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_core::tasks::TaskStatus;
@@ -18,7 +19,7 @@ use toolwarrant_tasks::store::{
 use toolwarrant_tasks::task::{Phase, TaskId};
 
 /// Finds the tasks in flight with these identities.
-pub(crate) async fn repeats(client: Arc<Client>, identities: Vec<Identity>) -> Answers<Option<DuplicateOf>> {
+pub(crate) async fn repeats(client: Arc<PreparedClient>, identities: Vec<Identity>) -> Answers<Option<DuplicateOf>> {
     let sql = "
         SELECT place, found.* FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::text[]) WITH ORDINALITY
             AS asked (application, idem_key, fingerprint, resource, target, place), LATERAL (
@@ -37,7 +38,7 @@ pub(crate) async fn repeats(client: Arc<Client>, identities: Vec<Identity>) -> A
     .map(|column| identities.iter().map(column).collect::<Vec<_>>());
     let keys: Vec<_> = identities.iter().map(|asked| asked.key.as_deref()).collect();
     let fingerprints: Vec<_> = identities.iter().map(|asked| asked.fingerprint.as_slice()).collect();
-    let found = client.query(sql, &[&applications, &keys, &fingerprints, &resources, &targets]).await?;
+    let found = client.query_again(sql, &[&applications, &keys, &fingerprints, &resources, &targets]).await?;
     let duplicate = |row: &Row| {
         let (id, fingerprint) = (get::<Id>(row, "id")?.0, fingerprint(get(row, "fingerprint")?)?);
         Ok(DuplicateOf { id, tool: get(row, "tool")?, target: get(row, "target")?, fingerprint })
@@ -46,28 +47,42 @@ pub(crate) async fn repeats(client: Arc<Client>, identities: Vec<Identity>) -> A
     Ok((1..).take(identities.len()).map(of).collect())
 }
 
-/// All columns of a [`Record`], of tasks in flight and of ended ones.
-const RECORDS: &str = "
+/// All columns of a [`Record`] of a task in flight.
+const IN_FLIGHT: &str = "
     SELECT id, application, tool, resource, target, created_at, wake_at, version, state, sealed, request_id, key_id, arguments,
            NULL::bigint AS refunded_at
-        FROM task WHERE id = ANY($1)
-    UNION ALL
-    SELECT id, application, tool, resource, target, created_at, NULL, version, state, NULL, request_id, key_id, arguments,
-           (SELECT at FROM ledger WHERE task = ended.id AND kind = 'refund')
+        FROM task WHERE id = ANY($1)";
+
+/// The same of an ended task.
+const ENDED: &str = "
+    SELECT id, application, tool, resource, target, created_at, NULL::bigint AS wake_at, version, state, NULL::bytea AS sealed,
+           request_id, key_id, arguments, (SELECT at FROM ledger WHERE task = ended.id AND kind = 'refund') AS refunded_at
         FROM ended WHERE id = ANY($1)";
 
 /// Reads each of these tasks.
-pub(crate) async fn tasks_of(client: Arc<Client>, ids: Vec<TaskId>) -> Answers<Option<Record>> {
-    let asked: Vec<_> = ids.iter().copied().map(Id).collect();
-    let found = client.query(RECORDS, &[&asked]).await?;
+pub(crate) async fn tasks_of(client: Arc<PreparedClient>, ids: Vec<TaskId>) -> Answers<Option<Record>> {
+    let found = record_rows(&client, &ids).await?;
     let is = |row: &&Row, id| get::<Id>(row, "id").is_ok_and(|found| found.0 == id);
     Ok(ids.into_iter().map(|id| found.iter().find(|row| is(row, id)).map(record).transpose()).collect())
 }
 
 /// Reads these tasks, in any order.
-pub(crate) async fn records(client: &Client, ids: Vec<TaskId>) -> Result<Vec<Record>, StoreError> {
-    let ids: Vec<_> = ids.into_iter().map(Id).collect();
-    rows(client.query(RECORDS, &[&ids]).await)?.iter().map(record).collect()
+pub(crate) async fn records(client: &PreparedClient, ids: &[TaskId]) -> Result<Vec<Record>, StoreError> {
+    rows(record_rows(client, ids).await)?.iter().map(record).collect()
+}
+
+/// Reads the rows of these tasks. The tables of ended tasks are read only for those that are not in
+/// flight, because they are many.
+async fn record_rows(client: &PreparedClient, ids: &[TaskId]) -> Result<Vec<Row>, Error> {
+    let mut asked: Vec<_> = ids.iter().copied().map(Id).collect();
+    let mut found = Vec::new();
+    for sql in [IN_FLIGHT, ENDED] {
+        if !asked.is_empty() {
+            found.extend(client.query_again(sql, &[&asked]).await?);
+            asked.retain(|id| found.iter().all(|row| get::<Id>(row, "id").is_ok_and(|found| found.0 != id.0)));
+        }
+    }
+    Ok(found)
 }
 
 fn record(row: &Row) -> Result<Record, StoreError> {
@@ -126,7 +141,7 @@ pub(crate) async fn open_tasks(
 }
 
 /// Reads tasks, newest first.
-pub(crate) async fn tasks(client: &Client, filter: TaskFilter) -> Result<TaskRows, StoreError> {
+pub(crate) async fn tasks(client: &PreparedClient, filter: TaskFilter) -> Result<TaskRows, StoreError> {
     let TaskFilter { application, limit, examine, .. } = &filter;
     let (first, end) = filter.ids();
     let columns = "FROM %s WHERE ($1::text IS NULL OR application = $1) AND ($2::uuid IS NULL OR id >= $2)
@@ -158,7 +173,7 @@ pub(crate) async fn tasks(client: &Client, filter: TaskFilter) -> Result<TaskRow
             selected.push(id);
         }
     }
-    listed.records = records(client, selected).await?;
+    listed.records = records(client, &selected).await?;
     listed.records.sort_by_key(|record| std::cmp::Reverse(record.id));
     Ok(listed)
 }

@@ -1,0 +1,46 @@
+//! A connection with the statements that were prepared on it. To plan a statement over all
+//! partitions takes PostgreSQL longer than to run it.
+
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::Mutex;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Error, Row, Statement};
+use toolwarrant_base::ignore_poison;
+
+/// A connection that prepares each statement once.
+pub(crate) struct PreparedClient {
+    client: Client,
+    prepared: Mutex<HashMap<&'static str, Statement>>,
+}
+
+impl Deref for PreparedClient {
+    type Target = Client;
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl PreparedClient {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client, prepared: Mutex::default() }
+    }
+
+    /// Runs a statement that was prepared at its first run on this connection.
+    pub(crate) async fn query_again(
+        &self,
+        sql: &'static str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, Error> {
+        let known = ignore_poison(self.prepared.lock()).get(sql).cloned();
+        let statement = match known {
+            Some(statement) => statement,
+            None => {
+                let statement = self.client.prepare(sql).await?;
+                ignore_poison(self.prepared.lock()).insert(sql, statement.clone());
+                statement
+            }
+        };
+        self.client.query(&statement, parameters).await
+    }
+}
