@@ -1,7 +1,7 @@
-//! What replicas on one PostgreSQL allow together, under load and faults: keys that are revoked,
-//! signed requests that are replayed, and calls far beyond a budget. The clients of this drill know
-//! when they sent each request and when they had the answer, and it compares these times with the
-//! promises.
+//! The drill of authority: what replicas on one PostgreSQL allow together, under load and faults.
+//! Keys are revoked, signed requests are replayed, and calls go far beyond a budget. The clients know
+//! when they sent each request and when they had the answer, and the drill compares these times with
+//! the promises.
 
 mod budget;
 mod client;
@@ -9,11 +9,11 @@ mod failover;
 mod replays;
 mod revocations;
 
-use super::cluster::Site;
+use super::cluster::PreparedCluster;
 use super::options;
 use crate::harness::Key;
 use crate::harness::program::{json_of, key_of};
-use client::{Client, is_success, list};
+use client::{ReplicaClient, is_success, list};
 use serde::Deserialize;
 use std::fs;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ struct AuthorityOptions {
 #[ignore = "takes most of an hour: cargo xtask drill authority"]
 async fn replicas_together_allow_no_more_than_one_process() {
     let AuthorityOptions { replicas, revocations, replays, calls, failover, seed } = options();
-    let Some(mut site) = Site::prepare(replicas, 64 + replays / 7, true, None).await else {
+    let Some(mut site) = PreparedCluster::prepare(replicas, 64 + replays / 7, true, None).await else {
         println!("PostgreSQL is not installed, so there is nothing to do");
         return;
     };
@@ -63,10 +63,10 @@ async fn replicas_together_allow_no_more_than_one_process() {
     let _ = (fs::remove_dir_all(site.home.path()), fs::remove_file(site.pads.journal()));
 }
 
-impl Site {
+impl PreparedCluster {
     /// Waits until each replica answers. One that was evicted and has not ended yet does not.
     async fn wait_until_all_answer(&self) {
-        let (mut client, request) = (Client::new(&self.replicas), list(&self.key));
+        let (mut client, request) = (ReplicaClient::new(&self.replicas), list(&self.key));
         for replica in 0..self.replicas.len() {
             while !client.send(replica, &request).await.as_ref().is_some_and(is_success) {
                 sleep(Duration::from_millis(100)).await;

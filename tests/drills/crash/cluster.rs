@@ -66,7 +66,7 @@ enum ReplicaFault {
 }
 
 /// The parts of a cluster whose replicas do not run yet.
-pub(super) struct Site {
+pub(super) struct PreparedCluster {
     /// The folder of the servers and of the replicas.
     pub(super) home: Arc<TempDir>,
     pub(super) servers: PostgresPair,
@@ -139,7 +139,7 @@ async fn drill(options: ClusterOptions) {
     let _ = (fs::remove_dir_all(&cluster.home), fs::remove_file(cluster.pads.journal()));
 }
 
-impl Site {
+impl PreparedCluster {
     /// Starts the servers and the double, and makes the replicas and the key of an application that
     /// may do everything. `before` is the program of the first runs, if that is another one.
     /// Returns `None` if PostgreSQL is not installed.
@@ -187,8 +187,9 @@ impl Cluster {
     /// Starts everything; `None` if PostgreSQL is not installed.
     async fn start(options: &ClusterOptions) -> Option<Self> {
         let ClusterOptions { replicas, writes, seed, ref before, ref standby, .. } = *options;
-        let site = Site::prepare(replicas, writes.min(PADS_MAX), standby == "synchronous", before.clone()).await?;
-        let Site { home, servers, pads, replicas, key } = site;
+        let site =
+            PreparedCluster::prepare(replicas, writes.min(PADS_MAX), standby == "synchronous", before.clone()).await?;
+        let PreparedCluster { home, servers, pads, replicas, key } = site;
         let (folder, data) = (home.path().to_owned(), replicas[0].data.clone());
         let load = Load::with_key(home, data, key, pads.plan_with_pads_only(seed, PATIENCE));
         let mut supervisors = JoinSet::new();

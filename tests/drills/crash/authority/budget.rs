@@ -1,7 +1,7 @@
 //! Calls of one application far beyond its budget, each at another replica than the one before.
 
-use super::Site;
-use super::client::{Client, is_success, list};
+use super::PreparedCluster;
+use super::client::{ReplicaClient, is_success, list};
 use crate::harness::Key;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ const STATEMENTS: &str = "SELECT xact_commit + xact_rollback FROM pg_stat_databa
 type Calls = Arc<Mutex<Vec<(Instant, Instant, &'static str)>>>;
 
 /// Calls that often, partly while replicas are killed and the server fails over.
-pub(super) async fn overspend(site: &mut Site, count: u64) -> Vec<String> {
+pub(super) async fn overspend(site: &mut PreparedCluster, count: u64) -> Vec<String> {
     let (key, count) = (site.application("bounded", LIMIT as u32).await, count as usize);
     let before = statements(site).await;
     sleep(MINUTE).await;
@@ -55,13 +55,13 @@ pub(super) async fn overspend(site: &mut Site, count: u64) -> Vec<String> {
     }
     clients.shutdown().await;
     println!("{kills} kills and {} failovers: {}", u32::from(!fails_over), describe(&calls));
-    all.extend(admitted(&calls));
+    all.extend(select_admitted(&calls));
 
     site.wait_until_all_answer().await;
     let (begun, (mut clients, calls)) = (Instant::now(), start(site, &key, 10, Duration::from_secs(1)));
     sleep(4 * MINUTE).await;
     clients.shutdown().await;
-    let steady = admitted(&calls);
+    let steady = select_admitted(&calls);
     // The first minute has the rest of what came before.
     let after: Vec<_> = steady.iter().map(|(sent, _)| *sent).filter(|sent| *sent > begun + MINUTE).collect();
     let longest = after.windows(LIMIT + 1).map(|calls| calls[LIMIT] - calls[0]).max().unwrap_or(Duration::MAX);
@@ -74,10 +74,10 @@ pub(super) async fn overspend(site: &mut Site, count: u64) -> Vec<String> {
 }
 
 /// Starts clients that call at each replica in turn.
-fn start(site: &Site, key: &Key, clients: u32, pause: Duration) -> (JoinSet<()>, Calls) {
+fn start(site: &PreparedCluster, key: &Key, clients: u32, pause: Duration) -> (JoinSet<()>, Calls) {
     let calls = Calls::default();
     let call_always = |number| {
-        let (calls, mut client, request) = (Arc::clone(&calls), Client::new(&site.replicas), list(key));
+        let (calls, mut client, request) = (Arc::clone(&calls), ReplicaClient::new(&site.replicas), list(key));
         async move {
             let mut ticks = interval(pause.max(Duration::from_nanos(1)));
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -104,7 +104,7 @@ fn start(site: &Site, key: &Key, clients: u32, pause: Duration) -> (JoinSet<()>,
 async fn measure(
     what: &str,
     (mut clients, calls): (JoinSet<()>, Calls),
-    site: &Site,
+    site: &PreparedCluster,
     idle: f64,
     count: usize,
 ) -> Vec<(Instant, Instant)> {
@@ -118,15 +118,15 @@ async fn measure(
     let caused = statements(site).await - before - idle * begun.elapsed().as_secs_f64();
     clients.shutdown().await;
     println!("{what}: {:.1} statements per 1,000 calls; {}", caused * 1e3 / calls_made, describe(&calls));
-    admitted(&calls)
+    select_admitted(&calls)
 }
 
-async fn statements(site: &Site) -> f64 {
+async fn statements(site: &PreparedCluster) -> f64 {
     sleep(Duration::from_secs(3)).await;
     site.servers.query(STATEMENTS).await.expect("the server answers").parse().expect("a number")
 }
 
-fn admitted(calls: &Calls) -> Vec<(Instant, Instant)> {
+fn select_admitted(calls: &Calls) -> Vec<(Instant, Instant)> {
     let calls = calls.lock().expect("no panic");
     calls.iter().filter(|(_, _, kind)| *kind == "admitted").map(|(sent, received, _)| (*sent, *received)).collect()
 }

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The pause after a request without an answer.
 const PAUSE: Duration = Duration::from_millis(50);
 
-pub(super) struct Client {
+pub(super) struct ReplicaClient {
     replicas: Vec<Arc<Replica>>,
     /// Its own address, because the connections from one are limited.
     from: Ipv4Addr,
@@ -25,7 +25,7 @@ pub(super) struct Client {
     open: Vec<Option<(SocketAddr, TcpStream)>>,
 }
 
-impl Client {
+impl ReplicaClient {
     pub(super) fn new(replicas: &[Arc<Replica>]) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0x7f64_0001);
         let from = Ipv4Addr::from_bits(NEXT.fetch_add(1, Relaxed));

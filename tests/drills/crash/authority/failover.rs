@@ -1,7 +1,7 @@
 //! A failover that takes some time, as clients, monitors and operators see it.
 
-use super::Site;
-use super::client::{Client, is_success, list};
+use super::PreparedCluster;
+use super::client::{ReplicaClient, is_success, list};
 use crate::drills::crash::cluster::replica::Outage;
 use crate::harness::program::operate;
 use driver::get;
@@ -18,11 +18,11 @@ const PROMOTION: Duration = Duration::from_secs(2);
 
 /// Lets no replica reach a server for that long, and lets the standby take over meanwhile. Prints
 /// what the first replica says, whenever it changes.
-pub(super) async fn show(site: &mut Site, time: Duration) {
+pub(super) async fn show(site: &mut PreparedCluster, time: Duration) {
     site.wait_until_all_answer().await;
     let begun = Instant::now();
     let mut observers = JoinSet::new();
-    let (mut client, request) = (Client::new(&site.replicas), list(&site.key));
+    let (mut client, request) = (ReplicaClient::new(&site.replicas), list(&site.key));
     let replica = Arc::clone(&site.replicas[0]);
     observers.spawn(observe("client", begun, async move || match client.send(0, &request).await {
         Some(answer) if is_success(&answer) => "success".to_owned(),

@@ -1,8 +1,8 @@
 //! Signed requests that are replayed at other replicas, at the same time and later, and across
 //! restarts of the server.
 
-use super::Site;
-use super::client::Client;
+use super::PreparedCluster;
+use super::client::ReplicaClient;
 use crate::harness::signed::Signed;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -24,7 +24,7 @@ struct Replayed {
 }
 
 /// Replays requests that many times.
-pub(super) async fn replay(site: &mut Site, count: u64, random: &mut SplitMix) -> Vec<String> {
+pub(super) async fn replay(site: &mut PreparedCluster, count: u64, random: &mut SplitMix) -> Vec<String> {
     let key = site.application("replayed", 1_000_000).await;
     let devices = site.pads.devices();
     let (mut all, mut restarts) = (Vec::<Replayed>::new(), 0);
@@ -39,7 +39,7 @@ pub(super) async fn replay(site: &mut Site, count: u64, random: &mut SplitMix) -
             let octets = request.header("connection", "keep-alive").octets();
             let request = Replayed { octets, method, statuses: Vec::new() };
             let delay = Duration::from_millis(random.below(1_000));
-            let clients = [(); 2].map(|()| Client::new(&site.replicas));
+            let clients = [(); 2].map(|()| ReplicaClient::new(&site.replicas));
             sent.spawn(async move {
                 sleep(delay).await;
                 request.send_everywhere(number, clients).await
@@ -50,7 +50,7 @@ pub(super) async fn replay(site: &mut Site, count: u64, random: &mut SplitMix) -
         site.servers.restart_immediately().await.expect("the server starts again");
         restarts += 1;
         for mut request in sent.join_all().await {
-            let status = send(&request.octets, all.len(), &mut Client::new(&site.replicas)).await;
+            let status = send(&request.octets, all.len(), &mut ReplicaClient::new(&site.replicas)).await;
             request.statuses.push(status);
             all.push(request);
         }
@@ -77,7 +77,7 @@ pub(super) async fn replay(site: &mut Site, count: u64, random: &mut SplitMix) -
 
 impl Replayed {
     /// Sends it to two replicas at the same time, and then to the others.
-    async fn send_everywhere(mut self, turn: usize, [mut one, mut two]: [Client; 2]) -> Self {
+    async fn send_everywhere(mut self, turn: usize, [mut one, mut two]: [ReplicaClient; 2]) -> Self {
         let both = tokio::join!(send(&self.octets, turn, &mut one), send(&self.octets, turn + 1, &mut two));
         self.statuses.extend([both.0, both.1]);
         while self.statuses.len() < EACH {
@@ -89,7 +89,7 @@ impl Replayed {
 
 /// Sends a request until there is an answer that does not ask to repeat it, from replica to
 /// replica. Returns its status.
-async fn send(octets: &[u8], mut turn: usize, client: &mut Client) -> u16 {
+async fn send(octets: &[u8], mut turn: usize, client: &mut ReplicaClient) -> u16 {
     loop {
         match client.send(turn, octets).await {
             Some(answer) if answer.status < 500 => return answer.status,

@@ -1,7 +1,7 @@
 //! Keys that are revoked while clients use them at every replica.
 
-use super::Site;
-use super::client::{Client, is_success, list};
+use super::PreparedCluster;
+use super::client::{ReplicaClient, is_success, list};
 use crate::drills::crash::cluster::replica::Outage;
 use crate::harness::Key;
 use crate::harness::program::send;
@@ -26,10 +26,10 @@ const TRANSIT: Duration = Duration::from_secs(1);
 type Latest = Arc<Mutex<(Instant, Instant)>>;
 
 /// Revokes that many keys, half of them while a replica is stopped or cut off.
-pub(super) async fn revoke(site: &Site, count: u64, random: &mut SplitMix) -> Vec<String> {
+pub(super) async fn revoke(site: &PreparedCluster, count: u64, random: &mut SplitMix) -> Vec<String> {
     let mut writers = JoinSet::new();
     for (number, device) in site.pads.devices().into_iter().take(WRITERS).enumerate() {
-        let mut client = Client::new(&site.replicas);
+        let mut client = ReplicaClient::new(&site.replicas);
         let write = site.key.call_request("clear_proxy", &json!({"device_id": device}), "");
         writers.spawn(async move {
             for turn in number.. {
@@ -69,7 +69,7 @@ pub(super) async fn revoke(site: &Site, count: u64, random: &mut SplitMix) -> Ve
 
 /// Revokes the keys of a round. Returns the milliseconds that each command took, and if a success
 /// was sent, or received, after its answer.
-async fn round(site: &Site, has_fault: bool, random: &mut SplitMix) -> Vec<(u128, [bool; 2])> {
+async fn round(site: &PreparedCluster, has_fault: bool, random: &mut SplitMix) -> Vec<(u128, [bool; 2])> {
     let (mut revocations, mut outage, mut begin) = (JoinSet::new(), JoinSet::new(), Duration::from_secs(1));
     let silent = random.below(site.replicas.len() as u64) as usize;
     let create = json!({"key": {"create": {"app": "load", "expires": null}}});
@@ -81,7 +81,7 @@ async fn round(site: &Site, has_fault: bool, random: &mut SplitMix) -> Vec<(u128
         let by = if has_fault && by == silent { (by + 1) % replicas.len() } else { by };
         revocations.spawn(async move {
             let latest = Latest::new(Mutex::new((now, now)));
-            let user = |number| call_always(Client::new(&replicas), number, list(&key), Arc::clone(&latest));
+            let user = |number| call_always(ReplicaClient::new(&replicas), number, list(&key), Arc::clone(&latest));
             let users: JoinSet<_> = (0..replicas.len()).map(user).collect();
             sleep(begin).await;
             let begun = Instant::now();
@@ -112,7 +112,7 @@ async fn round(site: &Site, has_fault: bool, random: &mut SplitMix) -> Vec<(u128
 }
 
 /// Calls a replica again and again. Never returns.
-async fn call_always(mut client: Client, replica: usize, request: Vec<u8>, latest: Latest) {
+async fn call_always(mut client: ReplicaClient, replica: usize, request: Vec<u8>, latest: Latest) {
     loop {
         let sent = Instant::now();
         if client.send(replica, &request).await.as_ref().is_some_and(is_success) {
