@@ -1,7 +1,7 @@
 //! The drill of authority: what replicas on one PostgreSQL allow together, under load and faults.
-//! Keys are revoked, signed requests are replayed, and calls go far beyond a budget. The clients know
-//! when they sent each request and when they had the answer, and the drill compares these times with
-//! the promises.
+//! Keys are revoked, signed requests are replayed, and calls go far beyond a budget. The clients
+//! know when they sent each request and when they had the answer, and the drill compares these
+//! times with the promises.
 
 mod budget;
 mod client;

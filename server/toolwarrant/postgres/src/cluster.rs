@@ -80,18 +80,21 @@ pub(crate) async fn join(client: &mut Client, new: &NewReplica) -> Result<(Epoch
         let join = format!(
             "INSERT INTO replica (epoch, name, trail, program, level, lease, whole_in)
              SELECT greatest(1 + max(epoch), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), $1, $5, $2, $3, $4, {TIMELINE}
-             FROM replica RETURNING epoch, whole_in, {NOW} + (SELECT ahead FROM cluster)"
+             FROM replica RETURNING epoch, whole_in"
         );
         let joined = transaction.query_one(&join, &[&name, &program, &LAYOUT, &lease, &trail]).await?;
-        let (epoch, timeline, time) = (joined.get::<_, i64>(0), joined.get(1), moment(joined.get(2)));
+        let (epoch, timeline) = (joined.get::<_, i64>(0), joined.get(1));
         let write = "INSERT INTO writer (epoch, number) SELECT $1, number - 1 FROM generate_series(1, $2) AS number";
         transaction.execute(write, &[&epoch, &i32::try_from(LANES).unwrap_or(0)]).await?;
         // A change of the layout holds this row, and looks at the runs.
         let layout = transaction.query_one("SELECT layout FROM cluster FOR SHARE", &[]).await?.get(0);
-        if layout == LAYOUT {
-            transaction.commit().await?;
+        match layout == LAYOUT {
+            true => transaction.commit().await?,
+            false => transaction.rollback().await?,
         }
-        Ok((layout, (Epoch(epoch.cast_unsigned()), timeline, time)))
+        // The commit may have waited for a standby. A time from before it would be late by that.
+        let time = client.query_one(&format!("SELECT {NOW} + ahead FROM cluster"), &[]).await?;
+        Ok((layout, (Epoch(epoch.cast_unsigned()), timeline, moment(time.get(0)))))
     };
     let (layout, joined) = joined.await.map_err(unavailable)?;
     check_layout(layout).map(|()| joined)

@@ -127,6 +127,17 @@ async fn a_restart_of_a_name_and_a_planned_stop_free_their_tasks_at_once() {
 }
 
 #[tokio::test]
+async fn a_join_reads_the_time_after_a_commit_that_may_have_waited() {
+    let Some(mut address) = cluster().await else { return };
+    // The function takes the place of that of the server.
+    address.url += "%2Cpg_catalog";
+    let clock = "CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$
+        SELECT make_timestamptz(CASE WHEN pg_current_xact_id_if_assigned() IS NULL THEN 2040 ELSE 2030 END, 1, 1, 0, 0, 0) $$";
+    server().expect("it runs").count(&address, clock).await;
+    assert!(join(&address, "one").await.time() > "2039-01-01".parse().expect("a day"));
+}
+
+#[tokio::test]
 async fn a_beat_that_waits_for_an_eviction_says_that_the_replica_has_ended() {
     let Some(address) = cluster().await else { return };
     let one = join(&address, "one").await;
