@@ -31,7 +31,7 @@ use toolwarrant_operator::StoreOptions;
 const PAUSE: Duration = Duration::from_micros(100);
 
 /// A store with applications, and the folders of its replicas.
-struct Rig {
+struct ClusterRig {
     postgres: Postgres,
     home: TempDir,
     keys: Vec<Key>,
@@ -42,14 +42,14 @@ pub(crate) fn run() -> Result<Missed> {
         println!("PostgreSQL is not installed, so there is nothing to measure");
         return Ok(Missed::new());
     };
-    let rig = Rig::make(postgres, TempDir::new()?, 1 + polls::APPLICATIONS)?;
+    let rig = ClusterRig::make(postgres, TempDir::new()?, 1 + polls::APPLICATIONS)?;
     let mut missed = reads::run(&rig)?;
     missed.extend(tasks::run(&rig)?);
     missed.extend(polls::run(&rig)?);
     Ok(missed)
 }
 
-impl Rig {
+impl ClusterRig {
     /// Makes the tables, and the applications. `home` is on the file system of PostgreSQL.
     fn make(postgres: Postgres, home: TempDir, applications: usize) -> Result<Self> {
         let data = home.path().join("r1");

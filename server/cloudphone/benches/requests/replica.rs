@@ -21,7 +21,8 @@ const VARIABLE: &str = "BENCH_SERVES";
 /// The number of phones. Half of them are plain, and each gets one write.
 pub(crate) const DEVICES: u32 = 1_000_000;
 
-/// The time that a restart takes. So many restarts end as evenly as they began.
+/// The time that a restart takes. It is the same for all, so restarts end at the rate at which they
+/// began.
 pub(crate) const RESTART: Duration = Duration::from_secs(12);
 
 #[derive(Clone, Debug, Args)]

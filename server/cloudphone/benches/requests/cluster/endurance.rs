@@ -2,7 +2,7 @@
 //! tables and indexes, and the wait of an acceptance.
 
 use super::server::Postgres;
-use super::{PAUSE, Rig, check, phones, write};
+use super::{ClusterRig, PAUSE, check, phones, write};
 use crate::load::{Pace, Stream, load_all, quantile};
 use crate::wire::{Form, ask};
 use crate::{Missed, median};
@@ -44,7 +44,7 @@ pub(crate) fn run() -> Result<Missed> {
         println!("PostgreSQL is not installed, so there is nothing to measure");
         return Ok(Missed::new());
     };
-    let rig = Rig::make(postgres, TempDir::new()?, 1)?;
+    let rig = ClusterRig::make(postgres, TempDir::new()?, 1)?;
     let replica = rig.replica(1, &[])?;
     let size = |tables: &str| {
         let sql = "SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class

@@ -4,13 +4,13 @@
 //! A poll on the replica that ends the task is answered right after the commit, so it shows that
 //! moment.
 
-use super::{Rig, check, phones, wait, write};
+use super::{ClusterRig, check, phones, wait, write};
 use crate::Missed;
 use crate::growth::{HELD, raise_open_files};
 use crate::load::quantile;
 use crate::server::PROGRAM;
 use crate::wire::closing;
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, anyhow, ensure};
 use driver::{exchange, outcome};
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ const POLLS: usize = 10_000;
 pub(super) const APPLICATIONS: usize = POLLS.div_ceil(HELD);
 /// Tasks that begin and end per second.
 const PER_SECOND: u32 = 1_000;
-/// One of so many tasks is also waited for where it ends.
+/// A poll where the task ends comes with one of this number of tasks.
 const SAMPLE: usize = 10;
 
 const FLAG: &str = "--store-notices";
@@ -35,7 +35,7 @@ const FLAG: &str = "--store-notices";
 const NOTICED_MAX: Duration = Duration::from_millis(100);
 const UNNOTICED_MAX: Duration = Duration::from_secs(1);
 
-pub(super) fn run(rig: &Rig) -> Result<Missed> {
+pub(super) fn run(rig: &ClusterRig) -> Result<Missed> {
     raise_open_files();
     println!("{POLLS} held polls, {PER_SECOND} ends a second");
     println!("notices  wait p50 ms  p99 ms  at most  PostgreSQL: CPU µs a task");
@@ -63,7 +63,7 @@ pub(super) fn run(rig: &Rig) -> Result<Missed> {
 
 /// Writes to each phone on one replica, and waits for the end on the other one. Returns the times
 /// by which the samples were answered later there.
-async fn hold(rig: &Rig, [owner, other]: [SocketAddr; 2], phones: Vec<String>) -> Result<Vec<Duration>> {
+async fn hold(rig: &ClusterRig, [owner, other]: [SocketAddr; 2], phones: Vec<String>) -> Result<Vec<Duration>> {
     let begun = Instant::now();
     let mut polls = JoinSet::new();
     for (number, phone) in phones.into_iter().enumerate() {
@@ -95,11 +95,13 @@ async fn hold(rig: &Rig, [owner, other]: [SocketAddr; 2], phones: Vec<String>) -
 /// Returns the answer to a request, which is repeated while the replica is overloaded: it asks for
 /// the budgets of all applications at once.
 async fn answer(address: SocketAddr, request: &[u8]) -> Result<Value> {
+    let request = closing(request)?;
     loop {
-        match outcome(&exchange(address, &closing(request)?).await?.json()?)? {
-            Ok(answer) => return Ok(answer),
-            Err(error) if error["code"] == "overloaded" => sleep(Duration::from_secs(1)).await,
-            Err(error) => bail!("{error}"),
+        let reply = exchange(address, &request).await?;
+        if reply.body.contains("overloaded") {
+            sleep(Duration::from_secs(1)).await;
+            continue;
         }
+        return outcome(&reply.json()?)?.map_err(|error| anyhow!("{error}"));
     }
 }

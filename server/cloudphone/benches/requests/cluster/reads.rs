@@ -1,6 +1,6 @@
 //! Reads on a replica cause no statement, so they do not wait for PostgreSQL.
 
-use super::{Rig, check};
+use super::{ClusterRig, check};
 use crate::load::{Load, Pace, Stream, load, quantile};
 use crate::wire::{DEVICE, ask, get_device, request};
 use crate::{Missed, median};
@@ -24,7 +24,7 @@ const STATEMENTS_MAX: f64 = 20.0;
 /// The highest ratio of the 99th percentile in a stall to that before it.
 const STALLED_MAX: f64 = 1.2;
 
-pub(super) fn run(rig: &Rig) -> Result<Missed> {
+pub(super) fn run(rig: &ClusterRig) -> Result<Missed> {
     let replica = rig.replica(1, &[])?;
     let read = request(&rig.keys[0], &get_device(DEVICE));
     let (requests, pace) = (|| read.clone(), Pace::PerSecond(RATE));

@@ -1,6 +1,6 @@
 //! Accepted tasks per second on 1, 2 and 4 replicas, compared with SQLite in turn.
 
-use super::{PAUSE, Rig, check, phones, write};
+use super::{ClusterRig, PAUSE, check, phones, write};
 use crate::folder::{self, Who};
 use crate::growth::rest;
 use crate::load::{Pace, Stream, load_all, quantile};
@@ -21,10 +21,10 @@ const OF_ONE_MIN: f64 = 0.9;
 /// The most bytes in the log of PostgreSQL for a whole task.
 const LOG_MAX: f64 = 7.0 * 1024.0;
 
-/// The ways to store: with SQLite, and with so many replicas.
+/// The ways to store: SQLite, or this number of replicas.
 const WAYS: [(&str, usize); 4] = [("SQLite", 0), ("1 replica", 1), ("2 replicas", 2), ("4 replicas", 4)];
 
-/// What a round has shown. Costs are for a whole task.
+/// The figures of a round. Costs are for a whole task.
 struct Accepted {
     rate: f64,
     waits: Vec<Duration>,
@@ -35,7 +35,7 @@ struct Accepted {
     log_bytes: f64,
 }
 
-pub(super) fn run(rig: &Rig) -> Result<Missed> {
+pub(super) fn run(rig: &ClusterRig) -> Result<Missed> {
     let data = rig.home.path().join("alone");
     let key = folder::make(&data, Who { known: 1, strangers: 0 })?.pop().context("a key")?;
     let alone = replica::start(&data, &[])?;
@@ -58,7 +58,7 @@ pub(super) fn run(rig: &Rig) -> Result<Missed> {
 }
 
 /// Loads the servers, and waits until all tasks have ended.
-fn accept(rig: &Rig, servers: &[&Server], requests: &dyn Fn() -> Vec<u8>) -> Result<Accepted> {
+fn accept(rig: &ClusterRig, servers: &[&Server], requests: &dyn Fn() -> Vec<u8>) -> Result<Accepted> {
     let form = ask(servers[0], &requests())?.form()?.of_any_length();
     let log = || rig.postgres.count("SELECT (pg_current_wal_lsn() - '0/0')::bigint");
     let used = || servers.iter().map(|server| server.cpu()).sum::<Result<Duration>>();
