@@ -78,6 +78,13 @@ const OPENS: Description = Description(
     "it opens",
     "do what the message says; if the database is damaged, keep a copy and restore the folder from a backup",
 );
+/// The check without which a store that replicas share cannot be examined.
+const ANSWERS: Description = Description(
+    "server",
+    "a PostgreSQL that accepts writes answers",
+    "wait if it fails over; otherwise start it, and its synchronous standby, without which it does not answer. Then run `doctor` \
+     again, because nothing in the store was examined",
+);
 const WRITES: Description = Description(
     "writing",
     "the database can be written to, and is the one in the folder",
@@ -211,7 +218,7 @@ pub(crate) async fn examine(
             if shared.is_some()
                 && let Err(StoreError::Unavailable(why)) = store.latest_time().await
             {
-                diagnosis.add(&server::ANSWERS, Err(why));
+                diagnosis.add(&ANSWERS, Err(why));
                 return diagnosis;
             }
             for (rule, name, holds, remedy) in rules(now) {

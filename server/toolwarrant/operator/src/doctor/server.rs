@@ -1,18 +1,10 @@
 //! The checks on a PostgreSQL that replicas share, with their texts.
 
-use super::Description;
 use toolwarrant_postgres::ServerCheck;
 use toolwarrant_store::IntegrityRule;
 
 /// A check with its name, the condition that holds, and the remedy.
 type DescribedCheck = (ServerCheck, &'static str, &'static str, &'static str);
-
-/// The check without which the store cannot be examined.
-pub(super) const ANSWERS: Description = Description(
-    "server",
-    "a PostgreSQL that accepts writes answers",
-    "wait if it fails over, or start it; then run `doctor` again, because nothing in the store was examined",
-);
 
 /// The checks of faults.
 pub(super) const FAULTS: [DescribedCheck; 4] = [
