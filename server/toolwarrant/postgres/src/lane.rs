@@ -164,18 +164,16 @@ pub(crate) fn start<W: Work>(server: &Server, epoch: Epoch, number: usize, facts
             let (mut batch, mut names) = (Vec::new(), HashSet::new());
             let mut apart = VecDeque::new();
             let more = std::iter::from_fn(|| kept.pop_front().or_else(|| received.try_recv().ok()));
-            for (request, reply) in std::iter::once(first).chain(more) {
-                // Nobody waits for it any more, and it was never sent.
-                if reply.is_closed() {
-                    continue;
-                }
+            for (request, mut reply) in std::iter::once(first).chain(more) {
                 let new = W::names(&request);
                 match new.iter().any(|name| names.contains(name)) {
                     true => apart.push_back((request, reply)),
-                    false => {
+                    false if reply.begin() => {
                         names.extend(new);
                         batch.push((request, reply));
                     }
+                    // Nobody waits for it any more, and it was never sent.
+                    false => {}
                 }
                 if batch.len() == TOGETHER || apart.len() == TOGETHER {
                     break;
@@ -256,7 +254,7 @@ impl Session {
         answers.resize_with(batch.len(), || None);
         for ((mut request, reply), answer) in batch.into_iter().zip(answers) {
             match answer {
-                Some(answer) => drop(reply.send(answer)),
+                Some(answer) => reply.send(answer),
                 None => {
                     if has_landed {
                         W::note_landing(&mut request);
@@ -292,7 +290,7 @@ impl Session {
                 break;
             }
         }
-        let _ = reply.send(answer.unwrap_or_else(|| Err(W::failure(&request))));
+        reply.send(answer.unwrap_or_else(|| Err(W::failure(&request))));
     }
 
     /// Returns the answer of a request that has landed, and whose answer was lost.

@@ -62,7 +62,7 @@ impl TaskStore for Postgres {
     fn accept(&self, mut new: NewTask) -> Stored<'_, Acceptance> {
         Box::pin(async move {
             let marks = std::mem::take(&mut new.marks);
-            let answer = self.accepting.ask(Accept { task: Some(new), marks }).await?;
+            let answer = self.accepting.learn_fate(Accept { task: Some(new), marks }).await?;
             answer.ok_or_else(|| StoreError::Corrupt("a task has no answer".to_owned()))
         })
     }

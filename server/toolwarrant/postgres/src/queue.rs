@@ -16,12 +16,30 @@ const PLACES: usize = 1024;
 /// Most requests in a statement.
 pub(crate) const TOGETHER: usize = 128;
 
-/// Time for which a caller waits for its answer. Afterwards it gets an error, and the request may
-/// still be carried out.
+/// Time for which a caller waits for its answer, or for its request to be sent.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A request with the channel for its answer.
-pub(crate) type Waiting<Q, A> = (Q, oneshot::Sender<Result<A, StoreError>>);
+pub(crate) type Waiting<Q, A> = (Q, Reply<A>);
+
+/// The channel for the answer to a request.
+pub(crate) struct Reply<A> {
+    answer: oneshot::Sender<Result<A, StoreError>>,
+    /// Tells that the request is carried out. Closed once it is withdrawn.
+    begin: Option<oneshot::Sender<()>>,
+}
+
+impl<A> Reply<A> {
+    /// Returns true, unless the request is withdrawn. It is carried out from then on.
+    pub(crate) fn begin(&mut self) -> bool {
+        self.begin.take().is_none_or(|begin| begin.send(()).is_ok())
+    }
+
+    /// Answers the request, if somebody waits.
+    pub(crate) fn send(self, answer: Result<A, StoreError>) {
+        let _ = self.answer.send(answer);
+    }
+}
 
 /// The sending end of a queue.
 pub(crate) struct Queue<Q, A>(mpsc::Sender<Waiting<Q, A>>);
@@ -33,15 +51,29 @@ impl<Q, A> Queue<Q, A> {
         (Self(sender), receiver)
     }
 
-    /// Returns the answer to a request. If the future is dropped, only the answer is lost.
+    /// Returns the answer to a request. If the future is dropped, only the answer is lost. After an
+    /// error, the request may still be carried out.
     pub(crate) async fn ask(&self, request: Q) -> Result<A, StoreError> {
-        let (reply, answer) = oneshot::channel();
+        timeout(PATIENCE, self.learn_fate(request)).await.unwrap_or_else(|_| Err(no_answer()))
+    }
+
+    /// Returns the answer to a request, however long that takes. After an error, the request has
+    /// been carried out already, or never will be. One that was not sent in time is withdrawn.
+    pub(crate) async fn learn_fate(&self, request: Q) -> Result<A, StoreError> {
+        let ((answer, answered), (begin, mut begun)) = (oneshot::channel(), oneshot::channel());
         let gone = || StoreError::Unavailable("a connection of the store has ended; the log says why".to_owned());
-        let asked = timeout(PATIENCE, async {
-            self.0.send((request, reply)).await.map_err(|_| gone())?;
-            answer.await.map_err(|_| gone())?
-        });
-        asked.await.unwrap_or_else(|_| Err(StoreError::Unavailable(format!("no answer for {} s", PATIENCE.as_secs()))))
+        let beginning = async {
+            self.0.send((request, Reply { answer, begin: Some(begin) })).await.map_err(|_| gone())?;
+            (&mut begun).await.map_err(|_| gone())
+        };
+        match timeout(PATIENCE, beginning).await {
+            Ok(begun) => begun?,
+            Err(_) => {
+                begun.close();
+                begun.try_recv().map_err(|_| no_answer())?;
+            }
+        }
+        answered.await.map_err(|_| gone())?
     }
 
     /// Returns the number of waiting requests.
@@ -61,7 +93,8 @@ impl<Q: Clone + Send + Sync + 'static, A: Send + 'static> Queue<Q, A> {
         tokio::spawn(async move {
             while let Some(first) = received.recv().await {
                 let more = std::iter::from_fn(|| received.try_recv().ok());
-                let waiting = std::iter::once(first).chain(more).filter(|(_, reply)| !reply.is_closed());
+                let waiting = std::iter::once(first).chain(more);
+                let waiting = waiting.filter_map(|(question, mut reply)| reply.begin().then_some((question, reply)));
                 let (questions, replies): (Vec<Q>, Vec<_>) = waiting.take(TOGETHER).unzip();
                 let answers = match read_together(&reader, read, questions.clone()).await {
                     // It was refused for one of them.
@@ -77,11 +110,15 @@ impl<Q: Clone + Send + Sync + 'static, A: Send + 'static> Queue<Q, A> {
                         read.flatten().unwrap_or_else(|error| questions.iter().map(|_| Err(error.clone())).collect())
                     }
                 };
-                replies.into_iter().zip(answers).for_each(|(reply, answer)| drop(reply.send(answer)));
+                replies.into_iter().zip(answers).for_each(|(reply, answer)| reply.send(answer));
             }
         });
         queue
     }
+}
+
+fn no_answer() -> StoreError {
+    StoreError::Unavailable(format!("no answer for {} s", PATIENCE.as_secs()))
 }
 
 /// The answers to questions, in their order, or the failure of their statement.

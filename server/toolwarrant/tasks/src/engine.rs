@@ -89,6 +89,10 @@ const FOUND_WITHIN: Duration = Duration::from_secs(60);
 /// few tasks does not make one call read all of them.
 const EXAMINED_MAX: u32 = 1_000;
 
+/// Time for which a caller waits for an acceptance by a store that processes share. The acceptance
+/// goes on.
+const ACCEPT_PATIENCE: Duration = Duration::from_secs(5);
+
 /// Number of tasks per read at the start.
 const PAGE: u32 = 10_000;
 
@@ -209,7 +213,7 @@ impl Engine {
         FreshWrite { identity, tool, policy, call, nonce, now: at }: FreshWrite<'_>,
         command: &Secret<String>,
     ) -> Result<AcceptedTask, WriteRefusal> {
-        let Parts { store, executor: _, catalogue: _, keyring, clock: _, random, max_in_flight } = &self.parts;
+        let Parts { store, executor: _, catalogue: _, keyring, clock, random, max_in_flight } = &self.parts;
         let (hash, fingerprint, target) = (self.index.of(&identity), identity.fingerprint, identity.target.clone());
         let Some(reservation) = self.index.reserve(hash, *max_in_flight) else { return Err(WriteRefusal::Full) };
         let id = TaskId::new(at, random.bytes().map_err(internal_refusal)?);
@@ -223,7 +227,7 @@ impl Engine {
             at,
             marks: nonce.map(mark).into_iter().collect(),
         };
-        let (store, due) = (Arc::clone(store), Arc::clone(&self.due));
+        let (shared, store, due) = (store.is_shared(), Arc::clone(store), Arc::clone(&self.due));
         let (counts, notices) = (Arc::clone(&self.counts), Arc::clone(&self.notices));
         let accepting = async move {
             let accepted = store.accept(new).await;
@@ -247,7 +251,13 @@ impl Engine {
             StoreError::Conflict(_) if nonce.is_some() => WriteRefusal::UsedNonce,
             error => not_stored(error),
         };
-        match self.begin(accepting).await.map_err(internal_refusal)?.map_err(not_accepted)? {
+        let answered = self.begin(accepting);
+        // A store that processes share may not answer for long.
+        let answered = match shared {
+            false => answered.await,
+            true => clock.before(clock.now().plus(ACCEPT_PATIENCE), answered).await.ok_or(WriteRefusal::Unavailable)?,
+        };
+        match answered.map_err(internal_refusal)?.map_err(not_accepted)? {
             store::Acceptance::Fresh { .. } => {
                 let (task_id, tool, status) = (id.to_string(), tool.to_owned(), TaskStatus::Dispatched);
                 Ok(AcceptedTask { task_id, tool, target, status, hit: false, matches: true })

@@ -1,7 +1,8 @@
 //! The port to storage: the operations that the engine needs, and the stored parts of a task.
 //!
 //! Every method is one transaction. When the method returns, the transaction is durable or did not
-//! happen.
+//! happen. If a store that processes share does not answer, the transaction can happen after the
+//! method has failed, except for an acceptance.
 
 use crate::machine::{Entry, Happening};
 use crate::task::{Task, TaskId, TaskPolicy};
@@ -22,6 +23,9 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
     /// The store writes `new.marks` with every answer, also for a duplicate or a busy target,
     /// because the call was received. If one of them exists already, the answer is a conflict and
     /// nothing is written.
+    ///
+    /// The method returns once the fate of the task is known, however long that takes. After a
+    /// failure, the task is in the store already, or it never will be.
     fn accept(&self, new: NewTask) -> Stored<'_, Acceptance>;
 
     /// Writes the next version of a task with its entries, unless the stored task is at another

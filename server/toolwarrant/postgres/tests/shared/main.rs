@@ -253,12 +253,34 @@ async fn a_commit_that_only_a_restarted_server_has_is_not_acknowledged() {
     }
     pair.restart_immediately().await.expect("the server starts again");
     assert_eq!(pair.query("SELECT count(*) FROM task").await.expect("the server runs"), "2", "it is visible");
-    let accepted = accepting.await.expect("no panic");
-    assert!(matches!(accepted, Err(StoreError::Unavailable(_))), "{accepted:?}");
     let read = one.task(id(2)).await;
     assert!(matches!(read, Err(StoreError::Unavailable(_))), "{read:?}");
+    assert!(!accepting.is_finished(), "nobody knows its fate");
     pair.fail_over().await.expect("the standby takes over");
     assert_eq!(pair.query("SELECT count(*) FROM task").await.expect("the server runs"), "1", "it is lost");
+}
+
+#[tokio::test]
+async fn an_acceptance_that_lands_late_is_answered_and_one_that_was_not_sent_in_time_is_withdrawn() {
+    let Some(address) = cluster().await else { return };
+    let one = join(&address, "one").await;
+    let held = "WITH held AS MATERIALIZED (SELECT epoch FROM writer FOR UPDATE),
+                     found AS MATERIALIZED (SELECT count(*) AS rows FROM held)
+                SELECT rows + length(pg_sleep(7)::text) FROM found";
+    let server = server().expect("it runs");
+    let sent = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        one.accept(new(1, "k1", "t1")).await
+    };
+    let behind = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        one.accept(new(2, "k2", "t2")).await
+    };
+    let (_, sent, behind) = tokio::join!(server.count(&address, held), sent, behind);
+    assert_eq!(sent, Ok(Acceptance::Fresh { wake_at: AT }));
+    assert!(matches!(behind, Err(StoreError::Unavailable(_))), "{behind:?}");
+    one.accept(new(3, "k3", "t3")).await.expect("the server runs");
+    assert_eq!(one.task(id(2)).await, Ok(None));
 }
 
 #[tokio::test]
