@@ -4,11 +4,16 @@
 //! the cool-down in the snapshot of a statement that has waited for the lock. If it has taken a
 //! target and made no task, it fails as a whole, by a division by zero: the key was given away on
 //! another target at the same moment.
+//!
+//! A task that was called long ago still starts after the cool-down: the limit for clocks that went
+//! back counts from the time of the server.
 
+use crate::cluster::NOW;
 use crate::column::{Id, get, json, millis, moment, read_state};
 use crate::connection::{describe, unavailable};
 use crate::lane::{Parameter, Work, column};
 use std::collections::HashMap;
+use std::sync::LazyLock;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, Row};
 use toolwarrant_core::store::StoreError;
@@ -24,7 +29,9 @@ pub(crate) struct Accept {
     pub(crate) marks: Vec<DeduplicationKey>,
 }
 
-const SQL: &str = ",
+static SQL: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        ",
     input AS MATERIALIZED (
         SELECT given.* FROM turn, unnest($4::uuid[], $5::text[], $6::text[], $7::bytea[], $8::text[], $9::text[], $10::text[],
                                          $11::bigint[], $12::bytea[], $13::text[], $14::text[], $15::text[], $16::text[])
@@ -48,7 +55,9 @@ const SQL: &str = ",
         SELECT id, created_at, fingerprint, application, tool, resource, target, idem_key, request_id, key_id,
                arguments, sealed, $2, 0,
                CASE WHEN until IS NULL THEN created_at
-                    ELSE greatest(created_at, least(until, created_at + greatest(until - since, 0) + 60000)) END,
+                    ELSE greatest(created_at, least(
+                        until, greatest(created_at, {NOW} + (SELECT ahead FROM cluster))
+                             + greatest(until - since, 0) + 60000)) END,
                state
             FROM input JOIN taken ON taken.task = input.id
         ON CONFLICT DO NOTHING RETURNING id, wake_at)
@@ -62,14 +71,16 @@ const SQL: &str = ",
                    task.wake_at AS holder_wake_at
                 FROM target JOIN task ON task.id = target.task
                 WHERE made.id IS NULL AND target.target = input.target AND target.resource = input.resource) holder ON true
-        WHERE 1 / (CASE WHEN (SELECT count(*) FROM taken) = (SELECT count(*) FROM made) THEN 1 ELSE 0 END) = 1";
+        WHERE 1 / (CASE WHEN (SELECT count(*) FROM taken) = (SELECT count(*) FROM made) THEN 1 ELSE 0 END) = 1"
+    )
+});
 
 impl Work for Accepting {
     type Request = Accept;
     type Answer = Option<Acceptance>;
 
     fn sql(_: &[&Accept]) -> String {
-        SQL.to_owned()
+        SQL.clone()
     }
 
     fn parameters(batch: &[&Accept]) -> Vec<Parameter> {

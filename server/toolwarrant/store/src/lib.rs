@@ -22,14 +22,14 @@ pub use rules::{Figure, Integrity, IntegrityRule, VIOLATIONS_MAX, WriteFigures, 
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::store::{AuditStore, DirectoryStore};
-use toolwarrant_tasks::store::{NewTask, TaskStore};
+use toolwarrant_tasks::store::TaskStore;
 
 /// A store with all ports.
 pub trait Store: TaskStore + DirectoryStore + AuditStore + Integrity + Recovery {}
 
 impl<S: TaskStore + DirectoryStore + AuditStore + Integrity + Recovery> Store for S {}
 
-/// Longest time that a call may take to reach the store.
+/// Longest time that a call may take to reach a store without a clock.
 const ON_ITS_WAY: Duration = Duration::from_mins(1);
 
 /// The cool-down of a target: the time at which its lock was freed, and the time until which it
@@ -41,11 +41,11 @@ struct CoolDown {
 }
 
 impl CoolDown {
-    /// Returns the earliest start of a task while the target cools down. If the clock went back,
-    /// the wait is limited to the original cool-down plus one minute, the longest time that a call
-    /// may have been on its way.
-    fn start(self, task: &NewTask) -> Timestamp {
+    /// Returns the earliest start of a task that comes at `at` while the target cools down. If the
+    /// clock went back, the wait is limited to the original cool-down plus one minute, from `now`,
+    /// the latest time that the store knows.
+    fn start(self, at: Timestamp, now: Timestamp) -> Timestamp {
         let Self { since, until } = self;
-        until.clamp(task.at, task.at.plus(until.since(since)).plus(ON_ITS_WAY))
+        until.clamp(at, now.max(at).plus(until.since(since)).plus(ON_ITS_WAY))
     }
 }

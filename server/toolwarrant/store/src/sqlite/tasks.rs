@@ -72,7 +72,7 @@ pub(super) fn accept(db: &Connection, new: &NewTask, state: &str) -> Result<Acce
     let settling = "SELECT since, until FROM settling WHERE resource = ?1 AND target = ?2";
     let found = |row: &Row<'_>| Ok(CoolDown { since: moment(row.get(0)?), until: moment(row.get(1)?) });
     let cool_down = db.prepare_cached(settling)?.query_row((resource, target), found).optional()?;
-    let start = cool_down.map_or(*at, |cool_down| cool_down.start(new));
+    let start = cool_down.map_or(*at, |cool_down| cool_down.start(*at, *at));
     let later = if start == *at { None } else { Some(ready(new, start)?) };
     let insert =
         "INSERT INTO task (id, application, idem_key, fingerprint, tool, resource, target, created_at, version,
