@@ -29,11 +29,13 @@ pub(crate) struct Nature {
     pub(crate) slowest: u64,
     /// One call or answer in that many is lost; 0 for no loss.
     pub(crate) loss: u64,
+    /// A mutant: the others count an allowance as if it ended at its grant.
+    pub(crate) counts_from_grant: bool,
 }
 
 impl Nature {
     pub(crate) fn calm(limit: u32, clocks: &[u64]) -> Self {
-        Self { limit, clocks: clocks.to_vec(), delay: 10, slowest: 10, loss: 0 }
+        Self { limit, clocks: clocks.to_vec(), delay: 10, slowest: 10, loss: 0, counts_from_grant: false }
     }
 
     pub(crate) fn wild(random: &mut WorldRandom) -> Self {
@@ -44,6 +46,7 @@ impl Nature {
             delay: random.one(&[0, 2, 30, 400]),
             slowest: random.one(&[0, 2, 30, 400]),
             loss: random.one(&[0, 100, 8]),
+            counts_from_grant: false,
         }
     }
 }
@@ -99,11 +102,11 @@ impl World {
 
     fn join(&self, place: usize) -> BudgetReplica {
         let store = self.store.replica(&place.to_string());
-        let (Nature { delay, slowest, loss, .. }, epoch) = (self.nature.clone(), store.epoch());
+        let (Nature { delay, slowest, loss, counts_from_grant, .. }, epoch) = (self.nature.clone(), store.epoch());
         let delay = if place == 0 { slowest } else { delay };
         let random = Mutex::new(WorldRandom(self.seed * 1000 + epoch.0));
         let (journal, is_cut) = (Arc::clone(&self.journal), AtomicBool::new(false));
-        let link = Arc::new(BudgetLink { store, delay, loss, random, is_cut, journal });
+        let link = Arc::new(BudgetLink { store, delay, loss, counts_from_grant, random, is_cut, journal });
         let clock = Clock::start_at(Timestamp(START + self.nature.clocks[place] + self.now()));
         let budgets = Budgets::new(link.clone(), epoch, clock);
         let window = Arc::new(Window::new(self.nature.limit));
@@ -237,6 +240,7 @@ struct BudgetLink {
     store: Memory,
     delay: u64,
     loss: u64,
+    counts_from_grant: bool,
     random: Mutex<WorldRandom>,
     is_cut: AtomicBool,
     journal: Arc<Journal>,
@@ -275,11 +279,27 @@ impl DocumentStore for BudgetLink {
         Box::pin(async move {
             self.journal.counts.lock().expect("no panic").puts += 1;
             self.travel().await?;
-            let put = self.store.put_documents(space, documents).await;
+            let documents = documents.into_iter().map(|document| match self.counts_from_grant {
+                true => Document { body: end_at_grant(&document.body, self.store.epoch().0), ..document },
+                false => document,
+            });
+            let put = self.store.put_documents(space, documents.collect()).await;
             self.travel().await?;
             put
         })
     }
+}
+
+/// Returns a log in which the allowance of this replica ends ten seconds earlier: at its grant, or
+/// before.
+fn end_at_grant(log: &[u8], holder: u64) -> Vec<u8> {
+    let mut log: serde_json::Value = serde_json::from_slice(log).expect("a log");
+    let records = log[1].as_array_mut().expect("records").iter_mut();
+    for record in records.filter(|record| record["holder"] == holder) {
+        let until: Timestamp = serde_json::from_value(record["until"].clone()).expect("a time");
+        record["until"] = serde_json::json!(until.minus(Duration::from_secs(10)));
+    }
+    serde_json::to_vec(&log).expect("JSON")
 }
 
 #[derive(Clone, Debug)]
