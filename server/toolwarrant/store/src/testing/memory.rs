@@ -2,12 +2,15 @@
 //! process.
 
 mod directory;
+mod failover;
 mod replicas;
 mod rules;
 
+pub use failover::MemoryCopy;
+
 use crate::CoolDown;
 use crate::recovery::Recovery;
-use crate::rules::{Figure, Integrity, IntegrityRule, VIOLATIONS_MAX};
+use failover::{OwnWrites, Trust};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -35,9 +38,10 @@ pub struct Memory {
     epoch: Epoch,
     /// The time of the store, as this process sees it.
     clock: Option<Clock>,
+    own: OwnWrites,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Tables {
     tasks: BTreeMap<TaskId, Row>,
     /// Tasks in flight by application and idempotency key.
@@ -66,9 +70,10 @@ struct Tables {
     changed: HashMap<String, u64>,
     /// Documents: version and body by name space and key.
     documents: BTreeMap<(&'static str, String), (u64, Vec<u8>)>,
+    trust: Trust,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Row {
     /// The run that drives it.
     owner: Epoch,
@@ -98,7 +103,8 @@ impl TaskStore for Memory {
     }
 
     fn accept(&self, new: NewTask) -> Stored<'_, Acceptance> {
-        ready(self.write(|tables| tables.accept(new, self.epoch)))
+        let now = self.clock.as_ref().map_or(new.at, Clock::now);
+        ready(self.write(|tables| tables.accept(new, self.epoch, now)))
     }
 
     fn advance(&self, advance: Advance) -> Stored<'_, Advanced> {
@@ -213,7 +219,7 @@ impl TaskStore for Memory {
     }
 
     fn may_send(&self) -> Stored<'_, bool> {
-        now(self.write(|_| Ok(())).is_ok())
+        ready(self.lock().may_send(self.epoch, &self.own))
     }
 
     fn orphans(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>> {
@@ -335,36 +341,6 @@ impl DirectoryStore for Memory {
 
 impl Recovery for Memory {}
 
-impl Integrity for Memory {
-    fn violations(&self, rule: IntegrityRule) -> Stored<'_, Vec<String>> {
-        let mut found = self.lock().violations(rule);
-        found.truncate(VIOLATIONS_MAX);
-        now(found)
-    }
-
-    fn figures(&self) -> Stored<'_, Vec<Figure>> {
-        let tables = self.lock();
-        let ended = || tables.tasks.values().filter_map(|row| row.record.task.finished_at);
-        let events = || tables.tasks.values().flat_map(|row| row.timeline.iter().skip(1).map(|event| event.at));
-        let marks = tables.marks.values().filter(|until| until.0 > 0);
-        let figure =
-            |what, times: Vec<Timestamp>| Figure { what, rows: times.len() as u64, oldest: times.into_iter().min() };
-        now(vec![
-            figure("ended tasks", ended().collect()),
-            figure("timelines of tasks", events().collect()),
-            figure("cool-downs", tables.cool_downs.values().map(|cool_down| cool_down.until).collect()),
-            figure("deduplication keys", marks.copied().collect()),
-            figure("ledger", tables.ledger.iter().map(|row| row.at).collect()),
-            figure("acts", tables.acts.iter().map(|(act, _)| act.at).collect()),
-            figure("acts without a line", tables.acts.iter().filter(|(_, has)| !has).map(|(act, _)| act.at).collect()),
-        ])
-    }
-
-    fn touch(&self) -> Stored<'_, ()> {
-        now(())
-    }
-}
-
 /// Returns the key that a write holds, in addition to the target lock.
 fn key_in_flight(identity: &Identity) -> Option<(String, String)> {
     identity.key.clone().map(|key| (identity.application.clone(), key))
@@ -412,15 +388,15 @@ impl Tables {
         self.marks.extend(marks.into_iter().map(|DeduplicationKey { space, key, until }| ((space, key), until)));
     }
 
-    fn accept(&mut self, mut new: NewTask, owner: Epoch) -> Result<Acceptance, StoreError> {
+    fn accept(&mut self, mut new: NewTask, owner: Epoch, now: Timestamp) -> Result<Acceptance, StoreError> {
         let marks = std::mem::take(&mut new.marks);
         self.check_keys_free(&marks)?;
-        let accepted = self.take_on(new, owner)?;
+        let accepted = self.take_on(new, owner, now)?;
         self.mark(marks);
         Ok(accepted)
     }
 
-    fn take_on(&mut self, new: NewTask, owner: Epoch) -> Result<Acceptance, StoreError> {
+    fn take_on(&mut self, new: NewTask, owner: Epoch, now: Timestamp) -> Result<Acceptance, StoreError> {
         if let Some(hit) = self.find_duplicate(&new.identity) {
             return Ok(Acceptance::Hit(hit));
         }
@@ -431,7 +407,7 @@ impl Tables {
             let (application, deadline_at) = (record.application.clone(), record.task.deadline_at);
             return Ok(Acceptance::Busy { id: *id, application, deadline_at });
         }
-        let start = self.cool_downs.get(&held).map_or(new.at, |cool_down| cool_down.start(&new));
+        let start = self.cool_downs.get(&held).map_or(new.at, |cool_down| cool_down.start(new.at, now));
         let NewTask { id, identity, tool, sealed, policy, call, at, marks: _ } = new;
         if self.tasks.contains_key(&id) {
             return Err(StoreError::Conflict(format!("there is a task {id} already")));

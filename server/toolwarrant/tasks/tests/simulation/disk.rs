@@ -3,9 +3,10 @@
 
 use super::{Mutant, Nature, short};
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_core::cluster::ClusterStore;
 use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_store::testing::memory::Memory;
@@ -22,10 +23,68 @@ pub(super) struct Platters {
     pub(super) memory: Arc<Memory>,
     /// Refunds that a mutant wrote in a separate transaction.
     pub(super) late_refunds: Mutex<Vec<TaskId>>,
-    /// The identity of every task in flight.
-    pub(super) in_flight: Mutex<HashMap<TaskId, Identity>>,
+    /// What decides about further acceptances.
+    pub(super) holds: Mutex<Holds>,
+    /// Targets for whose locks a mutant waits.
+    awaited: Mutex<Vec<String>>,
+    /// The time until which no write lands.
+    stalled_until: Mutex<Timestamp>,
+    /// The step that the clock of the store has made, in milliseconds.
+    pub(super) clock_off: AtomicI64,
     /// Violations that were noticed at the time they happened.
     pub(super) violations: Mutex<Vec<String>>,
+}
+
+/// Everything that tasks hold, or have used up.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Holds {
+    /// The identity of every task in flight.
+    in_flight: HashMap<TaskId, Identity>,
+    /// The end of the cool-down of each target.
+    cool_downs: HashMap<String, Timestamp>,
+    /// The nonces of accepted tasks.
+    nonces: HashSet<Box<[u8]>>,
+}
+
+impl Platters {
+    /// Lets no write land until then, as if a standby did not answer.
+    pub(super) fn stall(&self, until: Timestamp) {
+        let mut stalled_until = self.stalled_until.lock().expect("no panic");
+        *stalled_until = until.max(*stalled_until);
+    }
+
+    /// Waits until writes land.
+    pub(super) async fn wait_for_standby(&self, clock: &Clock) {
+        let stalled_until = *self.stalled_until.lock().expect("no panic");
+        clock.sleep_until(stalled_until).await;
+    }
+
+    /// Records a violation.
+    pub(super) fn violate(&self, what: String) {
+        self.violations.lock().expect("no panic").push(what);
+    }
+}
+
+impl Holds {
+    /// Records an acceptance. Returns its violations.
+    fn accept(&mut self, NewTask { id, identity, marks, .. }: NewTask, wake_at: Timestamp) -> Vec<String> {
+        let Self { in_flight, cool_downs, nonces } = self;
+        let is_rival = |other: &Identity| {
+            let key = |of: &Identity| of.key.clone().map(|key| (of.application.clone(), key));
+            key(&identity).is_some() && key(&identity) == key(other) || identity.target == other.target
+        };
+        let rivals = in_flight.iter().filter(|(_, other)| is_rival(other)).map(|(other, _)| short(*other));
+        let mut wrong: Vec<_> =
+            rivals.map(|other| format!("{} is accepted beside {other}: {identity:?}", short(id))).collect();
+        if cool_downs.get(&identity.target).is_some_and(|until| wake_at < *until) {
+            wrong.push(format!("{} starts while its target cools down", short(id)));
+        }
+        if !marks.into_iter().all(|mark| nonces.insert(mark.key)) {
+            wrong.push(format!("{} is accepted with a nonce that was used", short(id)));
+        }
+        in_flight.insert(id, identity);
+        wrong
+    }
 }
 
 /// The disk from the point of view of one process.
@@ -78,53 +137,68 @@ impl Disk {
     }
 
     async fn accept(&self, mut new: NewTask) -> Result<Acceptance, StoreError> {
-        let (memory, Platters { in_flight, violations, .. }) = (&self.memory, &*self.platters);
+        let (memory, original) = (&self.memory, new.clone());
         if self.frozen_until().is_some() {
             return Err(StoreError::Unavailable("the folder is somebody else's".to_owned()));
         }
-        let identity = new.identity.clone();
-        if self.nature.is(Mutant::NoTargetLock) {
-            new.identity.resource = new.id.to_string();
-        }
-        if self.nature.is(Mutant::TargetLockPerReplica) {
-            new.identity.resource = self.memory.epoch().to_string();
-        }
-        if self.nature.is(Mutant::DuplicatesPerReplica) {
-            new.identity.key = new.identity.key.map(|key| format!("{} {key}", self.memory.epoch()));
-        }
-        if self.nature.is(Mutant::CheckThenInsert) {
-            if let Some(hit) = memory.repeat(new.identity.clone()).await? {
-                return Ok(Acceptance::Hit(hit));
+        let run = self.memory.epoch();
+        match self.nature.mutant {
+            Some(Mutant::NoTargetLock) => new.identity.resource = new.id.to_string(),
+            Some(Mutant::TargetLockPerReplica) => new.identity.resource = run.to_string(),
+            Some(Mutant::DuplicatesPerReplica) => {
+                new.identity.key = new.identity.key.map(|key| format!("{run} {key}"));
             }
-            self.nature.pause(Duration::from_millis(20)).await;
-            new.identity.key = Some(new.id.to_string());
-        }
-        let id = new.id;
-        let accepted = memory.accept(new).await?;
-        if let Acceptance::Fresh { .. } = accepted {
-            self.nature.note(|| format!("{} is accepted: {identity:?}", short(id)));
-            let mut in_flight = in_flight.lock().expect("no panic");
-            for (other, Identity { application, key, target, .. }) in &*in_flight {
-                let same_key = key.is_some() && (application, key) == (&identity.application, &identity.key);
-                if same_key || *target == identity.target {
-                    let what = format!("{} is accepted beside {}: {identity:?}", short(id), short(*other));
-                    violations.lock().expect("no panic").push(what);
+            Some(Mutant::NoncesPerReplica) => {
+                new.marks
+                    .iter_mut()
+                    .for_each(|mark| mark.key = [&mark.key, run.to_string().as_bytes()].concat().into());
+            }
+            Some(Mutant::CheckThenInsert) => {
+                if let Some(hit) = memory.repeat(new.identity.clone()).await? {
+                    return Ok(Acceptance::Hit(hit));
                 }
+                self.nature.pause(Duration::from_millis(20)).await;
+                new.identity.key = Some(new.id.to_string());
             }
-            in_flight.insert(id, identity);
+            _ => {}
+        }
+        let mut accepted = memory.accept(new.clone()).await?;
+        if self.nature.is(Mutant::CoolDownOfBefore) {
+            let awaited = || self.platters.awaited.lock().expect("no panic");
+            awaited().push(original.identity.target.clone());
+            new.marks.clear();
+            for _ in 0..40 {
+                let Acceptance::Busy { .. } = accepted else { break };
+                self.nature.pause(Duration::from_millis(200)).await;
+                accepted = memory.accept(new.clone()).await?;
+            }
+            awaited().retain(|target| *target != original.identity.target);
+        }
+        if let Acceptance::Fresh { wake_at } = accepted {
+            self.nature.note(|| format!("{} is accepted: {:?}", short(original.id), original.identity));
+            let wrong = self.platters.holds.lock().expect("no panic").accept(original, wake_at);
+            wrong.into_iter().for_each(|what| self.platters.violate(what));
         }
         Ok(accepted)
     }
 
     async fn advance(&self, mut advance: Advance) -> Result<Advanced, StoreError> {
-        let (memory, Platters { late_refunds, in_flight, .. }) = (&self.memory, &*self.platters);
+        let (memory, Platters { late_refunds, holds, awaited, .. }) = (&self.memory, &*self.platters);
         let id = advance.id;
+        let target = holds.lock().expect("no panic").in_flight.get(&id).map(|identity| identity.target.clone());
+        let is_awaited = || target.as_ref().is_some_and(|target| awaited.lock().expect("no panic").contains(target));
+        let cools_until = advance.entries.iter().find_map(|entry| match entry {
+            Entry::Release(until) if *until > advance.at => Some(*until),
+            _ => None,
+        });
         self.mine.lock().expect("no panic").insert(id);
         match self.nature.mutant {
             Some(Mutant::NoFencing) => {
                 advance.version = memory.task(id).await?.map_or(0, |record| record.version);
             }
-            Some(Mutant::LockReleasedEarly) => {
+            Some(mutant)
+                if mutant == Mutant::LockReleasedEarly || mutant == Mutant::CoolDownOfBefore && is_awaited() =>
+            {
                 let early = |entry| if let Entry::Release(_) = entry { Entry::Release(advance.at) } else { entry };
                 advance.entries = advance.entries.into_iter().map(early).collect();
             }
@@ -147,7 +221,12 @@ impl Disk {
         let advanced = memory.advance(advance).await?;
         self.nature.note(|| format!("{} {what} -> {} ({advanced:?})", short(id), phase.as_str()));
         if let (Advanced::Written, Phase::Done(_)) = (advanced, phase) {
-            in_flight.lock().expect("no panic").remove(&id);
+            let mut holds = holds.lock().expect("no panic");
+            holds.in_flight.remove(&id);
+            if let Some(target) = target {
+                holds.cool_downs.remove(&target);
+                holds.cool_downs.extend(cools_until.map(|until| (target, until)));
+            }
         }
         if refund && advanced == Advanced::Written {
             self.nature.pause(Duration::from_secs(5)).await;

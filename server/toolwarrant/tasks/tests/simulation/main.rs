@@ -12,10 +12,12 @@
 //! is a disk or an upstream without one of the engine's safeguards, or an executor that claims more
 //! than is true. Each mutant must be caught, which shows that these worlds can break the promises.
 
+mod clients;
 mod cluster;
 mod disk;
 mod events;
 mod link;
+mod mutants;
 mod operator;
 mod promises;
 mod replica;
@@ -24,6 +26,7 @@ mod wheels;
 
 use disk::{Disk, Platters};
 use events::{Call, Happens};
+use mutants::Mutant;
 use operator::Registered;
 use serde::Deserialize;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -34,6 +37,7 @@ use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::{Random, SplitMix};
 use toolwarrant_base::text::Secret;
+use toolwarrant_core::access::UsedNonce;
 use toolwarrant_core::catalogue::PolicyDef;
 use toolwarrant_core::tasks::{AcceptedTask, Repeat, Tasks, WriteRefusal, WriteRequest};
 use toolwarrant_tasks::engine::{Engine, Parts};
@@ -42,75 +46,6 @@ use toolwarrant_tasks::task::TaskId;
 use wheels::Wheels;
 
 const START: Timestamp = Timestamp(1_800_000_000_000);
-
-/// A missing safeguard, or a false claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mutant {
-    SendBeforePersisting,
-    BlindResendOnRecovery,
-    NoFencing,
-    RefundInSecondTransaction,
-    RefundOnFirstAbsent,
-    NoTargetLock,
-    NoSendNotAfter,
-    CheckThenInsert,
-    LockReleasedEarly,
-    /// Claims that a reading proves absence, even if it does not.
-    BelieveEachAbsence,
-    /// Claims that a reading proves presence, even if it does not.
-    BelieveEachPresence,
-    /// Claims that a target can be read, even if it cannot.
-    HopeToSee,
-    /// Repeats the first answer about provable directions for the whole task.
-    AskOnce,
-    /// Reports an operation whose outcome is lost as pending.
-    WaitForTheLost,
-    /// Claims that a target is served, even if it no longer is.
-    HopeForReturn,
-    /// Compares a reading with a baseline that was never taken.
-    InventBaseline,
-    /// Sends at any time, and without asking the store.
-    NoGate,
-    /// Sends in time, and without asking the store.
-    SendWithoutAsking,
-    /// Asks the store before it connects.
-    AskBeforeConnecting,
-    /// Believes the first answer of the store for ever.
-    ConfirmationForEver,
-    /// Writes steps of a run that has ended.
-    NoOwnerInFence,
-    /// Recovers an adopted send without any wait.
-    AdoptAtOnce,
-    /// Waits for an adopted send by the times of the former owner.
-    QuiesceByOwnersClock,
-    /// Sends an adopted task again that was being sent.
-    AdopterRepeats,
-    /// Does not drive a task whose adoption was not answered.
-    AdoptionOnce,
-    /// Knows the keys in flight of one replica alone.
-    DuplicatesPerReplica,
-    /// Knows the targets in use of one replica alone.
-    TargetLockPerReplica,
-}
-
-const MUTANTS: [Mutant; 16] = [
-    Mutant::SendBeforePersisting,
-    Mutant::BlindResendOnRecovery,
-    Mutant::NoFencing,
-    Mutant::RefundInSecondTransaction,
-    Mutant::RefundOnFirstAbsent,
-    Mutant::NoTargetLock,
-    Mutant::NoSendNotAfter,
-    Mutant::CheckThenInsert,
-    Mutant::LockReleasedEarly,
-    Mutant::BelieveEachAbsence,
-    Mutant::BelieveEachPresence,
-    Mutant::HopeToSee,
-    Mutant::AskOnce,
-    Mutant::WaitForTheLost,
-    Mutant::HopeForReturn,
-    Mutant::InventBaseline,
-];
 
 /// Probability of each fault, in percent. Half of them are zero in a world, so faults meet in every
 /// combination. Worlds without faults show the result without interference.
@@ -221,6 +156,7 @@ struct World {
 }
 
 /// The outcome of a world.
+#[derive(Default)]
 struct Outcome {
     violations: Vec<String>,
     history: Vec<String>,
@@ -230,6 +166,8 @@ struct Outcome {
     happened: Vec<(Duration, Happens)>,
     /// The number of tasks in flight of the changed application, summed over all changes.
     met: u64,
+    /// The number of replicas; 0 in a world of one process.
+    replicas: usize,
 }
 
 /// Returns true if readings of the wheels in that world prove everything. This holds for a quarter
@@ -331,7 +269,7 @@ impl World {
         let violations = [self.violations().await, wrong_readers].concat();
         let history = nature.history.as_ref().map(|history| history.lock().expect("no panic").clone());
         let (stored, met) = (self.describe_tasks().await, self.registered.map_or(0, |registered| registered.met));
-        Outcome { violations, history: history.unwrap_or_default(), stored, happened, met }
+        Outcome { violations, history: history.unwrap_or_default(), stored, happened, met, replicas: 0 }
     }
 
     async fn start(&mut self) -> Process {
@@ -359,18 +297,18 @@ impl World {
         let (engine, said, nature) = (Arc::clone(engine), Arc::clone(&self.said), Arc::clone(&self.nature));
         let (policy, clock) = (self.wheels.policy(call.wheel, call.act), nature.clock.clone());
         calls.spawn(async move {
-            let answer = ask(&engine, &nature, &clock, &call, policy).await;
+            let answer = ask(&engine, &nature, &clock, (&call, None), policy).await;
             said.lock().expect("no panic").extend(answer.map(|answer| (call, answer)));
         });
     }
 }
 
-/// Makes a call. Returns the answer, unless the client is too impatient for it.
+/// Makes a call, which can be signed. Returns the answer, unless the client is too impatient for it.
 async fn ask(
     engine: &Engine,
     nature: &Nature,
     clock: &Clock,
-    call: &Call,
+    (call, nonce): (&Call, Option<&UsedNonce>),
     policy: PolicyDef,
 ) -> Option<Result<AcceptedTask, WriteRefusal>> {
     let Call { application, wheel, act, key, patience } = call.clone();
@@ -384,7 +322,7 @@ async fn ask(
         key: key.map(str::to_owned),
         policy,
         arguments: arguments.clone(),
-        nonce: None,
+        nonce,
         now,
     };
     let asking = async {
@@ -483,7 +421,7 @@ fn no_world_breaks_a_promise() {
 
 #[test]
 fn every_mutant_is_caught() {
-    for mutant in MUTANTS {
+    for mutant in mutants::OF_ONE {
         let seed = first_violation(0..10_000, |seed| !live(seed, Some(mutant), false).violations.is_empty());
         let seed = seed.unwrap_or_else(|| panic!("{mutant:?} breaks no promise in 10,000 worlds"));
         let violations = live(seed, Some(mutant), false).violations;

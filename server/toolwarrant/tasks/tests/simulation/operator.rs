@@ -12,13 +12,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
+use toolwarrant_base::clock::Clock;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::{Random, SplitMix};
 use toolwarrant_core::access::{Caller, Credentials, Grants, Principal};
 use toolwarrant_core::act::{Channel, Claims, Operator, Origin, Role};
+use toolwarrant_core::cluster::Cluster;
 use toolwarrant_core::registry::{KeyPrefixes, NewApplication, NewKey, Registry, RegistryError};
 use toolwarrant_core::store::ApplicationRow;
 use toolwarrant_core::tasks::{LongPoll, Poll, TASK_PAGE_MAX, TaskQuery, TaskReadError, Tasks};
+use toolwarrant_store::testing::memory::Memory;
 use toolwarrant_tasks::engine::Engine;
 use toolwarrant_tasks::store::{TaskFilter, TaskStore};
 
@@ -37,7 +40,7 @@ pub(super) struct Registered {
     platters: Arc<Platters>,
     random: Random,
     /// The id of the application of each name, and its key.
-    accounts: HashMap<Arc<str>, (String, NewKey)>,
+    pub(super) accounts: HashMap<Arc<str>, (String, NewKey)>,
     /// A caller of each application, also of those that were deleted.
     callers: Vec<Caller>,
     /// The number of tasks in flight of the changed application, summed over all changes.
@@ -48,7 +51,7 @@ impl Registered {
     /// Registers an application of each name. They see no targets but those of their own tasks.
     pub(super) async fn new(seed: u64, nature: &Arc<Nature>, platters: &Arc<Platters>) -> Self {
         let random = Random::from_seed(seed ^ OPERATOR);
-        let registry = open(nature, platters, &random).await;
+        let registry = open(Arc::clone(&platters.memory), &nature.clock, &random, None).await;
         let (nature, platters) = (Arc::clone(nature), Arc::clone(platters));
         let (accounts, callers, met) = Default::default();
         let mut registered = Self { registry, nature, platters, random, accounts, callers, met };
@@ -60,7 +63,7 @@ impl Registered {
 
     /// Loads the registry from the store, as the start of a process does.
     pub(super) async fn reopen(&mut self) {
-        self.registry = open(&self.nature, &self.platters, &self.random).await;
+        self.registry = open(Arc::clone(&self.platters.memory), &self.nature.clock, &self.random, None).await;
     }
 
     async fn create(&mut self, name: Arc<str>) {
@@ -160,14 +163,19 @@ impl Registered {
     }
 }
 
-async fn open(nature: &Nature, platters: &Platters, random: &Random) -> Registry {
+/// Opens the registry of a process.
+pub(super) async fn open(
+    store: Arc<Memory>,
+    clock: &Clock,
+    random: &Random,
+    cluster: Option<Arc<dyn Cluster>>,
+) -> Registry {
     let keyring = KeyRing::new("test", &[7; 32], random.clone());
-    let (store, prefixes) = (Arc::clone(&platters.memory), KeyPrefixes { id: "tk_", secret: "ts_" });
-    let (clock, random) = (nature.clock.clone(), random.clone());
-    Registry::open(store, &contract::CATALOGUE, prefixes, keyring, clock, random, None).await.expect("memory")
+    let (prefixes, clock, random) = (KeyPrefixes { id: "tk_", secret: "ts_" }, clock.clone(), random.clone());
+    Registry::open(store, &contract::CATALOGUE, prefixes, keyring, clock, random, cluster).await.expect("memory")
 }
 
-fn origin() -> Origin {
+pub(super) fn origin() -> Origin {
     let claims = Claims::default();
     let operator = Operator { role: Role::Owner, name: "alice".to_owned(), uid: 7, channel: Channel::Offline, claims };
     Origin { operator, command: "test".to_owned() }

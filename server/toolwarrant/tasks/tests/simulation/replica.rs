@@ -1,28 +1,25 @@
-//! One run of a replica: an engine, its link to the store, its clock, and its membership.
-//!
-//! The membership is a stand-in for that of the server: it beats each second, evicts a replica that
-//! was silent for 6 s, and ends the process that finds itself evicted.
+//! One run of a replica, as the server has it: its clock, its membership, the applications and keys
+//! that it knows, and its engine.
 
-use super::Nature;
 use super::cluster::Cluster;
 use super::link::Link;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, Weak};
+use super::mutants::Mutant;
+use super::{Nature, operator};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::random::SplitMix;
-use toolwarrant_core::cluster::{Beat, Beats, Epoch};
-use toolwarrant_tasks::engine::Engine;
+use toolwarrant_core::cluster::{Cluster as _, ClusterStore, LEASE, Membership, ReplicaState};
+use toolwarrant_core::nonces::Nonces;
+use toolwarrant_core::registry::Registry;
+use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::machine::Sent;
-
-/// Interval between two beats.
-const BEAT: Duration = Duration::from_secs(1);
-/// Time after which a silent replica is evicted.
-const SILENT: Duration = Duration::from_secs(6);
-/// Time after its last beat for which a replica judges others.
-const LEASE: Duration = Duration::from_secs(5);
 
 /// The part of a process that stands still when it is frozen: everything that it does passes here.
 /// Its clock goes on.
@@ -50,15 +47,18 @@ pub(super) struct Pace {
     stall: u64,
     /// On its way, if it is slow.
     pub(super) travel: u64,
+    /// How much a clock is wrong at its start. It comes near to that of the store.
+    skew: [u64; 4],
 }
 
 impl Pace {
     /// Draws the pace of a world. An adopter waits for 17 s from a permission to send that holds
     /// for a second. So a process may stand still for 6 s, and the request may travel for 9.9 s.
-    pub(super) fn new(random: &mut SplitMix, is_tight: bool) -> Self {
+    pub(super) fn new(random: &mut SplitMix, is_tight: bool, is_skewed: bool) -> Self {
         let [connect, stall] =
             [[0, 300, 300, 4_500, 4_500], [0, 6_000, 6_000, 6_000, 6_000]].map(|of| of[random.below(5) as usize]);
-        Self { is_tight, connect, stall, travel: 9_900 }
+        let skew = if is_skewed { [0, 400, 1_000, 1_000] } else { [0, 0, 400, 400] };
+        Self { is_tight, connect, stall, travel: 9_900, skew }
     }
 
     /// Returns a time of at most `millis`; in a tight world exactly that, mostly.
@@ -68,10 +68,11 @@ impl Pace {
 }
 
 impl Body {
-    pub(super) fn new(nature: &Arc<Nature>, name: &'static str, pace: Pace) -> Self {
-        let skew = Duration::from_millis([0, 1_000, nature.below(1_001)][nature.below(3) as usize]);
-        let now = nature.clock.now();
-        let clock = Clock::start_at(if nature.chance(50) { now.plus(skew) } else { now.minus(skew) });
+    /// The process starts at `now`, by the store.
+    pub(super) fn new(nature: &Arc<Nature>, name: &'static str, now: Timestamp, pace: Pace) -> Self {
+        let skew = Duration::from_millis(pace.skew[nature.below(4) as usize].min(nature.below(1_500)));
+        let now = if nature.chance(50) { now.plus(skew) } else { now.minus(skew) };
+        let clock = Clock::of_store(now, now);
         let (nature, frozen_until, deaf_until, hands) =
             (Arc::clone(nature), Mutex::default(), Mutex::default(), Mutex::default());
         Self { nature, name, clock, frozen_until, deaf_until, pace, hands }
@@ -112,13 +113,38 @@ impl Body {
         *self.deaf_until.lock().expect("no panic") = until;
     }
 
+    pub(super) fn deaf_until(&self) -> Timestamp {
+        *self.deaf_until.lock().expect("no panic")
+    }
+
     fn frozen_until(&self) -> Timestamp {
         *self.frozen_until.lock().expect("no panic")
     }
 
+    pub(super) fn is_frozen(&self) -> bool {
+        self.frozen_until() > self.nature.clock.now()
+    }
+
+    /// Does work of the process, which stands still at any await while the process is frozen.
+    pub(super) async fn live<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        let poll = |context: &mut std::task::Context<'_>| {
+            if !self.is_frozen() {
+                return work.as_mut().poll(context);
+            }
+            let (clock, until, waker) = (self.nature.clock.clone(), self.frozen_until(), context.waker().clone());
+            tokio::spawn(async move {
+                clock.sleep_until(until).await;
+                waker.wake();
+            });
+            Poll::Pending
+        };
+        poll_fn(poll).await
+    }
+
     /// Waits until the process is not frozen.
     pub(super) async fn thaw(&self) {
-        while self.frozen_until() > self.nature.clock.now() {
+        while self.is_frozen() {
             self.nature.clock.sleep_until(self.frozen_until()).await;
         }
     }
@@ -132,103 +158,113 @@ struct Guard<'a> {
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
-        if self.body.frozen_until() <= self.body.nature.clock.now() {
+        if !self.body.is_frozen() {
             self.abort.abort();
         }
     }
 }
 
+/// The parts of a run that answer clients.
+pub(super) struct Front {
+    pub(super) link: Arc<Link>,
+    pub(super) engine: Arc<Engine>,
+    pub(super) member: Arc<Membership>,
+    pub(super) registry: Arc<Registry>,
+    pub(super) nonces: Nonces,
+    /// The lease as a mutant sees it.
+    timer: AtomicBool,
+}
+
 /// A running process.
 pub(super) struct RunningReplica {
-    pub(super) engine: Arc<Engine>,
-    pub(super) link: Arc<Link>,
+    pub(super) front: Arc<Front>,
     pub(super) calls: JoinSet<()>,
     runner: JoinHandle<()>,
-    member: JoinHandle<()>,
+    /// Everything else that runs in the process.
+    others: JoinSet<()>,
     stop: Option<oneshot::Sender<()>>,
 }
 
 impl RunningReplica {
-    pub(super) fn run(cluster: &Arc<Cluster>, engine: Arc<Engine>, link: Arc<Link>) -> Self {
+    /// Starts a process that has joined the store: begins to beat, reads applications and keys, and
+    /// finds its tasks.
+    pub(super) async fn start(cluster: &Arc<Cluster>, link: Arc<Link>) -> Self {
+        let body = &link.body;
+        let mut others = JoinSet::new();
+        let member = Arc::new(Membership::new(link.clone(), body.clock.clone()));
+        cluster.runs.leases.lock().expect("no panic").insert(link.epoch(), member.lease());
+        let (beating, beats, owner) = (Arc::clone(&member), Arc::clone(&link), Arc::downgrade(cluster));
+        others.spawn(async move {
+            if beats.body.live(beating.run()).await.is_err() {
+                while owner.upgrade().is_some_and(|cluster| !cluster.end(&beats)) {
+                    beats.body.nature.pause(Duration::from_secs(1)).await;
+                }
+            }
+        });
+        let (store, shared) = (link.store(), Some(member.clone() as Arc<dyn toolwarrant_core::cluster::Cluster>));
+        let registry = Arc::new(operator::open(store, &body.clock, &cluster.random, shared).await);
+        let (followed, follower) = (Arc::clone(&registry), Arc::clone(&link));
+        others.spawn(async move { follower.body.live(followed.follow()).await });
+        let engine = loop {
+            let engine = Engine::start(Parts {
+                store: link.clone(),
+                executor: Arc::new(cluster.wheels.reach(&link)),
+                catalogue: None,
+                keyring: cluster.keyring.clone(),
+                clock: body.clock.clone(),
+                random: cluster.random.clone(),
+                max_in_flight: 100,
+            });
+            if let Ok(engine) = engine.await {
+                break engine;
+            }
+            body.nature.pause(Duration::from_secs(1)).await;
+        };
         let (stop, stopped) = oneshot::channel::<()>();
-        let running = Arc::clone(&engine).run(async { drop(stopped.await) });
-        let member = Member { link: Arc::clone(&link), beats: HashMap::new(), heard_at: link.body.clock.now() };
-        Self {
-            runner: tokio::spawn(running),
-            member: tokio::spawn(member.keep(Arc::downgrade(cluster))),
-            stop: Some(stop),
-            engine,
-            link,
-            calls: JoinSet::new(),
+        let runner = tokio::spawn(Arc::clone(&engine).run(async { drop(stopped.await) }));
+        let nonces = Nonces::new(body.clock.clone()).share();
+        let front = Arc::new(Front { link, engine, member, registry, nonces, timer: AtomicBool::new(false) });
+        if cluster.nature.is(Mutant::LeaseByTimer) {
+            others.spawn(Arc::clone(&front).keep_timer());
         }
+        Self { front, calls: JoinSet::new(), runner, others, stop: Some(stop) }
     }
 
     /// Stops as planned: sends end, and the tasks are free for others.
     pub(super) async fn stop(mut self) {
+        let Front { link, member, .. } = &*self.front;
+        member.set_state(ReplicaState::Draining);
+        link.body.nature.pause(Duration::from_secs(3)).await;
         drop(self.stop.take());
         drop((&mut self.runner).await);
-        for _ in 0..3 {
-            if self.link.leave().await.is_ok() {
-                return;
-            }
-        }
+        drop(member.leave().await);
     }
 }
 
 impl Drop for RunningReplica {
     fn drop(&mut self) {
         self.runner.abort();
-        self.member.abort();
-        self.link.body.hands.lock().expect("no panic").abort_all();
+        self.others.abort_all();
+        self.front.link.body.hands.lock().expect("no panic").abort_all();
     }
 }
 
-/// The membership of one run.
-struct Member {
-    link: Arc<Link>,
-    /// The last beat of each other replica, and since when it is the last.
-    beats: HashMap<Epoch, (u64, Timestamp)>,
-    /// The time of the last answer of the store.
-    heard_at: Timestamp,
-}
+impl Front {
+    /// Returns true if the replica may answer.
+    pub(super) fn has_lease(&self) -> bool {
+        match self.link.body.nature.is(Mutant::LeaseByTimer) {
+            false => self.member.lease().stands(),
+            true => self.timer.load(Relaxed),
+        }
+    }
 
-impl Member {
-    /// Beats until the run has ended, and then ends the process.
-    async fn keep(mut self, cluster: Weak<Cluster>) {
-        let (clock, epoch) = (self.link.body.clock.clone(), self.link.epoch());
+    /// Ends the lease by a timer, which stands still with the process.
+    async fn keep_timer(self: Arc<Self>) {
+        let body = &self.link.body;
         loop {
-            let deaf_until = *self.link.body.deaf_until.lock().expect("no panic");
-            self.link.body.nature.clock.sleep_until(deaf_until).await;
-            let asked_at = clock.now();
-            if let Ok(beats) = self.link.beat(Beat::default()).await {
-                if beats.replicas.iter().any(|row| row.epoch == epoch && row.state.has_ended()) {
-                    break;
-                }
-                self.judge(asked_at, &beats).await;
-            }
-            clock.sleep_until(clock.now().plus(BEAT)).await;
-        }
-        if let Some(cluster) = cluster.upgrade() {
-            cluster.end(self.link.body.name, epoch);
-        }
-    }
-
-    /// Evicts the replicas that were silent for too long, as seen by a replica that was not.
-    async fn judge(&mut self, asked_at: Timestamp, beats: &Beats) {
-        if asked_at > self.heard_at.plus(LEASE) {
-            self.beats.clear();
-        }
-        self.heard_at = asked_at;
-        for row in beats.replicas.iter().filter(|row| row.epoch != self.link.epoch() && !row.state.has_ended()) {
-            let now = self.link.body.clock.now();
-            let last = self.beats.entry(row.epoch).or_insert((row.beat, now));
-            if last.0 != row.beat {
-                *last = (row.beat, now);
-            }
-            if now.since(last.1) >= SILENT {
-                let evicted = self.link.evict(row.epoch, row.beat).await;
-                self.link.body.nature.note(|| format!("{} evicts {}: {evicted:?}", self.link.epoch(), row.epoch));
-            }
+            body.nature.clock.sleep_until(body.nature.clock.now().plus(LEASE / 50)).await;
+            body.thaw().await;
+            self.timer.store(self.member.lease().stands(), Relaxed);
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Replicas, versions and documents of the store in memory.
 
-use super::{Memory, Row, Tables, now, ready};
+use super::{Memory, OwnWrites, Row, Tables, now, ready};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant_base::clock::{Clock, Timestamp};
-use toolwarrant_core::cluster::{Beat, Beats, ClusterStore, Epoch, LEASE, ReplicaRow, ReplicaState, StoreTrust};
+use toolwarrant_core::cluster::{Beat, Beats, ClusterStore, Epoch, LEASE, ReplicaRow, ReplicaState};
 use toolwarrant_core::documents::{Document, DocumentStore};
 use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_tasks::store::{OpenTask, Record};
@@ -22,6 +22,7 @@ impl Memory {
     #[must_use]
     pub fn replica_with_lease(&self, name: &str, lease: Duration) -> Self {
         let mut tables = self.lock();
+        tables.look_for_former(name);
         for row in tables.replicas.iter_mut().filter(|row| row.name == name && !row.state.has_ended()) {
             row.state = ReplicaState::Evicted;
         }
@@ -38,7 +39,8 @@ impl Memory {
             off: 0,
             is_whole: true,
         });
-        Self { tables: Arc::clone(&self.tables), epoch, clock: None }
+        let own = OwnWrites::since(&tables.trust);
+        Self { tables: Arc::clone(&self.tables), epoch, clock: None, own }
     }
 
     /// Lets the store have the time of this clock, for this process.
@@ -47,13 +49,22 @@ impl Memory {
         Self { clock: Some(clock), ..self }
     }
 
+    /// Returns true if this run has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.lock().has_ended(self.epoch)
+    }
+
     /// Writes, unless this run has ended.
     pub(super) fn write<T>(&self, work: impl FnOnce(&mut Tables) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let mut tables = self.lock();
         if tables.has_ended(self.epoch) {
             return Err(StoreError::Unavailable(format!("the replica of epoch {} was evicted", self.epoch)));
         }
-        work(&mut tables)
+        tables.trust.check()?;
+        let done = work(&mut tables)?;
+        tables.trust.count_write(self.epoch);
+        Ok(done)
     }
 
     /// Changes rows of the directory, unless it is at another version than `base`. `edit` returns
@@ -77,9 +88,9 @@ impl Memory {
 }
 
 impl Tables {
-    /// Returns true if this run has ended.
+    /// Returns true if this run has ended. One that is not known was forgotten.
     pub(super) fn has_ended(&self, epoch: Epoch) -> bool {
-        self.replicas.iter().any(|row| row.epoch == epoch && row.state.has_ended())
+        epoch != Epoch::default() && self.replicas.iter().all(|row| row.epoch != epoch || row.state.has_ended())
     }
 
     /// Returns the tasks in flight whose owner is wanted, ordered by id.
@@ -141,6 +152,7 @@ impl ClusterStore for Memory {
 
     fn beat(&self, Beat { seen, state, off }: Beat) -> Stored<'_, Beats> {
         let mut tables = self.lock();
+        let trust = tables.look_for_writes(self.epoch, seen, &self.own);
         if let Some(row) = tables.replica(self.epoch) {
             (row.beat, row.seen, row.state, row.off) = (row.beat + 1, seen, state, off);
         }
@@ -148,10 +160,11 @@ impl ClusterStore for Memory {
         let (directory, replicas) = (tables.directory, tables.replicas.clone());
         let ahead = tables.ahead;
         let now = Timestamp(now.0.saturating_add_signed(ahead));
-        self::now(Beats { now, ahead, directory, replicas, trust: StoreTrust::Settled })
+        self::now(Beats { now, ahead, directory, replicas, trust })
     }
 
     fn settle(&self, _: Vec<Epoch>) -> Stored<'_, ()> {
+        self.lock().settle();
         now(())
     }
 
@@ -180,12 +193,14 @@ impl ClusterStore for Memory {
     }
 
     fn forget_ended(&self, epochs: Vec<Epoch>) -> Stored<'_, ()> {
-        let mut tables = self.lock();
-        let owners: Vec<_> = tables.tasks.values().map(|row| row.owner).collect();
-        let is_kept =
-            |row: &ReplicaRow| !row.state.has_ended() || owners.contains(&row.epoch) || !epochs.contains(&row.epoch);
-        tables.replicas.retain(is_kept);
-        now(())
+        ready(self.write(|tables| {
+            let owners: Vec<_> = tables.tasks.values().map(|row| row.owner).collect();
+            let is_kept = |row: &ReplicaRow| {
+                !row.state.has_ended() || owners.contains(&row.epoch) || !epochs.contains(&row.epoch)
+            };
+            tables.replicas.retain(is_kept);
+            Ok(())
+        }))
     }
 }
 

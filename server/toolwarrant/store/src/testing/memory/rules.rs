@@ -1,10 +1,41 @@
 //! Checks each [`IntegrityRule`], with the texts that all stores use.
 
-use super::Tables;
-use crate::IntegrityRule;
-use crate::rules::check_charges;
+use super::{Memory, Tables, now};
+use crate::rules::{Figure, Integrity, IntegrityRule, VIOLATIONS_MAX, check_charges};
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_core::store::Stored;
 use toolwarrant_tasks::store::Record;
 use toolwarrant_tasks::task::{Status, TaskId};
+
+impl Integrity for Memory {
+    fn violations(&self, rule: IntegrityRule) -> Stored<'_, Vec<String>> {
+        let mut found = self.lock().violations(rule);
+        found.truncate(VIOLATIONS_MAX);
+        now(found)
+    }
+
+    fn figures(&self) -> Stored<'_, Vec<Figure>> {
+        let tables = self.lock();
+        let ended = || tables.tasks.values().filter_map(|row| row.record.task.finished_at);
+        let events = || tables.tasks.values().flat_map(|row| row.timeline.iter().skip(1).map(|event| event.at));
+        let marks = tables.marks.values().filter(|until| until.0 > 0);
+        let figure =
+            |what, times: Vec<Timestamp>| Figure { what, rows: times.len() as u64, oldest: times.into_iter().min() };
+        now(vec![
+            figure("ended tasks", ended().collect()),
+            figure("timelines of tasks", events().collect()),
+            figure("cool-downs", tables.cool_downs.values().map(|cool_down| cool_down.until).collect()),
+            figure("deduplication keys", marks.copied().collect()),
+            figure("ledger", tables.ledger.iter().map(|row| row.at).collect()),
+            figure("acts", tables.acts.iter().map(|(act, _)| act.at).collect()),
+            figure("acts without a line", tables.acts.iter().filter(|(_, has)| !has).map(|(act, _)| act.at).collect()),
+        ])
+    }
+
+    fn touch(&self) -> Stored<'_, ()> {
+        now(())
+    }
+}
 
 impl Tables {
     /// Returns the violations of `rule`.
