@@ -1,5 +1,5 @@
-//! Replicas as operators run them: with the files in `docs/cluster`, for systemd and HAProxy. What
-//! is not installed is left out.
+//! Replicas as operators run them: with the files in `docs/cluster`, for systemd and HAProxy. A
+//! program that is not installed is left out.
 
 use crate::harness::double::{Double, table};
 use crate::harness::program::{binary, json_of, operate};
@@ -27,7 +27,7 @@ pub(super) fn adapt(text: &str, changes: &[(&str, &str)]) -> String {
     })
 }
 
-/// Waits until the server at that address shows so many phones.
+/// Waits until the server at that address shows that many phones.
 pub(super) async fn until_listed(address: SocketAddr, key: &KeyPair, phones: usize) {
     loop {
         let page = call(address, key, "list_devices", &json!({})).await.expect("an answer").expect("a page");
@@ -50,7 +50,7 @@ async fn check(program: &str, arguments: &[&str], file: &Path) {
     assert!(output.status.success() && said.is_empty(), "{program} {arguments:?}: {said}");
 }
 
-/// Starts a replica with the command of the unit, and the configuration beside it.
+/// Starts a replica with the command of the unit, and the configuration next to it.
 async fn start_replica(home: &Path, name: &str, url: &str, platform: &str) -> Instance {
     let (folder, data) = (home.join(name), home.join(name).join("data"));
     fs::create_dir_all(&folder).expect("a folder");

@@ -86,8 +86,8 @@ impl Parts {
         self.earlier.extend(earlier.map(|earlier| (earlier, now.plus(self.member.longest_lease() + SECOND))));
     }
 
-    /// Warns once if this replica has no part. Until the earlier ranks are over, runs that have ended
-    /// may count.
+    /// Warns once if this replica has no part. Until the earlier ranks are over, runs that have
+    /// ended may count.
     fn warn_if_lacking(&mut self) {
         if let (Some(setting), false) = (self.find_lacking(), self.has_warned || !self.earlier.is_empty()) {
             self.has_warned = true;
