@@ -372,7 +372,7 @@ impl Cluster {
         let now = self.nature.clock.now();
         self.disturb(now.plus(Duration::from_secs(10)));
         let stores = self.runs.stores.lock().expect("no panic");
-        if stores.iter().any(|(epoch, store)| store.acknowledged() > copy.written(*epoch)) {
+        if stores.iter().any(|(epoch, store)| store.count_acknowledged() > copy.count_writes(*epoch)) {
             self.nature.note(|| "the copy lacks acknowledged writes".to_owned());
             *self.clients.lost_at.lock().expect("no panic") = Some(now);
         }

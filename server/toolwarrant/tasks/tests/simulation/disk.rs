@@ -23,7 +23,7 @@ pub(super) struct Platters {
     pub(super) memory: Arc<Memory>,
     /// Refunds that a mutant wrote in a separate transaction.
     pub(super) late_refunds: Mutex<Vec<TaskId>>,
-    /// What decides about further acceptances.
+    /// The part that decides about further acceptances.
     pub(super) holds: Mutex<Holds>,
     /// Targets for whose locks a mutant waits.
     awaited: Mutex<Vec<String>>,

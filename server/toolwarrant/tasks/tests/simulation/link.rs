@@ -61,7 +61,7 @@ impl Wire {
         *cut_until = until.max(*cut_until);
     }
 
-    /// Passes something on, or loses it. Takes at most so many milliseconds if it is not cut.
+    /// Passes something on, or loses it. Takes at most that many milliseconds if it is not cut.
     async fn pass(&self, slow: u64) -> Result<(), StoreError> {
         let Nature { clock, .. } = &*self.nature;
         if slow > 0 {
@@ -73,7 +73,7 @@ impl Wire {
             clock.sleep_until(cut_until().min(gives_up)).await;
         }
         if cut_until() > clock.now() || self.nature.chance(self.lossy) {
-            return Err(broken());
+            return Err(break_link());
         }
         Ok(())
     }
@@ -88,7 +88,7 @@ impl Wire {
     }
 }
 
-fn broken() -> StoreError {
+fn break_link() -> StoreError {
     StoreError::Unavailable("the connection to the store broke".to_owned())
 }
 
@@ -155,7 +155,7 @@ impl Link {
         Box::pin(self.carry(self.wire.slow, work))
     }
 
-    /// Like [`Self::read`], on a way that takes at most so many milliseconds.
+    /// Like [`Self::read`], on a way that takes at most that many milliseconds.
     async fn carry<T, F>(&self, slow: u64, work: impl FnOnce(Arc<Remote>) -> F + Send) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -186,18 +186,18 @@ impl Link {
                 wire.pass_on().await?;
                 remote.platters.wait_for_standby(&remote.nature.clock).await;
                 let done = work.await?;
-                let (timeline, writes) = remote.memory.written();
+                let (timeline, writes) = remote.memory.read_timeline();
                 wire.pass_on().await?;
                 // A failover breaks all connections.
-                let is_same = remote.memory.written().0 == timeline;
-                is_same.then_some((done, writes)).ok_or_else(broken)
+                let is_same = remote.memory.read_timeline().0 == timeline;
+                is_same.then_some((done, writes)).ok_or_else(break_link)
             });
             let clock = &self.body.nature.clock;
             let written = match has_to_know {
                 true => Some(written.await),
                 false => self.body.live(clock.before(clock.now().plus(WRITE_PATIENCE), written)).await,
             };
-            let (done, writes) = written.unwrap_or_else(|| Err(broken()))?;
+            let (done, writes) = written.unwrap_or_else(|| Err(break_link()))?;
             if !self.remote.nature.is(Mutant::BelieveForgetfulStore) {
                 self.remote.memory.acknowledge(writes);
             }

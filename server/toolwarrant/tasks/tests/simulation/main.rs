@@ -303,7 +303,7 @@ impl World {
     }
 }
 
-/// Makes a call, which can be signed. Returns the answer, unless the client is too impatient for it.
+/// Makes a call, which can be signed. Returns the answer, unless the client does not wait for it.
 async fn ask(
     engine: &Engine,
     nature: &Nature,

@@ -56,7 +56,7 @@ impl World {
             }
         }
         let said = self.said.lock().expect("no panic");
-        let has_failed_over = self.platters.memory.written().0 > 0;
+        let has_failed_over = self.platters.memory.read_timeline().0 > 0;
         broken.extend(said.iter().filter_map(|said| find_wrong_answer(said, &records, has_failed_over)));
         broken
     }

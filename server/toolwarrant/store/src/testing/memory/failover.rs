@@ -36,8 +36,8 @@ pub(super) struct OwnWrites {
 impl MemoryCopy {
     /// Returns the number of writes of a run that it has.
     #[must_use]
-    pub fn written(&self, epoch: Epoch) -> u64 {
-        self.0.trust.written(epoch)
+    pub fn count_writes(&self, epoch: Epoch) -> u64 {
+        self.0.trust.count_writes(epoch)
     }
 }
 
@@ -60,19 +60,19 @@ impl Memory {
 
     /// Returns the number of failovers, and the number of writes of this run that have landed.
     #[must_use]
-    pub fn written(&self) -> (u64, u64) {
+    pub fn read_timeline(&self) -> (u64, u64) {
         let trust = &self.lock().trust;
-        (trust.timeline, trust.written(self.epoch))
+        (trust.timeline, trust.count_writes(self.epoch))
     }
 
-    /// Tells this process that so many of its writes have landed.
+    /// Tells this process that that many of its writes have landed.
     pub fn acknowledge(&self, writes: u64) {
         self.own.acknowledged.fetch_max(writes, Relaxed);
     }
 
     /// Returns the number of writes that were acknowledged to this process.
     #[must_use]
-    pub fn acknowledged(&self) -> u64 {
+    pub fn count_acknowledged(&self) -> u64 {
         self.own.acknowledged.load(Relaxed)
     }
 }
@@ -85,7 +85,7 @@ impl OwnWrites {
 }
 
 impl Trust {
-    fn written(&self, epoch: Epoch) -> u64 {
+    fn count_writes(&self, epoch: Epoch) -> u64 {
         self.written.get(&epoch).copied().unwrap_or(0)
     }
 
@@ -125,7 +125,7 @@ impl Tables {
         if self.has_ended(epoch) {
             return Ok(false);
         }
-        let is_whole = self.trust.written(epoch) >= own.acknowledged.load(Relaxed);
+        let is_whole = self.trust.count_writes(epoch) >= own.acknowledged.load(Relaxed);
         self.trust.check()?;
         if is_whole { Ok(true) } else { Err(StoreError::Unavailable("it misses writes".to_owned())) }
     }
@@ -134,7 +134,7 @@ impl Tables {
     /// that is in force there.
     pub(super) fn look_for_writes(&mut self, epoch: Epoch, seen: u64, own: &OwnWrites) -> StoreTrust {
         let Self { trust, replicas, directory, .. } = self;
-        let is_whole = trust.written(epoch) >= own.acknowledged.load(Relaxed) && *directory >= seen;
+        let is_whole = trust.count_writes(epoch) >= own.acknowledged.load(Relaxed) && *directory >= seen;
         match replicas.iter_mut().find(|row| row.epoch == epoch) {
             Some(row) if row.state.has_ended() => {}
             Some(row) if is_whole => {
