@@ -64,7 +64,7 @@ async fn start_replica(home: &Path, name: &str, url: &str, platform: &str) -> In
         settings,
         &[
             ("postgres://cloudphone@10.0.0.21,10.0.0.22/cloudphone", url),
-            ("store-password-file = \"store.password\"\n", "drain-seconds = 3\n"),
+            ("store-password-file = \"store.password\"\n", "drain-seconds = 5\n"),
             ("replica = \"one\"", &format!("replica = \"{name}\"")),
             ("10.0.0.11:8080", free),
             ("10.0.0.11:9090", free),
@@ -98,6 +98,9 @@ async fn start_balancer(home: &Path, replicas: &[Instance; 2]) -> (Process, Link
     let socket = home.join("clients");
     let bind = format!("bind unix@{}", socket.display());
     let changes = [
+        // Without repeats, only the check of `/readyz` keeps requests from a replica that stops.
+        ("retries 3", "retries 0"),
+        ("    retry-on conn-failure\n    option redispatch 1\n", ""),
         ("bind :443 ssl crt /etc/haproxy/phones.pem alpn h2,http/1.1", &*bind),
         ("10.0.0.11:8080 port 9090", &one),
         ("10.0.0.12:8080 port 9090", &two),

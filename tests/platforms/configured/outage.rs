@@ -82,6 +82,8 @@ async fn a_platform_that_is_down_takes_nothing_from_another_and_is_named() {
         let next = page["next_step"].as_str().unwrap_or_default();
         assert_eq!(next.contains("platform `den` could not be listed yet"), told, "{page}");
     }
+    let unread = program.call("get_device", json!({"device_id": dens})).await.expect_err("nobody knows it");
+    assert_eq!(unread["code"], "upstream_unavailable", "{unread}");
 }
 
 #[tokio::test]

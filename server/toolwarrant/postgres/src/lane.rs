@@ -9,15 +9,16 @@
 
 use crate::cluster::{LANES, lands};
 use crate::connection::{Server, is_refusal, wait_for_standby};
+use crate::prepared::PreparedClient;
 use crate::queue::{Queue, TOGETHER, Waiting};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Error, Row, Statement};
+use tokio_postgres::{Client, Error, Row};
 use toolwarrant_core::cluster::Epoch;
 use toolwarrant_core::counts::Count;
 use toolwarrant_core::store::StoreError;
@@ -197,13 +198,7 @@ struct Session {
     number: usize,
     /// The batches that have landed.
     batches: u64,
-    open: Option<Open>,
-}
-
-/// An open connection, with its prepared statement.
-struct Open {
-    client: Client,
-    prepared: HashMap<String, Statement>,
+    open: Option<PreparedClient>,
 }
 
 /// The fate of a batch.
@@ -296,7 +291,7 @@ impl Session {
     /// Returns the answer of a request that has landed, and whose answer was lost.
     async fn recall<W: Work>(&self, request: &W::Request) -> Result<W::Answer, StoreError> {
         match &self.open {
-            Some(open) => W::recall(&open.client, request).await,
+            Some(open) => W::recall(open, request).await,
             None => Err(StoreError::Unavailable("the answer of the store was lost".to_owned())),
         }
     }
@@ -358,10 +353,10 @@ impl Session {
         let open = self.open.as_ref()?;
         let lands = lands("$1");
         let sql = format!("SELECT batches, {lands} FROM writer WHERE epoch = $1 AND number = $2");
-        let found = open.client.query_opt(&sql, &[&self.epoch.0.cast_signed(), &self.place()]).await;
+        let found = open.query_opt(&sql, &[&self.epoch.0.cast_signed(), &self.place()]).await;
         match found.map(|row| row.map(|row| (row.get::<_, i64>(0).cast_unsigned(), row.get(1)))) {
             Ok(Some((batches, _))) if batches == next && in_doubt => {
-                let standby = timeout(ANSWER_PATIENCE, wait_for_standby(&open.client));
+                let standby = timeout(ANSWER_PATIENCE, wait_for_standby(open));
                 if !matches!(standby.await, Ok(Ok(()))) {
                     self.open = None;
                     return None;
@@ -391,31 +386,25 @@ impl Session {
     /// Runs a statement on the open connection, or on another one.
     async fn query(&mut self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Broken> {
         let open = match &mut self.open {
-            Some(open) if !open.client.is_closed() => open,
+            Some(open) if !open.is_closed() => open,
             _ => {
                 let client = self.server.connect(|_| {}).await.map_err(Broken::NotSent)?;
-                self.open.insert(Open { client, prepared: HashMap::new() })
+                self.open.insert(PreparedClient::new(client))
             }
         };
-        let statement = match open.prepared.get(sql) {
-            Some(statement) => statement.clone(),
-            None => {
-                let prepared = timeout(ANSWER_PATIENCE, open.client.prepare(sql)).await;
-                match prepared {
-                    Ok(Ok(statement)) => open.prepared.entry(sql.to_owned()).or_insert(statement).clone(),
-                    Ok(Err(error)) if is_refusal(&error) => return Err(Broken::Refused(error)),
-                    Ok(Err(error)) => {
-                        self.open = None;
-                        return Err(Broken::NotSent(crate::connection::unavailable(error)));
-                    }
-                    Err(_) => {
-                        self.open = None;
-                        return Err(Broken::NotSent(StoreError::Unavailable("PostgreSQL does not answer".to_owned())));
-                    }
-                }
+        let statement = match timeout(ANSWER_PATIENCE, open.prepare_once(sql)).await {
+            Ok(Ok(statement)) => statement,
+            Ok(Err(error)) if is_refusal(&error) => return Err(Broken::Refused(error)),
+            Ok(Err(error)) => {
+                self.open = None;
+                return Err(Broken::NotSent(crate::connection::unavailable(error)));
+            }
+            Err(_) => {
+                self.open = None;
+                return Err(Broken::NotSent(StoreError::Unavailable("PostgreSQL does not answer".to_owned())));
             }
         };
-        match timeout(ANSWER_PATIENCE, open.client.query(&statement, parameters)).await {
+        match timeout(ANSWER_PATIENCE, open.query(&statement, parameters)).await {
             Ok(Ok(rows)) => Ok(rows),
             Ok(Err(error)) if is_refusal(&error) => Err(Broken::Refused(error)),
             Ok(Err(_)) | Err(_) => {

@@ -11,7 +11,7 @@ use toolwarrant_base::ignore_poison;
 /// A connection that prepares each statement once.
 pub(crate) struct PreparedClient {
     client: Client,
-    prepared: Mutex<HashMap<&'static str, Statement>>,
+    prepared: Mutex<HashMap<String, Statement>>,
 }
 
 impl Deref for PreparedClient {
@@ -26,21 +26,19 @@ impl PreparedClient {
         Self { client, prepared: Mutex::default() }
     }
 
-    /// Runs a statement that was prepared at its first run on this connection.
-    pub(crate) async fn query_again(
-        &self,
-        sql: &'static str,
-        parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, Error> {
+    /// Prepares a statement at its first use on this connection.
+    pub(crate) async fn prepare_once(&self, sql: &str) -> Result<Statement, Error> {
         let known = ignore_poison(self.prepared.lock()).get(sql).cloned();
-        let statement = match known {
-            Some(statement) => statement,
-            None => {
-                let statement = self.client.prepare(sql).await?;
-                ignore_poison(self.prepared.lock()).insert(sql, statement.clone());
-                statement
-            }
-        };
-        self.client.query(&statement, parameters).await
+        if let Some(statement) = known {
+            return Ok(statement);
+        }
+        let statement = self.client.prepare(sql).await?;
+        ignore_poison(self.prepared.lock()).insert(sql.to_owned(), statement.clone());
+        Ok(statement)
+    }
+
+    /// Runs a statement that is prepared once.
+    pub(crate) async fn query_again(&self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
+        self.client.query(&self.prepare_once(sql).await?, parameters).await
     }
 }

@@ -400,16 +400,21 @@ async fn a_replica_whose_clock_is_off_stops_to_answer_and_a_step_of_the_clock_of
 
 #[tokio::test(start_paused = true)]
 async fn a_replica_whose_start_took_long_takes_the_time_of_the_store_and_does_not_correct_it() {
-    let (start, truth) = (Timestamp(1_000_000), Clock::start_at(Timestamp(1_002_000)));
+    let (start, seen) = (Timestamp(1_000_000), Timestamp(50_000));
+    // The time of the store is the sum of this clock and of what it has seen.
+    let other = Clock::start_at(Timestamp(952_000));
     for (clock, catches_up) in [(Clock::of_store(start, start), true), (Clock::start_at(start), false)] {
-        let link = Arc::new(StoreLink::join(&Memory::default(), "one", 1, 0));
-        link.set_time(&truth, 0);
+        let store = Memory::default();
+        store.see(seen).await.unwrap();
+        let link = Arc::new(StoreLink::join(&store, "one", 1, 0));
+        link.set_time(&other, 0);
         let member = Arc::new(Membership::new(link, clock.clone()));
         let beating = Arc::clone(&member);
         let running = tokio::spawn(async move { beating.run().await });
-        sleep(2_100).await;
+        sleep(5_100).await;
         let StoreTime { now, .. } = member.store_time().expect("a beat was answered");
-        assert_eq!((now, clock.now() == truth.now()), (truth.now(), catches_up));
+        let truth = Timestamp(seen.0 + other.now().0);
+        assert_eq!((now, clock.now() == truth), (truth, catches_up));
         assert_eq!(member.lease().stands(), catches_up);
         running.abort();
     }
