@@ -133,6 +133,7 @@ impl Cluster {
         let (cluster, front, (id, key)) = (Arc::clone(self), Arc::clone(&process.front), self.clients.account(&name));
         process.calls.spawn(async move {
             let revoking = async {
+                let _acting = front.acting.lock().await;
                 let revoked = front.registry.revoke_key(&key.key_id, &origin()).await;
                 cluster.nature.note(|| format!("revoked: {revoked:?}"));
                 if !revoked.is_ok_and(|changed| changed.durability == Durability::Stored) {

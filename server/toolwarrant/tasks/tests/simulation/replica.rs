@@ -171,6 +171,8 @@ pub(super) struct Front {
     pub(super) member: Arc<Membership>,
     pub(super) registry: Arc<Registry>,
     pub(super) nonces: Nonces,
+    /// Held by the operator's command. Two that wait for the same beat are woken in a random order.
+    pub(super) acting: tokio::sync::Mutex<()>,
     /// The lease as a mutant sees it.
     timer: AtomicBool,
 }
@@ -223,7 +225,15 @@ impl RunningReplica {
         let (stop, stopped) = oneshot::channel::<()>();
         let runner = tokio::spawn(Arc::clone(&engine).run(async { drop(stopped.await) }));
         let nonces = Nonces::new(body.clock.clone()).share();
-        let front = Arc::new(Front { link, engine, member, registry, nonces, timer: AtomicBool::new(false) });
+        let front = Arc::new(Front {
+            link,
+            engine,
+            member,
+            registry,
+            nonces,
+            acting: Default::default(),
+            timer: Default::default(),
+        });
         if cluster.nature.is(Mutant::LeaseByTimer) {
             others.spawn(Arc::clone(&front).keep_timer());
         }
