@@ -13,6 +13,9 @@ pub(crate) struct Worlds {
     /// Number of worlds
     #[arg(long, default_value_t = 300_000)]
     worlds: u64,
+    /// Number of worlds with replicas, by default an eighth
+    #[arg(long)]
+    replicas: Option<u64>,
     /// Seed of the first world
     #[arg(long, default_value_t = 0)]
     first: u64,
@@ -21,12 +24,12 @@ pub(crate) struct Worlds {
     seed: Option<u64>,
 }
 
-/// Runs the worlds, and a share of them with several replicas. Unless it is a single world, it also
-/// runs those of every mutant, and a share with an operator.
-pub(crate) fn run(root: &Path, Worlds { worlds, first, seed }: &Worlds) -> Result<()> {
+/// Runs the worlds, and worlds with replicas. Unless it is a single world, it also runs those of
+/// every mutant, and a share with an operator.
+pub(crate) fn run(root: &Path, Worlds { worlds, replicas, first, seed }: &Worlds) -> Result<()> {
     let mut command = Command::new(env!("CARGO"));
     command.args(["test", "--release", "--locked", "--package", "toolwarrant-tasks", "--test", "simulation"]);
     command.args(["--", "--nocapture"]).args(seed.map(|_| "no_world"));
-    let options = json!({"worlds": worlds, "first": first, "seed": seed});
+    let options = json!({"worlds": worlds, "replicas": replicas, "first": first, "seed": seed});
     test(root, "soak", command, &options, "a world broke a promise; its history is above")
 }

@@ -435,7 +435,8 @@ impl Cluster {
 
 #[test]
 fn no_world_of_replicas_breaks_a_promise() {
-    let Worlds { worlds, first, seed } = Worlds::from_options(300);
+    let Worlds { worlds, replicas, first, seed } = Worlds::from_options(2_400);
+    let worlds = replicas.unwrap_or(worlds.div_ceil(8));
     let describe = |seed| {
         let Outcome { violations, history, .. } = live(seed, None, true);
         format!("{}\n\nreplicas of seed {seed}:\n{}", history.join("\n"), violations.join("\n"))

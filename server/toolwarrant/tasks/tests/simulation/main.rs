@@ -387,6 +387,8 @@ fn describe_world(seed: u64, mutant: Option<Mutant>) -> String {
 #[serde(deny_unknown_fields)]
 struct Worlds {
     worlds: u64,
+    /// Those with replicas; by default an eighth, because each takes longer.
+    replicas: Option<u64>,
     first: u64,
     /// Only this world, to print its history.
     seed: Option<u64>,
@@ -396,7 +398,7 @@ impl Worlds {
     /// Reads the options of `cargo xtask drill soak`, which passes them as one JSON value. Without
     /// them, returns the first `few` worlds.
     fn from_options(few: u64) -> Self {
-        let few = Self { worlds: few, first: 0, seed: None };
+        let few = Self { worlds: few, replicas: None, first: 0, seed: None };
         std::env::var("DRILL").map_or(few, |json| serde_json::from_str(&json).expect("the options of this drill"))
     }
 }
@@ -406,7 +408,7 @@ const BROKEN_ONCE: [u64; 3] = [674_487, 10_649_353, 12_925_087];
 
 #[test]
 fn no_world_breaks_a_promise() {
-    let Worlds { worlds, first, seed } = Worlds::from_options(2_000);
+    let Worlds { worlds, first, seed, .. } = Worlds::from_options(2_000);
     if let Some(seed) = seed {
         return println!("{}", describe_world(seed, None));
     }
