@@ -242,7 +242,7 @@ impl Membership {
 
     /// Learns from the answer to a beat, and evicts silent replicas. Returns true if it did.
     async fn learn(&self, sent: Timestamp, beats: Beats, others: &mut Others) -> Result<bool, Eviction> {
-        let (now, epoch) = (self.clock.now(), self.store.epoch());
+        let epoch = self.store.epoch();
         let Beats { now: store_now, ahead, directory, replicas, trust } = beats;
         let is_settled = trust == StoreTrust::Settled;
         let own = replicas.iter().find(|row| row.epoch == epoch && !row.state.has_ended());
@@ -258,6 +258,7 @@ impl Membership {
         };
         self.replace_trust(trust);
         self.learn_time(sent, store_now, others);
+        let now = self.clock.now();
         if others.has_slept {
             self.lease.end();
             return Err(Eviction);
@@ -325,8 +326,10 @@ impl Membership {
     fn learn_time(&self, sent: Timestamp, store_now: Timestamp, others: &mut Others) {
         let half = self.clock.now().since(sent) / 2;
         if !others.has_agreed {
-            // The start took time, and the store's time was learnt before.
+            // The start took time, and the store's time was learnt before. No silence is measured
+            // over the step.
             self.clock.catch_up(store_now);
+            others.beats.clear();
         }
         let now = self.clock.now();
         let heard = StoreTime { now: store_now.plus(half), uncertainty: half + Duration::from_millis(1) };

@@ -6,13 +6,11 @@ mod failover;
 mod replicas;
 mod rules;
 
-pub use failover::MemoryCopy;
-
 use crate::CoolDown;
 use crate::recovery::Recovery;
-use failover::{OwnWrites, Trust};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard};
 use toolwarrant_audit::Anchor;
 use toolwarrant_base::clock::{Clock, Timestamp};
@@ -71,6 +69,30 @@ struct Tables {
     /// Documents: version and body by name space and key.
     documents: BTreeMap<(&'static str, String), (u64, Vec<u8>)>,
     trust: Trust,
+}
+
+/// A copy of the store.
+#[derive(Clone, Debug)]
+pub struct MemoryCopy(Tables);
+
+/// The trust of the replicas in their store.
+#[derive(Clone, Debug, Default)]
+struct Trust {
+    /// Number of failovers.
+    timeline: u64,
+    /// The latest timeline in which each living replica has found its writes.
+    settled: u64,
+    lost: Option<String>,
+    /// Number of writes of each run.
+    written: HashMap<Epoch, u64>,
+}
+
+/// The knowledge of a process about its own writes.
+#[derive(Debug, Default)]
+struct OwnWrites {
+    acknowledged: AtomicU64,
+    /// The latest timeline in which it has found them.
+    timeline: AtomicU64,
 }
 
 #[derive(Clone, Debug)]

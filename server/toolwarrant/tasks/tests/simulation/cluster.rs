@@ -433,6 +433,9 @@ impl Cluster {
     }
 }
 
+/// A world outside the usual range that once broke a promise. It always runs.
+const BROKEN_ONCE: u64 = 86_293;
+
 #[test]
 fn no_world_of_replicas_breaks_a_promise() {
     let Worlds { worlds, replicas, first, seed } = Worlds::from_options(2_400);
@@ -450,7 +453,8 @@ fn no_world_of_replicas_breaks_a_promise() {
         several.fetch_add(u64::from(replicas > 1), Relaxed);
         !violations.is_empty()
     };
-    if let Some(seed) = first_violation(first..first + worlds, breaks) {
+    let found = first_violation(BROKEN_ONCE..BROKEN_ONCE + 1, breaks);
+    if let Some(seed) = found.or_else(|| first_violation(first..first + worlds, breaks)) {
         panic!("{}", describe(seed));
     }
     println!("{worlds} worlds of replicas from {first} on, {several:?} of them with 2 to 4, no promise broken");

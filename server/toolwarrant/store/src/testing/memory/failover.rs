@@ -3,35 +3,10 @@
 //! Each replica looks for the writes that were acknowledged to it. Nothing lands before all living
 //! replicas have found theirs. If one of them misses a write, nothing lands any more.
 
-use super::{Memory, Tables};
-use std::collections::HashMap;
+use super::{Memory, MemoryCopy, OwnWrites, Tables, Trust};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use toolwarrant_core::cluster::{Epoch, StoreTrust};
 use toolwarrant_core::store::StoreError;
-
-/// A copy of the store.
-#[derive(Clone, Debug)]
-pub struct MemoryCopy(Tables);
-
-/// The trust of the replicas in their store.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Trust {
-    /// Number of failovers.
-    timeline: u64,
-    /// The latest timeline in which each living replica has found its writes.
-    settled: u64,
-    lost: Option<String>,
-    /// Number of writes of each run.
-    written: HashMap<Epoch, u64>,
-}
-
-/// The knowledge of a process about its own writes.
-#[derive(Debug, Default)]
-pub(super) struct OwnWrites {
-    acknowledged: AtomicU64,
-    /// The latest timeline in which it has found them.
-    timeline: AtomicU64,
-}
 
 impl MemoryCopy {
     /// Returns the number of writes of a run that it has.
