@@ -100,6 +100,7 @@ pub fn run() -> ExitCode {
     program::<ProductFlags>()
         .commands::<PhoneCommand>()
         .table(configuration::TABLE)
+        .alone(|_, config| configuration::platforms(config).is_ok_and(|named| simulates(&named)).then_some(SIMULATES))
         .usage(
             "Without a command it serves 24 simulated phones on http://127.0.0.1:8080/mcp; its first start prints two keys to try \
              it with. With --config it serves the phones of the platforms in that file. The other commands are for the \
@@ -123,6 +124,11 @@ const HINT: &str = "Then try set_proxy: on phone-0000001 it ends as success, on 
 /// The reason why simulated phones cannot be served by several processes.
 const SIMULATES: &str = "the simulated phones exist in this process alone; --config names a platform";
 
+/// Returns true if some of the phones are simulated, as all are without a platform.
+fn simulates(named: &[(PlatformName, PlatformConfig)]) -> bool {
+    named.is_empty() || named.iter().any(|(_, platform)| matches!(platform, PlatformConfig::Simulator))
+}
+
 fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, PhoneCommand>> {
     let Setup { flags, config, folder, sharing, clock, random } = setup;
     let shared = sharing.clone().map(|sharing| SharedPlatforms::new(sharing, clock.clone()));
@@ -138,7 +144,7 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
     let (listener, reached) = echo.map_or((None, None), |(listener, paths, url)| (Some(listener), Some((paths, url))));
     let mut members: Vec<(PlatformName, Arc<dyn Control>)> = Vec::new();
     let mut background: Vec<BoxFuture<'static, ()>> = Vec::new();
-    let simulates = named.is_empty() || named.iter().any(|(_, platform)| matches!(platform, PlatformConfig::Simulator));
+    let simulates = simulates(&named);
     if simulates {
         let sim = Sim::new(flags.sim_seed, flags.sim_devices, clock.clone(), &random.bytes()?);
         let sim = sim.with_journal(&folder.join(JOURNAL)).context("cannot simulate phones")?;
@@ -174,7 +180,7 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
     };
     let operated = Arc::new(Operated { members, clock: clock.clone(), random });
     let service = service(control, own, clock).commands(operated.clone()).upstreams(operated).serves(serves);
-    let service = if simulates { service.hint(HINT).alone(SIMULATES) } else { service };
+    let service = if simulates { service.hint(HINT) } else { service };
     if let Some(listener) = listener {
         background.push(Box::pin(listener.serve(std::future::pending())));
     }

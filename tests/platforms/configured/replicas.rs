@@ -39,7 +39,7 @@ async fn a_write_of_a_killed_replica_is_ended_by_another_with_evidence_and_one_o
 
     // The simulated phones exist in one process.
     let (code, said) = operate(&data[0], &format!("serve --listen 127.0.0.1:0 --store {url}")).await;
-    assert!(code == 1 && said.contains("the simulated phones exist in this process alone"), "{code} {said}");
+    assert!(code == 2 && said.contains("the simulated phones exist in this process alone"), "{code} {said}");
 
     let mut one = start_replica(&homes[0], "one", &url, &double).await;
     let mut two = start_replica(&homes[1], "two", &url, &double).await;

@@ -11,7 +11,7 @@ use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::act::{Channel, Claims, Origin};
 use toolwarrant_core::registry::{KeyPrefixes, NewApplication, NewKey, Registry};
 use toolwarrant_operator::data::DataFolder;
-use toolwarrant_operator::{Names, OpenedData, StoreOptions, local_operator};
+use toolwarrant_operator::{Authority, Names, OpenedData, StoreOptions, local_operator};
 
 /// A key and its secret.
 #[derive(Clone)]
@@ -59,7 +59,8 @@ pub(crate) fn make_at(data: &Path, applications: usize, place: &StoreOptions) ->
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let folder = DataFolder::open(data, &names)?;
-        let opened = OpenedData::open(&folder, &names, &CATALOGUE, &Random::System, (place, Some("bench"))).await?;
+        let opened =
+            OpenedData::open(&folder, &names, &CATALOGUE, &Random::System, (place, Some(Authority::Changes))).await?;
         let mut keys = Vec::new();
         for n in 0..applications {
             keys.push(application(&opened.registry, n).await?);

@@ -20,6 +20,7 @@ use crate::place::StoreOptions;
 use crate::render;
 use crate::user::claims;
 use crate::verify::ContractGroup;
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 use options::CommonFlags;
@@ -40,6 +41,10 @@ impl<T: Args + Clone + Send + 'static> Flags for T {}
 /// The flags of a service that adds none.
 #[derive(Clone, Debug, Args)]
 pub struct NoFlags {}
+
+/// Returns the reason why a service with these flags and this configuration cannot share its store
+/// with other replicas.
+pub type Alone<F> = fn(&F, &Config) -> Option<&'static str>;
 
 /// A parsed command line.
 #[derive(Debug)]
@@ -125,7 +130,7 @@ impl CommandLine<'_> {
     /// Reads the command line of this process, and the configuration file that it names. If the
     /// command line is wrong or asks for help, the process prints a message and ends.
     #[must_use]
-    pub fn parse<F: Flags, C: OwnCommand>(&self) -> Invocation<F> {
+    pub fn parse<F: Flags, C: OwnCommand>(&self, alone: Alone<F>) -> Invocation<F> {
         let command = self.command::<F, C>();
         let asked = Asked::of(&command);
         let (json, checks) = (asked.json, asked.checks);
@@ -158,6 +163,10 @@ impl CommandLine<'_> {
         // A command line that is wrong may hide the flag from clap.
         let json = json || std::env::args_os().any(|arg| arg == "--json");
         let matches = matches.unwrap_or_else(|error| end(&error, json));
+        if asked.checks || asked.serves {
+            let shared = refuse_shared::<F>(alone, &matches, &config);
+            shared.unwrap_or_else(|error| end(&error.format(&mut command), json));
+        }
         if asked.checks {
             let flags = file::describe_flags(&command, &matches, &values);
             let mut sound = Map::from_iter([("sound".to_owned(), true.into())]);
@@ -259,11 +268,9 @@ impl CommandLine<'_> {
         config: Config,
     ) -> Result<Invocation<F>, clap::Error> {
         let common = CommonFlags::from_arg_matches(matches)?;
-        let CommonFlags { data, mut store, config: _, json, operator_sockets, socket, claimed_name, reason } = common;
+        let CommonFlags { data, store: _, config: _, json, operator_sockets, socket, claimed_name, reason } = common;
+        let store = StoreOptions::of(matches)?;
         let is_set = |path: &PathBuf| !path.as_os_str().is_empty();
-        store.store = store.store.filter(|url| !url.is_empty());
-        store.replica = store.replica.filter(|name| !name.is_empty());
-        store.store_password = store.store_password.filter(is_set);
         let operator_sockets = operator_sockets.filter(is_set);
         let way = WayToServer {
             socket: socket.filter(is_set),
@@ -308,7 +315,7 @@ impl CommandLine<'_> {
             Some((name, _)) if C::has_subcommand(name) => {
                 let own = C::from_arg_matches(matches)?;
                 question = own.question();
-                let unwritten = |error| clap::Error::raw(clap::error::ErrorKind::Io, error);
+                let unwritten = |error| clap::Error::raw(ErrorKind::Io, error);
                 let command = serde_json::to_value(&own).map_err(unwritten)?;
                 OperatorCommand::Own { command, patience: own.patience() }
             }
@@ -317,6 +324,18 @@ impl CommandLine<'_> {
         let question = question.or_else(|| command.question());
         let flags = F::from_arg_matches(matches)?;
         Ok(Invocation::Operate { command, question, flags, config, data, store, way, json })
+    }
+}
+
+/// Refuses a shared store for a service that must be alone.
+fn refuse_shared<F: Flags>(alone: Alone<F>, matches: &ArgMatches, config: &Config) -> Result<(), clap::Error> {
+    let flags = F::from_arg_matches(matches.subcommand_matches("serve").unwrap_or(matches))?;
+    match alone(&flags, config) {
+        Some(why) if !StoreOptions::of(matches)?.is_folder() => {
+            let why = format!("this service cannot share its store with other replicas: {why}");
+            Err(clap::Error::raw(ErrorKind::ArgumentConflict, why))
+        }
+        _ => Ok(()),
     }
 }
 

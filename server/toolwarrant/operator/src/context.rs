@@ -1,6 +1,7 @@
 //! The context of operator commands: the opened data folder, and the additions of the service.
 
 use crate::cli::resources;
+use crate::command::Authority;
 use crate::data::{DataFolder, Lock};
 use crate::error::OperatorError;
 use crate::lines::ActLines;
@@ -154,8 +155,8 @@ pub struct OpenedData {
 }
 
 impl OpenedData {
-    /// Opens a folder that this process has locked, and the store. A command names itself in a
-    /// shared store. Blocks on the disk.
+    /// Opens a folder that this process has locked, and the store. A command has an
+    /// authority. Blocks on the disk.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -164,7 +165,7 @@ impl OpenedData {
         names: &Names,
         catalogue: &'static Catalogue,
         random: &Random,
-        (place, command): (&StoreOptions, Option<&str>),
+        (place, command): (&StoreOptions, Option<Authority>),
     ) -> Result<Self, OpenError> {
         let (master_key, database, shared): (_, Arc<dyn Store>, _) = match place.is_folder() {
             true => {

@@ -14,7 +14,7 @@
 //!
 //! A service may store further files there. Start at [`DataFolder::open`].
 
-use crate::flags::{DATA, STORE};
+use crate::flags::{DATA, REPLICA as REPLICA_FLAG, STORE};
 use crate::names::Names;
 pub(crate) use crate::owner::LOCK;
 use crate::owner::{OtherUser, refuse_other_user, remedy};
@@ -125,8 +125,14 @@ pub enum FolderError {
     #[error("{0} belongs to the replica `{1}`, whose data is in a shared store; name that with --{store}", store = STORE)]
     OfReplica(PathBuf, String),
     /// The folder belongs to another replica.
-    #[error("{0} belongs to the replica `{1}`; each replica needs a folder of its own")]
+    #[error("{0} belongs to the replica `{1}`; use that name, or another folder with --{data}", data = DATA)]
     OtherReplica(PathBuf, String),
+    /// The folder belongs to no replica, and the command would begin an audit trail there.
+    #[error(
+        "{0} does not belong to a replica yet, and a command that changes something needs its name; run the command in the folder of a \
+         replica, or name one with --{replica}", replica = REPLICA_FLAG
+    )]
+    Unnamed(PathBuf),
     /// The folder has a database, and the data is to be in a shared store.
     #[error("{0} has a database of its own; choose another folder for a replica with --{data}", data = DATA)]
     HasDatabase(PathBuf),

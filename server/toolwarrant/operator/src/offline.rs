@@ -211,7 +211,7 @@ impl Offline<'_> {
         operator: &Operator,
     ) -> Result<Value, OperatorError> {
         let Self { names, catalogue, checks, store, parts } = self;
-        let place = (&store, Some("command"));
+        let place = (&store, Some(command.authority()));
         let OpenedData { registry, database, shared, keyring, clock } =
             OpenedData::open(folder, &names, catalogue, &Random::System, place).await?;
         let trail = match command.authority() {

@@ -2,13 +2,15 @@
 //! replicas share. With a shared store, the folder has the name of the replica, the master key, the
 //! lock and the audit trail.
 
+use crate::command::Authority;
 use crate::credential::CredentialSource;
 use crate::data::{DataFolder, FolderError, REPLICA, read_master_key, read_replica};
 use crate::error::OperatorError;
 use crate::flags;
 use crate::names::Names;
 use crate::open_error::OpenError;
-use clap::{Args, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{ArgMatches, Args, FromArgMatches, ValueEnum};
 use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -75,6 +77,27 @@ impl Default for StoreOptions {
 }
 
 impl StoreOptions {
+    /// Returns the options of a command line. An empty value counts as not set.
+    ///
+    /// # Errors
+    /// A flag of a shared store is set, and the store is not.
+    pub(crate) fn of(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut options = Self::from_arg_matches(matches)?;
+        let Self { store, replica, store_password, .. } = &mut options;
+        *store = store.take().filter(|url| !url.is_empty());
+        *replica = replica.take().filter(|name| !name.is_empty());
+        *store_password = store_password.take().filter(|file| !file.as_os_str().is_empty());
+        let unused = replica.is_some().then_some(flags::REPLICA);
+        match unused.or(store_password.is_some().then_some(flags::STORE_PASSWORD)) {
+            Some(flag) if store.is_none() => {
+                let why =
+                    format!("--{flag} is for a store that replicas share, and --{} does not name one", flags::STORE);
+                Err(clap::Error::raw(ErrorKind::MissingRequiredArgument, why))
+            }
+            _ => Ok(options),
+        }
+    }
+
     /// Returns true if the data is in the folder.
     #[must_use]
     pub fn is_folder(&self) -> bool {
@@ -95,26 +118,26 @@ impl StoreOptions {
         Ok(Address { url, password })
     }
 
-    /// Joins the cluster as the replica that the folder belongs to. The name of a command is added
-    /// to that of the replica.
+    /// Joins the cluster as the replica that the folder belongs to, or as a command of it with this
+    /// authority.
     ///
     /// # Errors
-    /// The folder belongs to another replica, or has a database or no master key; or see
-    /// [`Postgres::join`].
+    /// The folder belongs to another replica, or has a database or no master key, or a command
+    /// changes something in a folder without a name; or see [`Postgres::join`].
     pub(crate) async fn join(
         &self,
         folder: &DataFolder,
         names: &Names,
-        command: Option<&str>,
+        command: Option<Authority>,
     ) -> Result<Postgres, OpenError> {
-        let trail = self.name_replica(folder)?;
+        let trail = self.name_replica(folder, command)?;
         let key = read_master_key(folder.path()).map_err(|error| match error {
             FolderError::Io(path, _) => FolderError::KeyOfReplica(path),
             other => other,
         })?;
         let key = fingerprint(&KeyRing::new(&names.salt, &key, Random::System));
         let name = match command {
-            Some(command) => format!("{trail} {command} {}", std::process::id()),
+            Some(_) => format!("{trail} command {}", std::process::id()),
             None => trail.clone(),
         };
         let program = format!("{} {}", names.program, names.version);
@@ -126,12 +149,14 @@ impl StoreOptions {
     /// Makes the tables of a new cluster, and a master key if the folder has none.
     ///
     /// # Errors
-    /// See [`Postgres::init`].
+    /// See [`Postgres::check_new`]. The folder is as before then.
     pub(crate) async fn init(&self, folder: &DataFolder, names: &Names) -> Result<Value, OpenError> {
-        let replica = self.name_replica(folder)?;
+        let address = self.address()?;
+        Postgres::check_new(&address).await?;
+        let replica = self.name_replica(folder, None)?;
         let key = folder.master_key(&Random::System)?;
         let key = fingerprint(&KeyRing::new(&names.salt, &key, Random::System));
-        Postgres::init(&self.address()?, key).await?;
+        Postgres::init(&address, key).await?;
         let copy = format!("copy {} to the data folder of each other replica", folder.join("master.key").display());
         Ok(json!({"store": "made", "replica": replica, "next": copy}))
     }
@@ -154,8 +179,9 @@ impl StoreOptions {
         Ok(json!({"store": facts}))
     }
 
-    /// Returns the name of the replica, and records it in the folder.
-    fn name_replica(&self, folder: &DataFolder) -> Result<String, OpenError> {
+    /// Returns the name of the replica. A server gives it to the folder, and so does a command that
+    /// changes something and has a name. One that reads leaves the folder as it is.
+    fn name_replica(&self, folder: &DataFolder, command: Option<Authority>) -> Result<String, OpenError> {
         folder.refuse_database()?;
         let known = read_replica(folder.path())?;
         let name = match (known, &self.replica) {
@@ -164,6 +190,9 @@ impl StoreOptions {
             }
             (Some(known), _) => return Ok(known),
             (None, Some(given)) => given.clone(),
+            (None, None) if command.is_some_and(|authority| authority != Authority::Reads) => {
+                return Err(FolderError::Unnamed(folder.path().to_owned()).into());
+            }
             (None, None) => rustix::system::uname().nodename().to_string_lossy().into_owned(),
         };
         if name.is_empty()
@@ -177,7 +206,9 @@ impl StoreOptions {
             ))
             .into());
         }
-        folder.write(REPLICA, &name).map_err(|error| FolderError::Io(folder.join(REPLICA), error))?;
+        if command != Some(Authority::Reads) {
+            folder.write(REPLICA, &name).map_err(|error| FolderError::Io(folder.join(REPLICA), error))?;
+        }
         Ok(name)
     }
 }

@@ -183,7 +183,7 @@ async fn examine(client: &Client, check: ServerCheck) -> Result<Vec<String>, Sto
             Ok(full.chain(missing).collect())
         }
         ServerCheck::Rights => {
-            Ok(rights::missing(client).await?.into_iter().map(|right| format!("no {right}")).collect())
+            Ok(rights::missing(client, None).await?.into_iter().map(|right| format!("no {right}")).collect())
         }
         ServerCheck::Clocks => compare_clocks(client).await,
         ServerCheck::Standby => Ok(match judge_settings(&settings(client).await?) {

@@ -98,22 +98,22 @@ pub struct Postgres {
 }
 
 impl Postgres {
+    /// Checks that the tables of a new cluster can be made.
+    ///
+    /// # Errors
+    /// The server cannot be reached, is older than PostgreSQL 15, or has a cluster already. Or the
+    /// account may not make tables there.
+    pub async fn check_new(address: &Address) -> Result<(), StoreError> {
+        connect_new(address).await.map(drop)
+    }
+
     /// Makes the tables of a new cluster, whose secrets are sealed with the key of this
     /// fingerprint.
     ///
     /// # Errors
-    /// The server cannot be reached, is older than PostgreSQL 15, or has a cluster already.
+    /// See [`Self::check_new`].
     pub async fn init(address: &Address, key: Digest) -> Result<(), StoreError> {
-        let client = Server::parse(address)?.connect(|_| {}).await?;
-        check_server(&client).await?;
-        if client
-            .query_opt("SELECT 1 WHERE to_regclass('cluster') IS NOT NULL", &[])
-            .await
-            .map_err(unavailable)?
-            .is_some()
-        {
-            return Err(StoreError::Conflict("there is a store already".to_owned()));
-        }
+        let client = connect_new(address).await?;
         // One message is one transaction.
         let key = hex::encode(&key);
         let mut sql = SCHEMA.to_owned();
@@ -131,11 +131,11 @@ impl Postgres {
     /// tables.
     ///
     /// # Errors
-    /// The server cannot be reached, has no tables, or refuses this.
+    /// The server cannot be reached, has no tables, or refuses this. Or the account of the address
+    /// is not the owner.
     pub async fn grant(address: &Address, account: &str) -> Result<(), StoreError> {
         let client = Server::parse(address)?.connect(|_| {}).await?;
-        let schema = client.query_one("SELECT quote_ident(current_schema())", &[]).await.map_err(unavailable)?;
-        client.batch_execute(&rights::grant(schema.get(0), account)).await.map_err(unavailable)
+        rights::grant(&client, account).await
     }
 
     /// Joins the cluster as a replica.
@@ -209,6 +209,25 @@ impl Postgres {
     }
 }
 
+/// Connects to a server that has no cluster yet.
+async fn connect_new(address: &Address) -> Result<Client, StoreError> {
+    let client = Server::parse(address)?.connect(|_| {}).await?;
+    check_server(&client).await?;
+    let sql = "SELECT to_regclass('cluster') IS NOT NULL, current_user::text, current_schema()::text,
+                   coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)";
+    let row = client.query_one(sql, &[]).await.map_err(unavailable)?;
+    let (exists, account, schema, may_create) =
+        (row.get(0), row.get::<_, &str>(1), row.get::<_, Option<&str>>(2), row.get(3));
+    match (exists, may_create) {
+        (true, _) => Err(StoreError::Conflict("there is a store already; `store check` shows it".to_owned())),
+        (false, false) => Err(StoreError::Corrupt(format!(
+            "the account `{account}` cannot make tables; a superuser can let it: GRANT CREATE ON SCHEMA {} TO {account}",
+            schema.unwrap_or("public")
+        ))),
+        (false, true) => Ok(client),
+    }
+}
+
 /// Refuses a server that is too old.
 async fn check_server(client: &Client) -> Result<(), StoreError> {
     let version =
@@ -225,13 +244,7 @@ async fn check_server(client: &Client) -> Result<(), StoreError> {
 
 /// Refuses a layout that this program does not know, and another master key.
 async fn check_tables(client: &Client, key: Digest) -> Result<(), StoreError> {
-    let found = "SELECT 1 WHERE to_regclass('cluster') IS NOT NULL";
-    if client.query_opt(found, &[]).await.map_err(unavailable)?.is_none() {
-        return Err(StoreError::Corrupt(
-            "this account sees no tables; `store init` makes them, and `store grant` lets another account use them"
-                .to_owned(),
-        ));
-    }
+    rights::check_visible(client).await?;
     let row = client.query_one("SELECT layout, key FROM cluster", &[]).await.map_err(unavailable)?;
     cluster::check_layout(row.get(0))?;
     match row.get::<_, &[u8]>(1) == key {

@@ -31,33 +31,65 @@ const RIGHTS: [(&str, &str); 18] = [
 /// The functions that make and drop partitions.
 const FUNCTIONS: &str = "make_day(text, bigint), drop_day(text, bigint)";
 
-/// Returns the statements that grant these rights to an account. `schema` is a quoted name.
-pub(crate) fn grant(schema: &str, role: &str) -> String {
-    let role = format!("\"{}\"", role.replace('"', "\"\""));
+/// Grants these rights to an account.
+///
+/// # Errors
+/// There are no tables, or the account of this session does not own them.
+pub(crate) async fn grant(client: &Client, account: &str) -> Result<(), StoreError> {
+    check_visible(client).await?;
+    let row = client.query_one("SELECT quote_ident(current_schema()), quote_ident($1)", &[&account]).await;
+    let row = row.map_err(unavailable)?;
+    let (schema, role): (&str, &str) = (row.get(0), row.get(1));
     let tables = RIGHTS.map(|(table, rights)| format!("GRANT {rights} ON {table} TO {role};"));
-    format!(
+    let sql = format!(
         "GRANT USAGE ON SCHEMA {schema} TO {role}; GRANT EXECUTE ON FUNCTION {FUNCTIONS} TO {role}; {}",
         tables.concat()
-    )
+    );
+    client.batch_execute(&sql).await.map_err(unavailable)?;
+    // The server only warns an account that may not grant.
+    let missing = missing(client, Some(account)).await?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let owner = "SELECT pg_get_userbyid(relowner)::text FROM pg_class WHERE oid = 'cluster'::regclass";
+    let row = client.query_one(owner, &[]).await.map_err(unavailable)?;
+    let (owner, missing): (&str, _) = (row.get(0), missing.join(", "));
+    Err(StoreError::Corrupt(format!(
+        "the account `{account}` still lacks rights: {missing}; give the URL of `{owner}`, who owns the tables and can grant them"
+    )))
 }
 
-/// Returns the rights that the account of this session lacks, such as `DELETE on task`.
-pub(crate) async fn missing(client: &Client) -> Result<Vec<String>, StoreError> {
+/// Refuses an account that sees no tables.
+pub(crate) async fn check_visible(client: &Client) -> Result<(), StoreError> {
+    let sql = "SELECT 1 WHERE to_regclass('cluster') IS NOT NULL";
+    match client.query_opt(sql, &[]).await.map_err(unavailable)? {
+        Some(_) => Ok(()),
+        None => Err(StoreError::Corrupt(
+            "this account sees no tables; `store init` makes them, and `store grant` lets another account use them"
+                .to_owned(),
+        )),
+    }
+}
+
+/// Returns the rights that an account lacks, such as `DELETE on task`; by default that of this
+/// session.
+pub(crate) async fn missing(client: &Client, account: Option<&str>) -> Result<Vec<String>, StoreError> {
     let all = RIGHTS.iter().flat_map(|(table, rights)| rights.split(", ").map(move |right| (*table, right)));
     let (tables, rights): (Vec<_>, Vec<_>) = all.unzip();
     let sql = "SELECT kind || ' on ' || name AS what FROM unnest($1::text[], $2::text[]) AS needed (name, kind)
-                   WHERE to_regclass(name) IS NOT NULL AND NOT has_table_privilege(to_regclass(name), kind)
+                   WHERE to_regclass(name) IS NOT NULL AND NOT has_table_privilege(coalesce($4::name, current_user), to_regclass(name), kind)
                UNION ALL
                SELECT 'EXECUTE on ' || name FROM unnest($3::text[]) AS name
-                   WHERE to_regprocedure(name) IS NOT NULL AND NOT has_function_privilege(to_regprocedure(name), 'EXECUTE')";
+                   WHERE to_regprocedure(name) IS NOT NULL AND NOT has_function_privilege(coalesce($4::name, current_user),
+                                                                                     to_regprocedure(name), 'EXECUTE')";
     let functions: Vec<_> = FUNCTIONS.split_inclusive(')').map(|name| name.trim_start_matches(", ")).collect();
-    let found = rows(client.query(sql, &[&tables, &rights, &functions]).await)?;
+    let found = rows(client.query(sql, &[&tables, &rights, &functions, &account]).await)?;
     found.iter().map(|row| get(row, "what")).collect()
 }
 
 /// Refuses an account without the rights of a replica.
 pub(crate) async fn check(client: &Client) -> Result<(), StoreError> {
-    let missing = missing(client).await?;
+    let missing = missing(client, None).await?;
     if missing.is_empty() {
         return Ok(());
     }

@@ -19,7 +19,9 @@ use toolwarrant_base::clock::Clock;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::pipeline::Handlers;
-use toolwarrant_operator::cli::{CommandLine, Flags, Invocation, LogOptions, NoFlags, ServeOptions, WayToServer};
+use toolwarrant_operator::cli::{
+    Alone, CommandLine, Flags, Invocation, LogOptions, NoFlags, ServeOptions, WayToServer,
+};
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::offline::{Offline, ServiceParts};
 use toolwarrant_operator::owner::become_owner;
@@ -35,7 +37,8 @@ pub struct Program<F = NoFlags, C = NoCommands> {
     about: &'static str,
     usage: &'static str,
     tables: Vec<ConfigTable>,
-    added: PhantomData<fn() -> (F, C)>,
+    alone: Alone<F>,
+    added: PhantomData<fn() -> C>,
 }
 
 impl Program {
@@ -57,6 +60,7 @@ impl<F: Flags> Program<F> {
             about,
             usage,
             tables: Vec::new(),
+            alone: |_, _| None,
             added: PhantomData,
         }
     }
@@ -67,8 +71,8 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
     /// them out.
     #[must_use]
     pub fn commands<D: OwnCommand>(self) -> Program<F, D> {
-        let Self { identity, about, usage, tables, added: PhantomData } = self;
-        Program { identity, about, usage, tables, added: PhantomData }
+        let Self { identity, about, usage, tables, alone, added: PhantomData } = self;
+        Program { identity, about, usage, tables, alone, added: PhantomData }
     }
 
     /// Replaces the sentences in which `--help` describes a start without a command.
@@ -99,6 +103,13 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         self
     }
 
+    /// Refuses to serve from a store that replicas share if `alone` returns the reason: a sentence
+    /// fragment about what this process keeps for itself, and what to use instead.
+    #[must_use]
+    pub fn alone(self, alone: Alone<F>) -> Self {
+        Self { alone, ..self }
+    }
+
     /// Adds a table of the configuration file. The service reads it in [`Setup::config`].
     #[must_use]
     pub fn table(mut self, table: ConfigTable) -> Self {
@@ -112,7 +123,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         let Self { about, usage, tables, .. } = &self;
         let line = CommandLine { names: &self.identity.names, catalogue: H::CATALOGUE, about, usage, tables };
         let name = self.identity.names.program;
-        let invocation = line.parse::<F, C>();
+        let invocation = line.parse::<F, C>(self.alone);
         // A change of the user applies only to threads that start after it.
         let owner = match &invocation {
             Invocation::Serve { data, .. } | Invocation::Operate { data, .. } => become_owner(data),

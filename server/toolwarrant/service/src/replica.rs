@@ -1,12 +1,11 @@
 //! The life of a server as one of several replicas: when it must stop, how it drains, and how it
 //! leaves.
 
-use anyhow::{Result, bail};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use toolwarrant_core::cluster::{Eviction, ReplicaState};
-use toolwarrant_operator::{OpenedData, Shared, StoreOptions};
+use toolwarrant_operator::{Shared, StoreOptions};
 use toolwarrant_tasks::engine::Engine;
 
 /// A server that shares its store.
@@ -17,20 +16,6 @@ pub(crate) struct ReplicaLife {
     drain: Duration,
     /// Passes notices on, until this is dropped.
     _hearing: JoinSet<()>,
-}
-
-/// Leaves a shared store again if the service must be alone, for this reason.
-///
-/// # Errors
-/// The service cannot share a store.
-pub(crate) async fn refuse_shared(alone: Option<&str>, opened: &mut OpenedData) -> Result<()> {
-    if let Some(why) = alone
-        && let Some(shared) = opened.shared.take()
-    {
-        shared.leave().await;
-        bail!("this service cannot share its store with other replicas: {why}");
-    }
-    Ok(())
 }
 
 impl ReplicaLife {

@@ -3,7 +3,7 @@
 use crate::core::{Core, CoreParts};
 use crate::hangup::Renewal;
 use crate::listening::{Listening, base_path, in_clear, url_of};
-use crate::replica::{ReplicaLife, refuse_shared};
+use crate::replica::ReplicaLife;
 use crate::service::{Service, Setup};
 use crate::timekeeping;
 use crate::welcome::{Demo, DemoKey};
@@ -98,14 +98,13 @@ impl Server {
         let groups = groups_of(&serve);
         let Listening { listener, tls, limits, limiter, policy, url, monitor } = Listening::open(serve, &names).await?;
         let folder = DataFolder::open(data, &names).map_err(OpenError::from).map_err(OperatorError::from)?;
-        let mut opened = OpenedData::open(&folder, &names, H::CATALOGUE, &random, (store, None)).await?;
+        let opened = OpenedData::open(&folder, &names, H::CATALOGUE, &random, (store, None)).await?;
         warn_of_keys_off(&*opened.database).await?;
         let sharing = opened.shared.as_ref().map(|shared| shared.sharing.clone());
         let clock = opened.clock.clone();
         let setup = Setup { flags, config, folder: &folder, sharing, clock, random: random.clone() };
         let service = compose(setup)?;
-        let Service { handlers, executor, inventory, own, upstreams, background, serves, hint, alone, .. } = service;
-        refuse_shared(alone, &mut opened).await?;
+        let Service { handlers, executor, inventory, own, upstreams, background, serves, hint, .. } = service;
         let demo = Demo { hint, ..demo };
         let process = u32::from_le_bytes(random.bytes()?);
         let (data, max_in_flight) = (&opened, TASKS_MAX);

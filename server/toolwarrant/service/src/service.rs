@@ -44,7 +44,6 @@ pub struct Service<H, C = NoCommands> {
     pub(crate) background: Vec<BoxFuture<'static, ()>>,
     pub(crate) serves: Option<String>,
     pub(crate) hint: &'static str,
-    pub(crate) alone: Option<&'static str>,
     commands: PhantomData<fn() -> C>,
 }
 
@@ -62,7 +61,6 @@ impl<H: Handlers> Service<H> {
             background: Vec::new(),
             serves: None,
             hint: "",
-            alone: None,
             commands,
         }
     }
@@ -86,10 +84,9 @@ impl<H, C> Service<H, C> {
     /// declares.
     #[must_use]
     pub fn commands<D: OwnCommand>(self, commands: Arc<dyn Commands<D>>) -> Service<H, D> {
-        let Self { handlers, executor, inventory, own: _, upstreams, background, serves, hint, alone, commands: _ } =
-            self;
+        let Self { handlers, executor, inventory, own: _, upstreams, background, serves, hint, commands: _ } = self;
         let (own, commands) = (Some(runner(commands)), PhantomData);
-        Service { handlers, executor, inventory, own, upstreams, background, serves, hint, alone, commands }
+        Service { handlers, executor, inventory, own, upstreams, background, serves, hint, commands }
     }
 
     /// Adds the state of upstreams, for monitoring.
@@ -106,13 +103,6 @@ impl<H, C> Service<H, C> {
     pub fn background(mut self, work: impl Future<Output = ()> + Send + 'static) -> Self {
         self.background.push(Box::pin(work));
         self
-    }
-
-    /// Refuses a store that replicas share, for this reason: a sentence fragment about what this
-    /// process keeps for itself, and what to use instead.
-    #[must_use]
-    pub fn alone(self, why: &'static str) -> Self {
-        Self { alone: Some(why), ..self }
     }
 
     /// Sets what the start of the program reports as served, such as `3 printers`.

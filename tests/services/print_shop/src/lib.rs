@@ -52,6 +52,7 @@ pub fn program() -> Program<ShopFlags, ShopCommand> {
     )
     .commands::<ShopCommand>()
     .table(supplies::TABLE)
+    .alone(|flags: &ShopFlags, _| flags.machines.is_none().then_some(ALONE))
     .usage(machines::USAGE)
     .demo("demo", &["print", "service"])
     .try_first("print_page", json!({"printer_id": "p-1", "mode": "draft"}))
@@ -68,10 +69,8 @@ pub fn service<F>(
     machines: Machines,
 ) -> Result<Service<Contract<Shop>, ShopCommand>, ConfigError> {
     let (supplies, van) = Supplies::of(&setup.config)?;
-    let is_alone = machines.folder().is_none();
     let shop = Arc::new(Shop::new(machines));
     let serves = format!("{} printers and {} trays", machines::PRINTERS.len(), machines::TRAYS.len());
     let service = Service::new(Contract(shop.clone())).executor(shop.clone()).inventory(shop).serves(serves).hint(HINT);
-    let service = service.commands(supplies.clone()).upstreams(supplies).background(van);
-    Ok(if is_alone { service.alone(ALONE) } else { service })
+    Ok(service.commands(supplies.clone()).upstreams(supplies).background(van))
 }

@@ -10,6 +10,9 @@ use toolwarrant_core::act::{Changes, Origin};
 use toolwarrant_postgres::{Postgres, ReplicaRun};
 use toolwarrant_store::Recovery;
 
+/// Seconds after which a run without a beat does not count as running.
+const BEATS_WITHIN: u64 = 10;
+
 pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command: ClusterCommand) -> Answer {
     let store = context.shared.as_ref().ok_or_else(no_shared_store)?;
     match command {
@@ -40,8 +43,24 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
     }
 }
 
+/// Begins again after a restore of the server, which no replica may outlive.
+pub(super) async fn begin_after_restore(context: &OperatorContext, origin: &Origin) -> Answer {
+    let store = context.shared.as_ref().ok_or_else(no_shared_store)?;
+    let runs = store.runs().await?;
+    let beats = |run: &&ReplicaRun| !has_ended(run) && run.silent_seconds <= BEATS_WITHIN;
+    let names: Vec<_> = runs.iter().filter(beats).map(|run| &*run.name).collect();
+    if !names.is_empty() {
+        return Err(OperatorError::refusal(format!(
+            "these replicas have beaten within the last {BEATS_WITHIN} s: {}; stop all of them first, because they remember what the \
+             server has lost",
+            names.join(", ")
+        )));
+    }
+    begin_again(context, origin).await
+}
+
 /// Goes on with the data that the store has, as after a restore.
-pub(super) async fn begin_again(context: &OperatorContext, origin: &Origin) -> Answer {
+async fn begin_again(context: &OperatorContext, origin: &Origin) -> Answer {
     let store = context.shared.as_ref().ok_or_else(no_shared_store)?;
     if context.serves {
         return Err(OperatorError::refusal("a server uses the data folder; stop it first"));
@@ -69,10 +88,14 @@ async fn put_act_on(
     after: &str,
 ) -> Result<String, OperatorError> {
     let runs = store.runs().await?;
-    let lives = |run: &&ReplicaRun| run.name == name && !["left", "evicted"].contains(&&*run.state);
+    let lives = |run: &&ReplicaRun| run.name == name && !has_ended(run);
     let ReplicaRun { state, .. } = runs.iter().find(lives).ok_or_else(|| no_replica(name))?;
     let changes = Changes::of("replica", format!("{name} {state}"), format!("{name} {after}"));
     put_act(context, origin, changes).await
+}
+
+fn has_ended(run: &ReplicaRun) -> bool {
+    ["left", "evicted"].contains(&&*run.state)
 }
 
 fn no_replica(name: &str) -> OperatorError {

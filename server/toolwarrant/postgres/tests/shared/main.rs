@@ -475,6 +475,9 @@ async fn an_account_with_the_granted_rights_runs_a_replica_and_changes_nothing_t
     let old = format!("SELECT count(*) FROM pg_class WHERE relname = 'event_{:06}'", today - 40);
     assert_eq!(count(&old).await, 0);
     assert_eq!(one.examine(ServerCheck::Rights).await, Ok(vec![]));
+    count("CREATE ROLE other LOGIN").await;
+    let refused = Postgres::grant(&account, "other").await.expect_err("it owns nothing");
+    assert!(refused.to_string().contains("SELECT on cluster") && refused.to_string().contains("`tests`"), "{refused}");
     let (client, connection) = tokio_postgres::connect(&account.url, NoTls).await.expect("the server runs");
     tokio::spawn(connection);
     for (sql, why) in [

@@ -166,11 +166,25 @@ async fn a_key_that_is_revoked_anywhere_calls_nowhere() {
 async fn a_service_whose_machines_are_its_own_and_a_folder_of_another_replica_are_refused() {
     let Some(cluster) = Cluster::make().await else { return };
     let (code, said) = operate(&cluster.data("one"), &cluster.with_store("serve --listen 127.0.0.1:0")).await;
-    assert!(code == 1 && said.contains("its machines exist in this process alone"), "{code} {said}");
+    assert!(code == 2 && said.contains("its machines exist in this process alone"), "{code} {said}");
+    // It has not joined, so it has taken the place of nobody.
+    assert_eq!(cluster.count("SELECT count(*) FROM replica").await, 0);
+    let (code, said) = operate(&cluster.data("new"), &cluster.with_store("store init")).await;
+    assert!(code == 1 && said.contains("there is a store already"), "{code} {said}");
+    let files = |name: &str| ["master.key", "replica"].map(|file| cluster.data(name).join(file).exists());
+    assert_eq!(files("new"), [false, false], "a refused command has made no key");
+    // A command that reads leaves the folder without a name.
+    fs::copy(cluster.data("one").join("master.key"), cluster.data("new").join("master.key")).expect("the key");
+    let (code, said) = operate(&cluster.data("new"), &cluster.with_store("app list")).await;
+    assert!(code == 0 && files("new") == [true, false], "{code} {said}");
+    let (code, said) = operate(&cluster.data("new"), &cluster.with_store("app create a --permission print")).await;
+    assert!(code == 1 && said.contains("name one with --replica"), "{code} {said}");
     let (code, said) = operate(&cluster.data("one"), &cluster.with_store("app list --replica two")).await;
     assert!(code == 1 && said.contains("belongs to the replica `one`"), "{code} {said}");
     let (code, said) = operate(&cluster.data("one"), "app list").await;
     assert!(code == 1 && said.contains("--store"), "{code} {said}");
+    let (code, said) = operate(&cluster.data("one"), "app list --replica one").await;
+    assert!(code == 2 && said.contains("--replica is for a store"), "{code} {said}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
