@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tokio::sync::Mutex;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
@@ -67,13 +68,14 @@ impl OperatorContext {
     /// Writes the lines of acts that have none. Returns false if some could not be written yet.
     pub async fn write_lines(&self) -> bool {
         let Some(audit) = &self.audit else { return true };
-        match self.lines.write(&*self.store, audit, &self.clock).await {
-            Ok(done) => done,
-            Err(error) => {
-                tracing::warn!(%error, "the lines of acts wait to be recorded");
-                false
-            }
+        let written = self.lines.write(&*self.store, audit, &self.clock).await;
+        let has_failed = self.lines.fails.swap(written.is_err(), Ordering::Relaxed);
+        if let Err(error) = &written
+            && !has_failed
+        {
+            tracing::warn!(%error, "the lines of acts wait to be recorded");
         }
+        written.unwrap_or(false)
     }
 }
 

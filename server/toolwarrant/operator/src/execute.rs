@@ -27,6 +27,7 @@ use crate::context::OperatorContext;
 use crate::doctor;
 use crate::error::{FailureCode, OperatorError};
 use crate::lines::ActLine;
+use crate::place::refuse_on_files;
 use answer::{Answer, answer, put_act, refusal, resolve};
 use serde_json::Value;
 use toolwarrant_base::BoxFuture;
@@ -97,6 +98,9 @@ fn describe(role: Role) -> &'static str {
 }
 
 async fn carry_out(context: &OperatorContext, origin: &Origin, command: OperatorCommand) -> Answer {
+    if context.shared.is_some() {
+        refuse_on_files(&command)?;
+    }
     match command {
         OperatorCommand::App(command) => applications::execute(context, origin, command).await,
         OperatorCommand::Key(command) => keys::execute(context, origin, command).await,

@@ -5,6 +5,7 @@
 //! misses one.
 
 use serde::Serialize;
+use std::sync::atomic::AtomicBool;
 use tokio::sync::Mutex;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::clock::{Clock, Timestamp};
@@ -45,7 +46,11 @@ impl ActLine<'_> {
 
 /// Writes the lines of stored acts.
 #[derive(Debug, Default)]
-pub struct ActLines(Mutex<Queued>);
+pub struct ActLines {
+    queued: Mutex<Queued>,
+    /// Set while the store fails.
+    pub(crate) fails: AtomicBool,
+}
 
 /// The acts whose lines this process has queued.
 #[derive(Debug, Default)]
@@ -68,7 +73,7 @@ impl ActLines {
         audit: &AuditHandle,
         clock: &Clock,
     ) -> Result<bool, StoreError> {
-        let mut queued = self.0.lock().await;
+        let mut queued = self.queued.lock().await;
         loop {
             let acts = store.acts_without_line(queued.last, PAGE).await?;
             for StoredAct { number, act, .. } in &acts {

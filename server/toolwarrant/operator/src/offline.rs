@@ -16,7 +16,7 @@ use crate::names::Names;
 use crate::open_error::OpenError;
 use crate::own::{CommandRunner, Explanation};
 use crate::owner::refuse_other_user;
-use crate::place::{StoreOptions, no_shared_store};
+use crate::place::{StoreOptions, no_shared_store, refuse_on_files};
 use crate::restore;
 use crate::socket::{self, Request};
 use crate::user::local_operator;
@@ -111,6 +111,9 @@ impl Offline<'_> {
         }
         let command = command.read_file().map_err(|error| OperatorError::refusal(error.to_string()))?;
         let operator = local_operator(Channel::Offline, way.claims.clone());
+        if !store.is_folder() {
+            refuse_on_files(&command)?;
+        }
         if let OperatorCommand::Restore { file, master_key, owner } = command {
             refuse_foreign(folder, names).map_err(OpenError::from)?;
             return restore::run(folder, names, catalogue, &file, (master_key, owner), operator);

@@ -2,7 +2,7 @@
 //! replicas share. With a shared store, the folder has the name of the replica, the master key, the
 //! lock and the audit trail.
 
-use crate::command::Authority;
+use crate::command::{Authority, OperatorCommand};
 use crate::credential::CredentialSource;
 use crate::data::{DataFolder, FolderError, REPLICA, read_master_key, read_replica};
 use crate::error::OperatorError;
@@ -219,6 +219,19 @@ pub(crate) fn no_shared_store() -> OperatorError {
         "--{} names the store that replicas share, such as postgres://user@host/db; without it, the data is in the data folder",
         flags::STORE
     ))
+}
+
+/// Refuses a command on the files of a data folder where the data is in a shared store.
+pub(crate) fn refuse_on_files(command: &OperatorCommand) -> Result<(), OperatorError> {
+    let (name, instead) = match command {
+        OperatorCommand::Backup { .. } => ("backup", "back PostgreSQL up with its own tools, such as pg_basebackup"),
+        OperatorCommand::Restore { .. } => {
+            ("restore", "restore PostgreSQL with its own tools, and run `store begin-again`")
+        }
+        OperatorCommand::Clock(_) => ("clock", "replicas take the time from PostgreSQL"),
+        _ => return Ok(()),
+    };
+    Err(OperatorError::refusal(format!("`{name}` is for a data folder with a database: {instead}")))
 }
 
 /// Returns the fingerprint of a master key, by which all replicas are known to have the same one.

@@ -49,6 +49,9 @@ impl Server {
     /// It is not such a URL, it contains a password, or the system cannot verify certificates.
     pub(crate) fn parse(Address { url, password }: &Address) -> Result<Self, StoreError> {
         let wrong = |why: String| StoreError::Corrupt(format!("the URL of the store cannot be used: {why}"));
+        if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
+            return Err(wrong("it does not begin with postgres://, as in postgres://user@host/db".to_owned()));
+        }
         let mut config = Config::from_str(url).map_err(|error| wrong(describe(&error)))?;
         if config.get_password().is_some() {
             return Err(wrong(

@@ -2,7 +2,7 @@
 //! them to an account that has no others.
 
 use crate::column::{get, rows};
-use crate::connection::unavailable;
+use crate::connection::{describe, unavailable};
 use tokio_postgres::Client;
 use toolwarrant_core::store::StoreError;
 
@@ -45,7 +45,12 @@ pub(crate) async fn grant(client: &Client, account: &str) -> Result<(), StoreErr
         "GRANT USAGE ON SCHEMA {schema} TO {role}; GRANT EXECUTE ON FUNCTION {FUNCTIONS} TO {role}; {}",
         tables.concat()
     );
-    client.batch_execute(&sql).await.map_err(unavailable)?;
+    client.batch_execute(&sql).await.map_err(|error| match error.as_db_error() {
+        Some(_) => {
+            StoreError::Corrupt(format!("PostgreSQL refuses to grant rights to `{account}`: {}", describe(&error)))
+        }
+        None => unavailable(error),
+    })?;
     // The server only warns an account that may not grant.
     let missing = missing(client, Some(account)).await?;
     if missing.is_empty() {
@@ -60,7 +65,7 @@ pub(crate) async fn grant(client: &Client, account: &str) -> Result<(), StoreErr
 }
 
 /// Refuses an account that sees no tables.
-pub(crate) async fn check_visible(client: &Client) -> Result<(), StoreError> {
+async fn check_visible(client: &Client) -> Result<(), StoreError> {
     let sql = "SELECT 1 WHERE to_regclass('cluster') IS NOT NULL";
     match client.query_opt(sql, &[]).await.map_err(unavailable)? {
         Some(_) => Ok(()),
@@ -87,8 +92,9 @@ pub(crate) async fn missing(client: &Client, account: Option<&str>) -> Result<Ve
     found.iter().map(|row| get(row, "what")).collect()
 }
 
-/// Refuses an account without the rights of a replica.
+/// Refuses an account that sees no tables, or has not the rights of a replica.
 pub(crate) async fn check(client: &Client) -> Result<(), StoreError> {
+    check_visible(client).await?;
     let missing = missing(client, None).await?;
     if missing.is_empty() {
         return Ok(());

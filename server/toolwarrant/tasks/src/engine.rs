@@ -25,6 +25,7 @@ use notices::Notices;
 use round::Others;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{broadcast, oneshot};
@@ -73,6 +74,8 @@ pub struct Engine {
     /// The tasks in flight, found at the start, whose command the contract cannot read.
     unreadable: Mutex<BTreeSet<TaskId>>,
     others: Others,
+    /// Set once the log says that the store does not answer, until it does.
+    is_cut_off: AtomicBool,
 }
 
 /// Maximum number of tasks that a description names.
@@ -104,8 +107,8 @@ impl Engine {
     /// The store cannot be read.
     pub async fn start(parts: Parts) -> Result<Arc<Self>, StoreError> {
         let polls = Polls::new(parts.clock.clone());
-        let (due, index, accepting, counts, notices, unreadable, others) = Default::default();
-        let engine = Self { due, index, accepting, polls, counts, notices, unreadable, others, parts };
+        let (due, index, accepting, counts, notices, unreadable, others, is_cut_off) = Default::default();
+        let engine = Self { due, index, accepting, polls, counts, notices, unreadable, others, is_cut_off, parts };
         let mut last = None;
         loop {
             let page = engine.parts.store.in_flight(last, PAGE).await?;

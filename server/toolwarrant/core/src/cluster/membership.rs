@@ -9,6 +9,7 @@
 use super::{Beat, Beats, Cluster, ClusterStore, Epoch, Lease, ReplicaRow, ReplicaState, StoreTrust};
 use crate::store::{StoreError, Stored};
 use std::collections::HashMap;
+use std::mem::{replace, take};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -175,13 +176,14 @@ impl Membership {
             let mut next = sent.plus(BEAT_EVERY);
             match self.within_patience(self.store.beat(beat)).await {
                 Ok(beats) => {
-                    fails = false;
+                    if take(&mut fails) {
+                        tracing::warn!("the store answers again");
+                    }
                     if self.learn(sent, beats, &mut others).await? {
                         next = sent;
                     }
                 }
-                Err(error) if !fails => {
-                    fails = true;
+                Err(error) if !replace(&mut fails, true) => {
                     tracing::warn!(%error, "the store does not answer; without it, this replica stops to answer");
                 }
                 Err(_) => {}
@@ -342,6 +344,7 @@ impl Membership {
         if is_off && !others.is_off {
             tracing::warn!(
                 milliseconds = others.off,
+                uncertain_by = time.uncertainty.as_millis(),
                 "the clock of the store differs from that of this replica, which stops to answer until they agree"
             );
         }

@@ -65,6 +65,7 @@ pub(super) fn remedy(rule: IntegrityRule) -> Option<&'static str> {
             "set `task` to NULL in the table target where no task is in flight; otherwise let the tasks end, and read the state of \
              the target. Report a bug",
         ),
+        // PostgreSQL has no column for the arguments of a task that has ended.
         IntegrityRule::Refunds | IntegrityRule::Charges | IntegrityRule::Secrets => None,
     }
 }

@@ -12,9 +12,10 @@ use crate::machine::{
 };
 use crate::store::{Advance, Advanced, Record};
 use crate::task::{Reading, Status, Task, TaskId, Verdict};
-use std::mem::{replace, take};
+use std::mem::take;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use toolwarrant_base::clock::Timestamp;
@@ -81,15 +82,18 @@ impl Engine {
     /// unless this process has ended for others.
     async fn drive(self: Arc<Self>, id: TaskId, wake: Wake) {
         let why = match survive(self.carry_on(id, wake)).await {
-            Some(Ok(())) => return,
+            Some(Ok(())) => return self.is_cut_off.store(false, Ordering::Relaxed),
+            Some(Err(Halt::Store(StoreError::Unavailable(_)))) if self.is_cut_off.swap(true, Ordering::Relaxed) => None,
             Some(Err(Halt::Fenced)) if self.is_evicted().await => {
                 tracing::info!(task = %id, "other replicas drive this task from now on");
                 return self.index.release(wake.hash);
             }
-            Some(Err(halt)) => halt.to_string(),
-            None => "panicked".to_owned(),
+            Some(Err(halt)) => Some(halt.to_string()),
+            None => Some("panicked".to_owned()),
         };
-        tracing::error!(task = %id, why, "task could not be advanced; retrying");
+        if let Some(why) = why {
+            tracing::error!(task = %id, why, "task could not be advanced; retrying");
+        }
         let state = wake.state.after_failure();
         self.due.add(id, self.parts.clock.now().plus(RETRY), Wake { state, ..wake });
     }
@@ -163,14 +167,16 @@ impl Engine {
     /// of another process. The engine then drives the task again from there.
     async fn write_down(&self, advance: &Advance) -> Result<(), Halt> {
         let Parts { store, clock, .. } = &self.parts;
-        let mut told = false;
         loop {
             match store.advance(advance.clone()).await {
-                Ok(Advanced::Written) => return Ok(()),
+                Ok(Advanced::Written) => {
+                    self.is_cut_off.store(false, Ordering::Relaxed);
+                    return Ok(());
+                }
                 Ok(Advanced::Fenced) => return Err(Halt::Fenced),
                 Err(_) if self.is_evicted().await => return Err(Halt::Fenced),
                 Err(why) => {
-                    if !replace(&mut told, true) {
+                    if !self.is_cut_off.swap(true, Ordering::Relaxed) {
                         tracing::error!(task = %advance.id, %why, "a step could not be stored; retrying until it is");
                     }
                     clock.sleep_until(clock.now().plus(RETRY)).await;
