@@ -484,6 +484,7 @@ pub enum AuditCommand {
     /// keyed by the master key. The database records a recent seal, and the pruned files. The
     /// command fails if a line does not match its seal, or if a file or the end of the trail is
     /// missing. Lines without a seal, such as those of the last second before a kill, are counted
-    /// and are not faults.
+    /// and are not faults. Each replica of a shared store has a trail of its own. Verify each in
+    /// its folder; the answer names the others.
     Verify,
 }

@@ -206,22 +206,40 @@ impl TaskStore for Postgres {
     }
 }
 
+impl Postgres {
+    /// Returns the anchor of the audit trail of this replica, if there is one, and the names and
+    /// anchors of the other trails in the order of their names.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn audit_anchors(&self) -> Result<(Option<Anchor>, Vec<(String, Anchor)>), StoreError> {
+        let found = self.reader.read(|client| async move {
+            rows(client.query("SELECT trail, anchor FROM audit_anchor ORDER BY trail", &[]).await)
+        });
+        let (mut own, mut others) = (None, Vec::new());
+        for row in found.await? {
+            let (trail, anchor): (String, _) = (row.get(0), parse_anchor(row.get(1))?);
+            if trail == self.trail { own = Some(anchor) } else { others.push((trail, anchor)) }
+        }
+        Ok((own, others))
+    }
+}
+
+fn parse_anchor(text: &str) -> Result<Anchor, StoreError> {
+    let broken = || StoreError::Corrupt("the anchor of an audit trail cannot be read".to_owned());
+    let head = |number, hash: &str| Some(Head { number, hash: hex::decode(hash)?.as_slice().try_into().ok()? });
+    let (newest, newest_hash, pruned, pruned_hash, file, length): (u64, String, u64, String, String, u64) =
+        serde_json::from_str(text).map_err(|_| broken())?;
+    let newest = head(newest, &newest_hash).ok_or_else(broken)?;
+    let pruned = head(pruned, &pruned_hash).ok_or_else(broken)?;
+    Ok(Anchor { newest, pruned, birth: Birth { file, length } })
+}
+
 impl AuditStore for Postgres {
     fn audit_anchor(&self) -> Stored<'_, Option<Anchor>> {
         Box::pin(async move {
-            let trail = &self.trail;
-            let found = self.reader.read(move |client| async move {
-                let sql = "SELECT anchor FROM audit_anchor WHERE trail = $1";
-                client.query_opt(sql, &[trail]).await.map_err(unavailable)
-            });
-            let Some(row) = found.await? else { return Ok(None) };
-            let broken = || StoreError::Corrupt("the anchor of the audit trail cannot be read".to_owned());
-            let head = |number, hash: &str| Some(Head { number, hash: hex::decode(hash)?.as_slice().try_into().ok()? });
-            let (newest, newest_hash, pruned, pruned_hash, file, length): (u64, String, u64, String, String, u64) =
-                serde_json::from_str(row.get(0)).map_err(|_| broken())?;
-            let newest = head(newest, &newest_hash).ok_or_else(broken)?;
-            let pruned = head(pruned, &pruned_hash).ok_or_else(broken)?;
-            Ok(Some(Anchor { newest, pruned, birth: Birth { file, length } }))
+            let (own, _) = self.audit_anchors().await?;
+            Ok(own)
         })
     }
 

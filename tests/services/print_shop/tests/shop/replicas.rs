@@ -62,13 +62,19 @@ impl Cluster {
         self.server.count(&Address { url: self.url.clone(), password: None }, sql).await
     }
 
-    /// Starts a shop of that name on a free port.
-    pub(crate) async fn start(&self, name: &str) -> Instance {
+    /// Makes a folder with the master key, if there is none.
+    pub(crate) fn make_folder(&self, name: &str) -> PathBuf {
         let data = self.data(name);
         if !data.exists() {
             DirBuilder::new().mode(0o700).create(&data).expect("a folder");
             fs::copy(self.data("one").join("master.key"), data.join("master.key")).expect("the key of the first");
         }
+        data
+    }
+
+    /// Starts a shop of that name on a free port.
+    pub(crate) async fn start(&self, name: &str) -> Instance {
+        let data = self.make_folder(name);
         let mut command = program();
         command.args(["--json", "--demo", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
         // A job has 8 s, and others take it over a second after this lease.
@@ -152,11 +158,13 @@ async fn a_key_that_is_revoked_anywhere_calls_nowhere() {
     let (code, said) = operate(&cluster.data("one"), &create).await;
     assert_eq!(code, 0, "{said}");
     // Each trail is whole, with the lines of the acts that were made in its folder.
-    for (name, acts) in [("one", "app create"), ("two", "key revoke")] {
+    for (name, other, acts) in [("one", "two", "app create"), ("two", "one", "key revoke")] {
         for check in ["audit verify", "doctor"] {
             let (code, said) = operate(&cluster.data(name), &cluster.with_store(check)).await;
             assert_eq!(code, 0, "{name}: {check}: {said}");
         }
+        let (code, said) = operate(&cluster.data(name), &cluster.with_store("audit verify --json")).await;
+        assert!(code == 0 && said.contains(&format!("\"replica\": \"{other}\"")), "{said}");
         let (code, said) = operate(&cluster.data(name), &cluster.with_store("audit tail -n 50")).await;
         assert!(code == 0 && said.contains(acts), "{name}: {said}");
     }
@@ -183,6 +191,16 @@ async fn a_service_whose_machines_are_its_own_and_a_folder_of_another_replica_ar
     assert!(code == 1 && said.contains("belongs to the replica `one`"), "{code} {said}");
     let (code, said) = operate(&cluster.data("one"), "app list").await;
     assert!(code == 1 && said.contains("--store"), "{code} {said}");
+    for (line, why) in [
+        ("backup /nowhere/b", "pg_basebackup"),
+        ("restore /nowhere/b", "`store begin-again`"),
+        ("clock accept", "replicas take the time from PostgreSQL"),
+    ] {
+        let (code, said) = operate(&cluster.data("one"), &cluster.with_store(line)).await;
+        assert!(code == 1 && said.contains(why), "{line}: {code} {said}");
+    }
+    let (code, said) = operate(&cluster.data("one"), "app list --store mysql://a@b/c").await;
+    assert!(code == 1 && said.contains("as in postgres://user@host/db"), "{code} {said}");
     let (code, said) = operate(&cluster.data("one"), "app list --replica one").await;
     assert!(code == 2 && said.contains("--replica is for a store"), "{code} {said}");
 }

@@ -45,7 +45,7 @@ async fn a_shop_that_is_asked_to_drain_stops_in_order_and_its_next_run_serves() 
     let (code, said) = operate(&cluster.data("one"), "store begin-again --yes").await;
     assert!(code == 1 && said.contains("stop all of them first"), "{code} {said}");
     let begin = cluster.with_store("store begin-again --yes --replica three");
-    let (code, said) = operate(&cluster.data("three"), &begin).await;
+    let (code, said) = operate(&cluster.make_folder("three"), &begin).await;
     assert!(code == 1 && said.contains("within the last 10 s: one, two;"), "{code} {said}");
     let asked = json_of(&cluster.data("two"), "cluster drain one").await;
     assert_eq!(asked["state"], "asked to stop", "{asked}");
