@@ -26,8 +26,8 @@ const BEAT_EVERY: Duration = Duration::from_secs(1);
 /// by less.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// The first pause before a beat that asks if the others have a version in force. Each later one is
-/// twice as long.
+/// The shortest pause before a beat that asks if the others have a version in force. A later one is
+/// a quarter of the time waited so far.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
 
 /// The interval at which replicas that have ended are forgotten.
@@ -449,14 +449,13 @@ impl Cluster for Membership {
 
     fn in_force_everywhere(&self, version: u64) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            let (mut everywhere, mut pause) = (self.everywhere.subscribe(), ASK_AGAIN);
+            let (mut everywhere, begun) = (self.everywhere.subscribe(), self.clock.now());
             while *everywhere.borrow_and_update() < version {
+                let now = self.clock.now();
+                let pause = (now.since(begun) / 4).clamp(ASK_AGAIN, BEAT_EVERY);
                 tokio::select! {
                     _ = everywhere.changed() => {}
-                    () = self.clock.sleep_until(self.clock.now().plus(pause)) => {
-                        self.beat_now();
-                        pause = BEAT_EVERY.min(2 * pause);
-                    }
+                    () = self.clock.sleep_until(now.plus(pause)) => self.beat_now(),
                 }
             }
         })
