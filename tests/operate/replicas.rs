@@ -3,7 +3,7 @@
 
 use crate::harness::double::{Double, table};
 use crate::harness::program::{binary, json_of, operate};
-use driver::{Instance, KeyPair, LinkRelay, Process, ProgramOperator, call};
+use driver::{Instance, KeyPair, LinkRelay, Process, ProgramOperator, call, get};
 use serde_json::json;
 use std::fs::{self, DirBuilder, File};
 use std::net::SocketAddr;
@@ -145,7 +145,7 @@ async fn the_unit_starts_replicas_and_behind_the_balancer_no_call_fails_while_on
     while call(balancer, &key, "list_devices", &json!({})).await.is_err() {
         sleep(Duration::from_millis(50)).await;
     }
-    let [one, _two] = &mut replicas;
+    let [one, two] = &mut replicas;
     let mut stopping = std::pin::pin!(one.stop());
     let status = loop {
         tokio::select! {
@@ -155,4 +155,8 @@ async fn the_unit_starts_replicas_and_behind_the_balancer_no_call_fails_while_on
     };
     assert!(status.success(), "{status}");
     until_listed(balancer, &key, 3).await;
+    let (status, _) = two.stop().await.expect("it ends");
+    assert!(status.success(), "{status}");
+    let refused = get(&format!("http://{balancer}/v1/devices")).await.expect("an answer");
+    assert!(refused.status == 503 && refused.body.contains("\"retryable\":true"), "{}", refused.body);
 }
