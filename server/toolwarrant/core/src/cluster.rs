@@ -47,6 +47,15 @@ impl ReplicaState {
     }
 }
 
+/// The number of a beat of a run. A copy that lacks beats counts them again, in a later timeline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BeatNumber {
+    /// The timeline of the store. Each failover has a later one.
+    pub timeline: u64,
+    /// The number of beats before it, and this one.
+    pub number: u64,
+}
+
 /// A replica, as the store knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaRow {
@@ -56,8 +65,8 @@ pub struct ReplicaRow {
     pub name: String,
     /// The length of its lease. It may answer for that time after its latest beat.
     pub lease: Duration,
-    /// The number of its beats so far.
-    pub beat: u64,
+    /// Its latest beat.
+    pub beat: BeatNumber,
     /// The version of the directory that is in force there.
     pub seen: u64,
     /// True if an operator has asked it to stop.
@@ -95,6 +104,8 @@ pub struct Beat {
     pub state: ReplicaState,
     /// The time of the store minus that of the replica, in milliseconds.
     pub off: i64,
+    /// The largest number of runs that an answer to this replica had. A store with fewer lacks one.
+    pub runs: u64,
 }
 
 /// The answer of the store to a beat.
@@ -106,6 +117,8 @@ pub struct Beats {
     pub ahead: i64,
     /// The version of the directory: the number of its changes.
     pub directory: u64,
+    /// The number of runs that have joined so far. Those that join a copy count once it is trusted.
+    pub runs: u64,
     /// All replicas that the store knows, this one included.
     pub replicas: Vec<ReplicaRow>,
     /// The trust in the store.
@@ -137,7 +150,7 @@ pub trait ClusterStore: Debug + Send + Sync + 'static {
 
     /// Evicts a replica if its last beat is still `beat`. No later write of that run lands. Returns
     /// true if the replica was evicted.
-    fn evict(&self, epoch: Epoch, beat: u64) -> Stored<'_, bool>;
+    fn evict(&self, epoch: Epoch, beat: BeatNumber) -> Stored<'_, bool>;
 
     /// Ends this run as planned. Other replicas adopt its tasks at once.
     fn leave(&self) -> Stored<'_, ()>;

@@ -2,12 +2,13 @@
 
 use crate::column::{get, moment, rows};
 use crate::connection::unavailable;
+use crate::single::Write;
 use std::cmp::Ordering;
 use std::time::Duration;
 use tokio_postgres::{Client, Row};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::keyring::Digest;
-use toolwarrant_core::cluster::{Beat, Beats, Epoch, ReplicaRow, ReplicaState, StoreTrust};
+use toolwarrant_core::cluster::{Beat, BeatNumber, Beats, Epoch, ReplicaRow, ReplicaState, StoreTrust};
 use toolwarrant_core::store::StoreError;
 
 /// The replica to join as.
@@ -86,8 +87,10 @@ pub(crate) async fn join(client: &mut Client, new: &NewReplica) -> Result<(Epoch
         let (epoch, timeline) = (joined.get::<_, i64>(0), joined.get(1));
         let write = "INSERT INTO writer (epoch, number) SELECT $1, number - 1 FROM generate_series(1, $2) AS number";
         transaction.execute(write, &[&epoch, &i32::try_from(LANES).unwrap_or(0)]).await?;
-        // A change of the layout holds this row, and looks at the runs.
-        let layout = transaction.query_one("SELECT layout FROM cluster FOR SHARE", &[]).await?.get(0);
+        // A change of the layout holds this row, and looks at the runs. In a copy that is not trusted, this run must not
+        // hide one that is missing.
+        let count = format!("UPDATE cluster SET runs = runs + (timeline = {TIMELINE})::integer RETURNING layout");
+        let layout = transaction.query_one(&count, &[]).await?.get(0);
         match layout == LAYOUT {
             true => transaction.commit().await?,
             false => transaction.rollback().await?,
@@ -120,13 +123,13 @@ pub(crate) struct Heard {
 pub(crate) async fn beat(
     client: &Client,
     epoch: Epoch,
-    Beat { seen, state, off }: Beat,
+    Beat { seen, state, off, runs }: Beat,
     acknowledged: &[i64],
 ) -> Result<Heard, StoreError> {
     let is_whole = is_whole("$1", "$4");
     let sql = format!(
         "WITH checked AS MATERIALIZED (
-             SELECT {TIMELINE} AS timeline, directory >= $2 AND {is_whole} AS is_whole FROM cluster),
+             SELECT {TIMELINE} AS timeline, directory >= $2 AND runs >= $6 AND {is_whole} AS is_whole FROM cluster),
          beaten AS (
              UPDATE replica SET beat = beat + 1, seen = $2, state = $3, off = $5, beaten = {NOW},
                     whole_in = CASE WHEN is_whole THEN checked.timeline ELSE whole_in END
@@ -135,7 +138,7 @@ pub(crate) async fn beat(
          promised AS (
              UPDATE cluster SET synchronous = {SYNCHRONOUS} FROM checked
                  WHERE cluster.timeline = checked.timeline AND synchronous <> {SYNCHRONOUS})
-         SELECT {NOW} + cluster.ahead AS now, cluster.ahead, cluster.directory, coalesce(beaten.off, replica.off) AS off,
+         SELECT {NOW} + cluster.ahead AS now, cluster.ahead, cluster.directory, cluster.runs, coalesce(beaten.off, replica.off) AS off,
                 cluster.timeline = checked.timeline AS is_settled, cluster.lost, checked.timeline, checked.is_whole,
                 cluster.restored_at, {SYNCHRONOUS} AS is_synchronous,
                 replica.epoch, replica.name, replica.lease, replica.is_asked_to_leave,
@@ -146,14 +149,15 @@ pub(crate) async fn beat(
          FROM cluster CROSS JOIN checked LEFT JOIN replica ON true LEFT JOIN beaten ON beaten.epoch = replica.epoch
          ORDER BY replica.epoch"
     );
-    let (epoch, seen) = (epoch.0.cast_signed(), seen.cast_signed());
-    let found = rows(client.query(&sql, &[&epoch, &seen, &name(state), &acknowledged, &off]).await)?;
+    let (epoch, seen, runs) = (epoch.0.cast_signed(), seen.cast_signed(), runs.cast_signed());
+    let found = rows(client.query(&sql, &[&epoch, &seen, &name(state), &acknowledged, &off, &runs]).await)?;
     let first = found.first().ok_or_else(|| StoreError::Corrupt("the row of the cluster is missing".to_owned()))?;
     let replicas = found.iter().filter(|row| get::<Option<i64>>(row, "epoch").is_ok_and(|epoch| epoch.is_some()));
     let beats = Beats {
         now: moment(get(first, "now")?),
         ahead: get(first, "ahead")?,
         directory: get::<i64>(first, "directory")?.cast_unsigned(),
+        runs: get::<i64>(first, "runs")?.cast_unsigned(),
         replicas: replicas.map(replica).collect::<Result<_, _>>()?,
         trust: match (get::<Option<String>>(first, "lost")?, get(first, "is_settled")?) {
             (Some(why), _) => StoreTrust::Lost(why),
@@ -200,7 +204,7 @@ pub(crate) async fn correct_time(client: &Client, known: i64, ahead: i64) -> Res
 /// asynchronous standby lacks.
 pub(crate) async fn settle(client: &Client, silent: &[i64]) -> Result<(), StoreError> {
     let sql = format!(
-        "UPDATE cluster SET timeline = {TIMELINE} WHERE lost IS NULL AND timeline <> {TIMELINE} AND NOT EXISTS (
+        "UPDATE cluster SET timeline = {TIMELINE}, runs = runs + 1 WHERE lost IS NULL AND timeline <> {TIMELINE} AND NOT EXISTS (
              SELECT FROM replica WHERE state IN ('serving', 'draining') AND whole_in <> {TIMELINE}
                  AND NOT (cluster.synchronous AND epoch = ANY($1)))"
     );
@@ -213,7 +217,10 @@ fn replica(row: &Row) -> Result<ReplicaRow, StoreError> {
         epoch: Epoch(number("epoch")?),
         name: get(row, "name")?,
         lease: Duration::from_millis(u64::try_from(get::<i32>(row, "lease")?).unwrap_or(u64::MAX)),
-        beat: number("beat")?,
+        beat: BeatNumber {
+            timeline: u64::from_str_radix(get(row, "timeline")?, 16).unwrap_or(u64::MAX),
+            number: number("beat")?,
+        },
         seen: number("seen")?,
         is_asked_to_leave: get(row, "is_asked_to_leave")?,
         state: match get(row, "state")? {
@@ -236,14 +243,22 @@ fn name(state: ReplicaState) -> &'static str {
     }
 }
 
-/// Evicts a replica if its last beat is still this one: takes its rows in `writer` away, which
-/// waits for a batch that is being written.
-pub(crate) const EVICT: &str = ",
-    out AS (
-        UPDATE replica SET state = 'evicted', evicted_at = now() FROM turn
-            WHERE replica.epoch = $4 AND beat = $5 AND state IN ('serving', 'draining') RETURNING replica.epoch),
-    closed AS (DELETE FROM writer USING out WHERE writer.epoch = out.epoch)
-    SELECT turn.one, out.epoch AS answer FROM turn LEFT JOIN out ON true";
+/// Evicts a replica if its last beat is still this one, in the same timeline: takes its rows in
+/// `writer` away, which waits for a batch that is being written.
+pub(crate) fn evict(epoch: Epoch, BeatNumber { timeline, number }: BeatNumber) -> Write {
+    let sql = format!(
+        ",
+        out AS (
+            UPDATE replica SET state = 'evicted', evicted_at = now() FROM turn
+                WHERE replica.epoch = $4 AND beat = $5 AND {TIMELINE} = $6 AND state IN ('serving', 'draining')
+                RETURNING replica.epoch),
+        closed AS (DELETE FROM writer USING out WHERE writer.epoch = out.epoch)
+        SELECT turn.one, out.epoch AS answer FROM turn LEFT JOIN out ON true"
+    );
+    Write::new(sql, move || {
+        vec![Box::new(epoch.0.cast_signed()), Box::new(number.cast_signed()), Box::new(format!("{timeline:08X}"))]
+    })
+}
 
 /// Ends the own run. The row that counts this statement stays until the run is forgotten, because a
 /// statement cannot delete a row that it updates.

@@ -17,7 +17,7 @@ use toolwarrant_audit::{Anchor, Birth, Head};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::{hex, ignore_poison};
 use toolwarrant_core::act::{Act, ActFilter, StoredAct};
-use toolwarrant_core::cluster::{Beat, Beats, ClusterStore, Epoch, StoreTrust};
+use toolwarrant_core::cluster::{Beat, BeatNumber, Beats, ClusterStore, Epoch, StoreTrust};
 use toolwarrant_core::documents::{Document, DocumentStore};
 use toolwarrant_core::store::{
     ApplicationRow, AuditStore, DirectoryChanges, DirectoryStore, KeyRow, SecretUse, StoreError, Stored,
@@ -428,12 +428,8 @@ impl ClusterStore for Postgres {
         }))
     }
 
-    fn evict(&self, epoch: Epoch, beat: u64) -> Stored<'_, bool> {
-        Box::pin(async move {
-            let parameters =
-                move || -> Vec<Parameter> { vec![Box::new(epoch.0.cast_signed()), Box::new(beat.cast_signed())] };
-            Ok(!self.write(Write::new(cluster::EVICT, parameters)).await?.is_empty())
-        })
+    fn evict(&self, epoch: Epoch, beat: BeatNumber) -> Stored<'_, bool> {
+        Box::pin(async move { Ok(!self.write(cluster::evict(epoch, beat)).await?.is_empty()) })
     }
 
     fn leave(&self) -> Stored<'_, ()> {

@@ -10,6 +10,8 @@ CREATE TABLE cluster (
     directory   bigint  NOT NULL DEFAULT 0,
     -- The timeline of the server in which all runs have found their writes again. In any other one, nothing lands.
     timeline    text    NOT NULL,
+    -- The number of runs that have joined. It never falls, but in a copy that lacks some, and does not rise before it is trusted.
+    runs        bigint  NOT NULL DEFAULT 0,
     -- The correction of the clock of the server, in milliseconds. Replicas do not follow a step of that clock.
     ahead       bigint  NOT NULL DEFAULT 0,
     -- The setting of a synchronous standby in that timeline: true if a failover loses nothing that was acknowledged.

@@ -6,7 +6,7 @@
 //! the next beat: nobody may have taken the replica for gone meanwhile, because only an evicted one
 //! counts as gone. Times that replicas exchange are near the time of the store.
 
-use super::{Beat, Beats, Cluster, ClusterStore, Epoch, Lease, ReplicaRow, ReplicaState, StoreTrust};
+use super::{Beat, BeatNumber, Beats, Cluster, ClusterStore, Epoch, Lease, ReplicaRow, ReplicaState, StoreTrust};
 use crate::store::{StoreError, Stored};
 use std::collections::HashMap;
 use std::mem::{replace, take};
@@ -89,13 +89,15 @@ pub struct StoreTime {
 #[derive(Default)]
 struct Others {
     /// The latest beat of each one, and the time since which it is known.
-    beats: HashMap<Epoch, (u64, Timestamp)>,
+    beats: HashMap<Epoch, (BeatNumber, Timestamp)>,
     /// The time before the latest own beat that was answered.
     confirmed: Timestamp,
     /// The time of the next forgetting.
     forget_at: Timestamp,
     /// The time of the store minus that of this clock, in milliseconds.
     off: i64,
+    /// The largest number of runs that the store has had.
+    runs: u64,
     /// Set while the clock is too far from that of the store.
     is_off: bool,
     /// Set once the clock was near that of the store.
@@ -168,7 +170,7 @@ impl Membership {
         let mut others = Others { forget_at, ..Others::default() };
         let (mut said, mut fails) = (self.said.subscribe(), false);
         loop {
-            let beat = Beat { off: others.off, ..*said.borrow_and_update() };
+            let beat = Beat { off: others.off, runs: others.runs, ..*said.borrow_and_update() };
             if beat.state == ReplicaState::Left {
                 return Ok(());
             }
@@ -245,7 +247,8 @@ impl Membership {
     /// Learns from the answer to a beat, and evicts silent replicas. Returns true if it did.
     async fn learn(&self, sent: Timestamp, beats: Beats, others: &mut Others) -> Result<bool, Eviction> {
         let epoch = self.store.epoch();
-        let Beats { now: store_now, ahead, directory, replicas, trust } = beats;
+        let Beats { now: store_now, ahead, directory, runs, replicas, trust } = beats;
+        others.runs = others.runs.max(runs);
         let is_settled = trust == StoreTrust::Settled;
         let own = replicas.iter().find(|row| row.epoch == epoch && !row.state.has_ended());
         let Some(ReplicaRow { seen, is_asked_to_leave, .. }) = own else {
@@ -287,11 +290,6 @@ impl Membership {
                     silent.extend((is_silent && !state.has_ended()).then_some(row));
                 }
             }
-        }
-        // A run that is missing was forgotten by the store, with everything that it was told.
-        let is_missing = |epoch: &Epoch| replicas.iter().all(|row| row.epoch != *epoch);
-        if !is_settled && self.present.borrow().iter().any(is_missing) {
-            return Ok(false);
         }
         let present: Vec<_> = replicas.iter().map(|row| row.epoch).filter(|epoch| !over.contains(epoch)).collect();
         let longest = replicas.iter().filter(|row| present.contains(&row.epoch)).map(|row| row.lease).max();
@@ -362,7 +360,8 @@ impl Membership {
         let is_off = |off: i64| Duration::from_millis(off.unsigned_abs()) > CLOCK_OFF;
         // A newcomer may have the time of the store from after the step.
         let own = replicas.iter().find(|row| row.epoch == self.store.epoch());
-        let is_new = |row: &ReplicaRow| own.is_some_and(|own| own.epoch < row.epoch && row.beat + NEW < own.beat);
+        let is_new =
+            |row: &ReplicaRow| own.is_some_and(|own| own.epoch < row.epoch && row.beat.number + NEW < own.beat.number);
         let mut living = replicas.iter().filter(|row| !row.state.has_ended() && !is_new(row));
         let agree = |row: &ReplicaRow| is_off(row.off) && !is_off(row.off.saturating_sub(others.off));
         // A clock that has never agreed may be late itself, unless it goes on from a later time.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::random::SplitMix;
 use toolwarrant_core::act::{Act, ActFilter, StoredAct};
-use toolwarrant_core::cluster::{Beat, Beats, ClusterStore, Epoch};
+use toolwarrant_core::cluster::{Beat, BeatNumber, Beats, ClusterStore, Epoch};
 use toolwarrant_core::store::{
     ApplicationRow, DirectoryChanges, DirectoryStore, KeyRow, SecretUse, StoreError, Stored,
 };
@@ -142,7 +142,7 @@ impl ClusterStore for StoreLink {
         Box::pin(self.carry(move |memory| memory.settle(silent)))
     }
 
-    fn evict(&self, epoch: Epoch, beat: u64) -> Stored<'_, bool> {
+    fn evict(&self, epoch: Epoch, beat: BeatNumber) -> Stored<'_, bool> {
         Box::pin(self.carry(move |memory| memory.evict(epoch, beat)))
     }
 

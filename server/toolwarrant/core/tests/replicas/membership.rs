@@ -438,3 +438,28 @@ async fn a_machine_that_has_slept_ends_its_run_and_does_not_correct_the_time_of_
         running.abort();
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_beat_that_a_copy_counts_again_is_no_silence_since_the_former_one() {
+    let store = Memory::default();
+    let one = TestReplica::start(&store, "one").await;
+    sleep(450).await;
+    let two = TestReplica::start(&store, "two").await;
+    sleep(1_750).await;
+    let copy = store.copy();
+    sleep(3_000).await;
+    let known = store.beat(Beat::default()).await.unwrap().replicas.remove(1).beat;
+    // The copy lacks three beats of the other. This replica misses the answer with the first two of the next ones.
+    store.fail_over(copy);
+    one.set(Weather::Deaf);
+    sleep(2_270).await;
+    one.set(Weather::Fair);
+    two.set(Weather::Silent);
+    sleep(4_500).await;
+    let row = store.beat(Beat::default()).await.unwrap().replicas.remove(1);
+    assert_eq!(row.beat.number, known.number);
+    assert!(one.stands() && two.stands() && row.state == ReplicaState::Serving, "{row:?}");
+    sleep(2_600).await;
+    assert!(one.stands() && !two.stands());
+    assert_eq!(store.beat(Beat::default()).await.unwrap().replicas.remove(1).state, ReplicaState::Evicted);
+}

@@ -97,6 +97,53 @@ async fn a_run_that_misses_a_write_says_so_before_it_writes_or_sends_and_all_sto
 }
 
 #[tokio::test]
+async fn a_copy_that_lacks_a_run_is_not_trusted_by_one_that_has_seen_it_also_if_its_name_joins_again() {
+    let Some(address) = cluster().await else { return };
+    let (one, former) = (join(&address, "one").await, join(&address, "other").await);
+    let beat = async |runs| one.beat(Beat { runs, ..Beat::default() }).await.expect("the server runs");
+    assert_eq!(beat(0).await.runs, 2);
+    // A run that joins a copy counts once that is trusted.
+    replace_by_copy(&address, &[]).await;
+    let third = join(&address, "third").await;
+    for replica in [&former, &third] {
+        assert_eq!((trust(replica).await, beat(2).await.runs), (StoreTrust::Unsettled, 2));
+    }
+    one.settle(vec![]).await.expect("the server runs");
+    let beats = beat(2).await;
+    assert_eq!((beats.trust, beats.runs), (StoreTrust::Settled, 3));
+    let lacks_other = ["DELETE FROM replica WHERE name = 'other'", "UPDATE cluster SET runs = runs - 1"];
+    replace_by_copy(&address, &lacks_other).await;
+    let next = join(&address, "other").await;
+    assert_eq!(trust(&next).await, StoreTrust::Unsettled);
+    let said = beat(3).await.trust;
+    assert!(matches!(&said, StoreTrust::Lost(why) if why.starts_with("one, of epoch ")), "{said:?}");
+    assert_eq!(trust(&next).await, said);
+}
+
+#[tokio::test]
+async fn an_eviction_that_was_decided_before_a_failover_does_not_land_after_it() {
+    let Some(mut address) = cluster().await else { return };
+    // The function takes the place of that of the server.
+    address.url += "%2Cpg_catalog";
+    let become_server = async |timeline: &str| {
+        let sql = format!(
+            "CREATE OR REPLACE FUNCTION pg_walfile_name(pg_lsn) RETURNS text LANGUAGE sql AS 'SELECT $${timeline}$$'"
+        );
+        server().expect("it runs").count(&address, &sql).await;
+        server().expect("it runs").count(&address, &format!("UPDATE cluster SET timeline = '{timeline}'")).await;
+    };
+    become_server("00000009").await;
+    let (one, other) = (join(&address, "one").await, join(&address, "other").await);
+    let known = async || one.beat(Beat::default()).await.expect("the server runs").replicas.remove(1).beat;
+    let former = known().await;
+    become_server("0000000A").await;
+    assert!(!one.evict(other.epoch(), former).await.expect("the server runs"));
+    let later = known().await;
+    assert_eq!((former.timeline, later.timeline, later.number), (9, 10, former.number));
+    assert!(one.evict(other.epoch(), later).await.expect("the server runs"));
+}
+
+#[tokio::test]
 async fn an_operator_goes_on_without_what_is_lost_and_nothing_is_sent_again() {
     let Some(address) = cluster().await else { return };
     let one = join(&address, "one").await;

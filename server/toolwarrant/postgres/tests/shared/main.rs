@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio_postgres::NoTls;
 use toolwarrant_base::clock::Timestamp;
-use toolwarrant_core::cluster::{Beat, ClusterStore, Epoch, LEASE, ReplicaRow, ReplicaState};
+use toolwarrant_core::cluster::{Beat, BeatNumber, ClusterStore, Epoch, LEASE, ReplicaRow, ReplicaState};
 use toolwarrant_core::documents::{Document, DocumentStore};
 use toolwarrant_core::store::{DirectoryStore, StoreError};
 use toolwarrant_postgres::testing::TestPostgres;
@@ -85,7 +85,10 @@ async fn a_batch_of_an_evicted_epoch_lands_nowhere() {
     let Some(address) = cluster().await else { return };
     let (one, other) = (join(&address, "one").await, join(&address, "other").await);
     assert_eq!(one.accept(new(1, "k", "t")).await, Ok(Acceptance::Fresh { wake_at: AT }));
-    assert!(!other.evict(one.epoch(), 7).await.expect("the server runs"), "it has beaten meanwhile");
+    assert!(
+        !other.evict(one.epoch(), BeatNumber { timeline: 1, number: 7 }).await.expect("the server runs"),
+        "it has beaten meanwhile"
+    );
     evict(&other, one.epoch()).await;
     assert!(!one.may_send().await.expect("the server runs"));
     for refused in [
@@ -141,14 +144,14 @@ async fn a_join_reads_the_time_after_a_commit_that_may_have_waited() {
 async fn a_beat_that_waits_for_an_eviction_says_that_the_replica_has_ended() {
     let Some(address) = cluster().await else { return };
     let one = join(&address, "one").await;
-    let beat = Beat { seen: 3, state: ReplicaState::Draining, off: 0 };
+    let beat = Beat { seen: 3, state: ReplicaState::Draining, ..Beat::default() };
     let row = one.beat(beat).await.expect("the server runs").replicas.remove(0);
-    assert_eq!((row.beat, row.seen, row.state), (1, 3, ReplicaState::Draining), "the answer has what was said");
+    assert_eq!((row.beat.number, row.seen, row.state), (1, 3, ReplicaState::Draining), "the answer has what was said");
     assert_eq!((row.lease, one.lease()), (LEASE, LEASE));
     let beating = Arc::clone(&one);
     let row = meet(&address, "UPDATE replica SET state = 'evicted'", async move { beating.beat(beat).await }).await;
     let row = row.expect("the server runs").replicas.remove(0);
-    assert_eq!((row.beat, row.state), (1, ReplicaState::Evicted));
+    assert_eq!((row.beat.number, row.state), (1, ReplicaState::Evicted));
 }
 
 /// The connection of one replica is cut before each message that it sends or gets while it accepts

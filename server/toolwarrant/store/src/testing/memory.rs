@@ -83,6 +83,8 @@ struct Trust {
     /// The latest timeline in which each living replica has found its writes.
     settled: u64,
     lost: Option<String>,
+    /// Number of runs that have joined.
+    runs: u64,
     /// Number of writes of each run.
     written: HashMap<Epoch, u64>,
 }

@@ -3,7 +3,7 @@
 use super::*;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-use toolwarrant_core::cluster::ClusterStore;
+use toolwarrant_core::cluster::{BeatNumber, ClusterStore};
 use toolwarrant_tasks::store::TaskStore;
 
 /// A replica: its store, and its engine, which runs.
@@ -29,7 +29,7 @@ impl Replica {
     /// Ends the process, and its membership.
     async fn evict(&self) {
         self.runner.abort();
-        assert!(self.store.evict(self.store.epoch(), 0).await.expect("memory"));
+        assert!(self.store.evict(self.store.epoch(), BeatNumber::default()).await.expect("memory"));
     }
 }
 
@@ -111,7 +111,7 @@ async fn an_evicted_replica_sends_nothing_and_stops_to_drive() {
     let replica = Replica::start(&tables, "a", connecting.clone(), &clock).await;
     accept(&replica.engine, write("printer", "p-1")).await;
     seconds(1).await;
-    assert!(replica.store.evict(replica.store.epoch(), 0).await.expect("memory"));
+    assert!(replica.store.evict(replica.store.epoch(), BeatNumber::default()).await.expect("memory"));
     connecting.connected.notify_one();
     seconds(1).await;
     assert_eq!((connecting.sends.load(Relaxed), replica.engine.in_flight()), (0, 0));

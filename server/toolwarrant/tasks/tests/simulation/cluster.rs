@@ -25,9 +25,9 @@ use std::time::Duration;
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::{Random, SplitMix};
-use toolwarrant_core::cluster::{Beat, Cluster as _, ClusterStore, StoreTrust};
+use toolwarrant_core::cluster::{Beat, Cluster as _, ClusterStore, Epoch, StoreTrust};
 use toolwarrant_core::tasks::TaskStatus;
-use toolwarrant_store::testing::memory::MemoryCopy;
+use toolwarrant_store::testing::memory::{Memory, MemoryCopy};
 use toolwarrant_store::{Integrity, IntegrityRule};
 use toolwarrant_tasks::store::{TaskFilter, TaskStore};
 
@@ -145,11 +145,35 @@ fn draw(random: &mut SplitMix, replicas: u64, is_pressing: bool, has_step: bool)
     }
     if random.below(6) == 0 {
         let (at, late) = (random.below(span + 5_000), [0, 30, 300, 3_000][random.below(4) as usize]);
-        let [copied, replaced] = [at, at + late].map(Duration::from_millis);
-        events.extend([(copied, 0, Strike::Copy), (replaced, 0, Strike::FailOver)]);
+        events.extend(draw_failover(random, replicas, 4_000 + at, late));
     }
     events.sort_by_key(|(at, ..)| *at);
     events
+}
+
+/// Returns a failover to a copy that is made at `at` and lags, in milliseconds.
+fn draw_failover(random: &mut SplitMix, replicas: u64, at: u64, late: u64) -> Vec<(Duration, usize, Strike)> {
+    let [one, other] = [0; 2].map(|_| random.below(replicas) as usize);
+    let mut soon = |from: u64, span: u64| Duration::from_millis(from + random.below(span));
+    let (late, strikes) = match soon(0, 3).as_millis() {
+        // One misses beats of the other, which falls silent after as many as the copy lacks.
+        0 => {
+            let late = soon(1_000, 1_500).as_millis() as u64;
+            let missed = (soon(at + late, 1_000), one, Strike::Cut(Duration::from_secs(2)));
+            (late, vec![missed, (soon(at + late + 1_000, 2_000), other, Strike::Freeze(Duration::from_secs(20)))])
+        }
+        // One starts again after the copy, takes a task on, and dies.
+        1 => {
+            let call =
+                Call { application: events::NAMES[0].into(), wheel: 0, act: Act::Turn, key: None, patience: None };
+            let stop = (soon(at - 4_000, 4_000), one, Strike::Stop(Duration::from_secs(1)));
+            let call = (soon(at + 1_000, 1_500), one, Strike::Call(call, None));
+            (3_000, vec![stop, call, (soon(at + 2_500, 500), one, Strike::Crash(Duration::from_secs(1)))])
+        }
+        _ => (late, Vec::new()),
+    };
+    let [copied, replaced] = [at, at + late].map(Duration::from_millis);
+    [(copied, 0, Strike::Copy), (replaced, 0, Strike::FailOver)].into_iter().chain(strikes).collect()
 }
 
 /// Makes a world in which it matters most when a request leaves: none may be repeated, all are slow
@@ -366,13 +390,23 @@ impl Cluster {
         }
     }
 
-    /// Replaces the store by its copy. Its times of the tasks are behind.
+    /// Replaces the store by its copy. Its times of the tasks are behind. A loss is noticed by a run
+    /// that the copy knows: the one that was told, or one that has seen it.
     fn fail_over(&self) {
         let Some((copy, holds)) = self.copy.lock().expect("no panic").take() else { return };
         let now = self.nature.clock.now();
+        let (stores, seen) = (self.runs.stores.lock().expect("no panic"), self.runs.seen.lock().expect("no panic"));
+        let lacks = |(epoch, store): (&Epoch, &Arc<Memory>)| {
+            (store.count_acknowledged() > copy.count_writes(*epoch)).then_some(*epoch)
+        };
+        let can_notice =
+            |lost: &Epoch| copy.knows(*lost) || seen.iter().any(|(epoch, newest)| newest >= lost && copy.knows(*epoch));
+        let lost: Vec<_> = stores.iter().filter_map(lacks).collect();
+        if !lost.is_empty() && !lost.iter().any(can_notice) {
+            return;
+        }
         self.disturb(now.plus(Duration::from_secs(10)));
-        let stores = self.runs.stores.lock().expect("no panic");
-        if stores.iter().any(|(epoch, store)| store.count_acknowledged() > copy.count_writes(*epoch)) {
+        if !lost.is_empty() {
             self.nature.note(|| "the copy lacks acknowledged writes".to_owned());
             *self.clients.lost_at.lock().expect("no panic") = Some(now);
         }

@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::random::SplitMix;
-use toolwarrant_core::cluster::{Beat, Beats, ClusterStore, Epoch, Lease};
+use toolwarrant_core::cluster::{Beat, BeatNumber, Beats, ClusterStore, Epoch, Lease};
 use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_store::testing::memory::Memory;
 use toolwarrant_tasks::store::{
@@ -100,6 +100,8 @@ pub(super) struct Runs {
     /// The time of the store at the latest beat of each run.
     beaten_at: Mutex<HashMap<Epoch, Timestamp>>,
     owners: Mutex<HashMap<TaskId, Epoch>>,
+    /// The latest run that each run has seen in the answer to a beat.
+    pub(super) seen: Mutex<HashMap<Epoch, Epoch>>,
 }
 
 /// The store, as one run of a replica reaches it.
@@ -257,7 +259,7 @@ impl Remote {
         }
     }
 
-    async fn evict(&self, epoch: Epoch, beat: u64) -> Result<bool, StoreError> {
+    async fn evict(&self, epoch: Epoch, beat: BeatNumber) -> Result<bool, StoreError> {
         let evicted = self.memory.evict(epoch, beat).await?;
         self.check(evicted, "an eviction");
         self.nature.note(|| format!("{} evicts {epoch}: {evicted}", self.memory.epoch()));
@@ -359,6 +361,8 @@ impl ClusterStore for Link {
             let slow = self.wire.slow.min(BEAT_SLOW);
             let beats = self.carry(slow, move |remote| async move { remote.beat(beat).await }).await?;
             self.heard_at.fetch_max(sent.0, Relaxed);
+            let newest = beats.replicas.iter().map(|row| row.epoch).max();
+            self.remote.runs.seen.lock().expect("no panic").extend(newest.map(|newest| (self.epoch(), newest)));
             Ok(beats)
         })
     }
@@ -371,7 +375,7 @@ impl ClusterStore for Link {
         self.read(move |remote| async move { remote.memory.correct_time(known, ahead).await })
     }
 
-    fn evict(&self, epoch: Epoch, beat: u64) -> Stored<'_, bool> {
+    fn evict(&self, epoch: Epoch, beat: BeatNumber) -> Stored<'_, bool> {
         self.write(false, move |remote| async move { remote.evict(epoch, beat).await })
     }
 

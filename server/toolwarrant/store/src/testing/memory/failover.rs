@@ -14,6 +14,12 @@ impl MemoryCopy {
     pub fn count_writes(&self, epoch: Epoch) -> u64 {
         self.0.trust.count_writes(epoch)
     }
+
+    /// Returns true if it has this run, and the run has not ended in it.
+    #[must_use]
+    pub fn knows(&self, epoch: Epoch) -> bool {
+        !self.0.has_ended(epoch)
+    }
 }
 
 impl Memory {
@@ -30,7 +36,9 @@ impl Memory {
         let (epoch, timeline) = (tables.epoch, tables.trust.timeline + 1);
         *tables = Tables { epoch, ..copy };
         tables.trust.timeline = timeline;
-        tables.replicas.iter_mut().for_each(|row| row.is_whole = false);
+        for row in &mut tables.replicas {
+            (row.is_whole, row.beat.timeline) = (false, timeline);
+        }
     }
 
     /// Returns the number of failovers, and the number of writes of this run that have landed.
@@ -78,6 +86,11 @@ impl Trust {
         self.lost.get_or_insert_with(|| why.to_owned());
     }
 
+    /// Counts a run that joins. In a copy that is not trusted, it must not hide one that is missing.
+    pub(super) fn count_run(&mut self) {
+        self.runs += u64::from(self.settled == self.timeline);
+    }
+
     /// # Errors
     /// No write lands at present.
     pub(super) fn check(&self) -> Result<(), StoreError> {
@@ -106,10 +119,11 @@ impl Tables {
     }
 
     /// Looks for the writes of a run, as each beat does. `seen` is the version of the directory
-    /// that is in force there.
-    pub(super) fn look_for_writes(&mut self, epoch: Epoch, seen: u64, own: &OwnWrites) -> StoreTrust {
+    /// that is in force there, and `runs` the number of runs that it has heard of.
+    pub(super) fn look_for_writes(&mut self, epoch: Epoch, (seen, runs): (u64, u64), own: &OwnWrites) -> StoreTrust {
         let Self { trust, replicas, directory, .. } = self;
-        let is_whole = trust.count_writes(epoch) >= own.acknowledged.load(Relaxed) && *directory >= seen;
+        let is_whole =
+            trust.count_writes(epoch) >= own.acknowledged.load(Relaxed) && *directory >= seen && trust.runs >= runs;
         match replicas.iter_mut().find(|row| row.epoch == epoch) {
             Some(row) if row.state.has_ended() => {}
             Some(row) if is_whole => {
@@ -136,6 +150,7 @@ impl Tables {
     /// Settles the trust if each living replica has found its writes.
     pub(super) fn settle(&mut self) {
         if self.replicas.iter().all(|row| row.state.has_ended() || row.is_whole) {
+            self.trust.runs += u64::from(self.trust.settled != self.trust.timeline);
             self.trust.settled = self.trust.timeline;
         }
     }

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant_base::clock::{Clock, Timestamp};
-use toolwarrant_core::cluster::{Beat, Beats, ClusterStore, Epoch, LEASE, ReplicaRow, ReplicaState};
+use toolwarrant_core::cluster::{Beat, BeatNumber, Beats, ClusterStore, Epoch, LEASE, ReplicaRow, ReplicaState};
 use toolwarrant_core::documents::{Document, DocumentStore};
 use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_tasks::store::{OpenTask, Record};
@@ -26,13 +26,15 @@ impl Memory {
         for row in tables.replicas.iter_mut().filter(|row| row.name == name && !row.state.has_ended()) {
             row.state = ReplicaState::Evicted;
         }
+        tables.trust.count_run();
+        let beat = BeatNumber { timeline: tables.trust.timeline, number: 0 };
         tables.epoch += 1;
         let epoch = Epoch(tables.epoch);
         tables.replicas.push(ReplicaRow {
             epoch,
             name: name.to_owned(),
             lease,
-            beat: 0,
+            beat,
             seen: 0,
             is_asked_to_leave: false,
             state: ReplicaState::Serving,
@@ -150,17 +152,18 @@ impl ClusterStore for Memory {
         tables.replicas.iter().find(|row| row.epoch == self.epoch).map_or(LEASE, |row| row.lease)
     }
 
-    fn beat(&self, Beat { seen, state, off }: Beat) -> Stored<'_, Beats> {
+    fn beat(&self, Beat { seen, state, off, runs }: Beat) -> Stored<'_, Beats> {
         let mut tables = self.lock();
-        let trust = tables.look_for_writes(self.epoch, seen, &self.own);
+        let trust = tables.look_for_writes(self.epoch, (seen, runs), &self.own);
         if let Some(row) = tables.replica(self.epoch) {
-            (row.beat, row.seen, row.state, row.off) = (row.beat + 1, seen, state, off);
+            row.beat.number += 1;
+            (row.seen, row.state, row.off) = (seen, state, off);
         }
         let now = self.clock.as_ref().map_or(tables.seen.unwrap_or(Timestamp(0)), Clock::now);
-        let (directory, replicas) = (tables.directory, tables.replicas.clone());
+        let (directory, runs, replicas) = (tables.directory, tables.trust.runs, tables.replicas.clone());
         let ahead = tables.ahead;
         let now = Timestamp(now.0.saturating_add_signed(ahead));
-        self::now(Beats { now, ahead, directory, replicas, trust })
+        self::now(Beats { now, ahead, directory, runs, replicas, trust })
     }
 
     fn settle(&self, _: Vec<Epoch>) -> Stored<'_, ()> {
@@ -176,7 +179,7 @@ impl ClusterStore for Memory {
         now(())
     }
 
-    fn evict(&self, epoch: Epoch, beat: u64) -> Stored<'_, bool> {
+    fn evict(&self, epoch: Epoch, beat: BeatNumber) -> Stored<'_, bool> {
         ready(self.write(|tables| {
             let silent = tables.replica(epoch).filter(|row| row.beat == beat);
             Ok(silent.map(|row| row.state = ReplicaState::Evicted).is_some())
