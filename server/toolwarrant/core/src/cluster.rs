@@ -52,7 +52,7 @@ impl ReplicaState {
 pub struct BeatNumber {
     /// The timeline of the store. Each failover has a later one.
     pub timeline: u64,
-    /// The number of beats before it, and this one.
+    /// The number of beats of the run so far.
     pub number: u64,
 }
 
@@ -90,8 +90,8 @@ pub enum StoreTrust {
     /// A copy has replaced the store, and not every replica has looked for its writes. Nothing
     /// lands.
     Unsettled,
-    /// A replica misses writes that were acknowledged to it. Nothing lands before an operator
-    /// decides. Has the reason.
+    /// A replica misses writes that were acknowledged to it, or a run that it has seen. Nothing
+    /// lands before an operator decides. Has the reason.
     Lost(String),
 }
 

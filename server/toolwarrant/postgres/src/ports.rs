@@ -388,9 +388,8 @@ impl ClusterStore for Postgres {
                 cluster::beat(&client, self.epoch, beat, &told).await?;
             let own = beats.replicas.iter().find(|row| row.epoch == self.epoch);
             let lost = match own {
-                Some(row) => {
-                    (!row.state.has_ended() && !is_whole).then_some("misses writes that were acknowledged to it")
-                }
+                Some(row) => (!row.state.has_ended() && !is_whole)
+                    .then_some("misses writes that were acknowledged to it, or a run that it has seen"),
                 // An operator who has begun again has evicted it.
                 None => (restored_at.map(moment) == self.restored_at
                     && timeline != *ignore_poison(self.timeline.lock()))

@@ -10,7 +10,7 @@ CREATE TABLE cluster (
     directory   bigint  NOT NULL DEFAULT 0,
     -- The timeline of the server in which all runs have found their writes again. In any other one, nothing lands.
     timeline    text    NOT NULL,
-    -- The number of runs that have joined. It never falls, but in a copy that lacks some, and does not rise before it is trusted.
+    -- The number of runs that have joined in a trusted timeline, and of such timelines. Only a copy that lacks a run has fewer.
     runs        bigint  NOT NULL DEFAULT 0,
     -- The correction of the clock of the server, in milliseconds. Replicas do not follow a step of that clock.
     ahead       bigint  NOT NULL DEFAULT 0,

@@ -291,6 +291,11 @@ impl Membership {
                 }
             }
         }
+        // A run that is missing was forgotten by the store, with everything that it was told.
+        let is_missing = |epoch: &Epoch| replicas.iter().all(|row| row.epoch != *epoch);
+        if !is_settled && self.present.borrow().iter().any(is_missing) {
+            return Ok(false);
+        }
         let present: Vec<_> = replicas.iter().map(|row| row.epoch).filter(|epoch| !over.contains(epoch)).collect();
         let longest = replicas.iter().filter(|row| present.contains(&row.epoch)).map(|row| row.lease).max();
         *ignore_poison(self.longest.lock()) = longest.unwrap_or(self.length);

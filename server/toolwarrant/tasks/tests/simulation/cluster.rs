@@ -4,7 +4,8 @@
 //! name. Their clocks are up to 2 s apart. They have the membership and the registry of the server.
 //! Silent replicas are evicted, and others adopt their tasks. In some worlds the clock of the store
 //! makes a step, or a copy replaces the store. The promises are those of one process, over all of
-//! them. If the copy lacks acknowledged writes, all replicas must stop.
+//! them. If the copy lacks acknowledged writes, all replicas must stop, as far as a run is left that
+//! can know of them.
 //!
 //! A third of the worlds is pressing. All requests are slow, none may be repeated, and the replica
 //! that sends one is struck in the seconds around it.
@@ -12,6 +13,7 @@
 use super::clients::{Clients, Nonce};
 use super::disk::{Holds, Platters};
 use super::events::{self, Call, draw_calls};
+use super::failover;
 use super::link::{Link, Runs, Wire};
 use super::mutants::{Mutant, OF_REPLICAS};
 use super::operator::Registered;
@@ -25,9 +27,9 @@ use std::time::Duration;
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::{Random, SplitMix};
-use toolwarrant_core::cluster::{Beat, Cluster as _, ClusterStore, Epoch, StoreTrust};
+use toolwarrant_core::cluster::{Beat, Cluster as _, ClusterStore, StoreTrust};
 use toolwarrant_core::tasks::TaskStatus;
-use toolwarrant_store::testing::memory::{Memory, MemoryCopy};
+use toolwarrant_store::testing::memory::MemoryCopy;
 use toolwarrant_store::{Integrity, IntegrityRule};
 use toolwarrant_tasks::store::{TaskFilter, TaskStore};
 
@@ -42,7 +44,7 @@ const ADOPTION: Duration = Duration::from_secs(30);
 
 /// An event from outside, at one replica.
 #[derive(Clone, Debug)]
-enum Strike {
+pub(super) enum Strike {
     Call(Call, Nonce),
     /// The process dies, and starts again after this time.
     Crash(Duration),
@@ -56,6 +58,8 @@ enum Strike {
     Evict,
     /// It does not reach the store for this time.
     Cut(Duration),
+    /// No answer of the store reaches it for this time.
+    Mute(Duration),
     /// No replica reaches the store for this time.
     Outage(Duration),
     /// No write lands for this time.
@@ -94,7 +98,7 @@ pub(super) struct Cluster {
     pub(super) said: Arc<Mutex<Vec<Said>>>,
     wires: Vec<Arc<Wire>>,
     slots: Mutex<Vec<Slot>>,
-    copy: Mutex<Option<(MemoryCopy, Holds)>>,
+    pub(super) copy: Mutex<Option<(MemoryCopy, Holds)>>,
     /// The time from which nothing keeps the replicas from their work.
     calm_at: Mutex<Timestamp>,
 }
@@ -145,35 +149,10 @@ fn draw(random: &mut SplitMix, replicas: u64, is_pressing: bool, has_step: bool)
     }
     if random.below(6) == 0 {
         let (at, late) = (random.below(span + 5_000), [0, 30, 300, 3_000][random.below(4) as usize]);
-        events.extend(draw_failover(random, replicas, 4_000 + at, late));
+        events.extend(failover::draw(random, replicas, 4_000 + at, late));
     }
     events.sort_by_key(|(at, ..)| *at);
     events
-}
-
-/// Returns a failover to a copy that is made at `at` and lags, in milliseconds.
-fn draw_failover(random: &mut SplitMix, replicas: u64, at: u64, late: u64) -> Vec<(Duration, usize, Strike)> {
-    let [one, other] = [0; 2].map(|_| random.below(replicas) as usize);
-    let mut soon = |from: u64, span: u64| Duration::from_millis(from + random.below(span));
-    let (late, strikes) = match soon(0, 3).as_millis() {
-        // One misses beats of the other, which falls silent after as many as the copy lacks.
-        0 => {
-            let late = soon(1_000, 1_500).as_millis() as u64;
-            let missed = (soon(at + late, 1_000), one, Strike::Cut(Duration::from_secs(2)));
-            (late, vec![missed, (soon(at + late + 1_000, 2_000), other, Strike::Freeze(Duration::from_secs(20)))])
-        }
-        // One starts again after the copy, takes a task on, and dies.
-        1 => {
-            let call =
-                Call { application: events::NAMES[0].into(), wheel: 0, act: Act::Turn, key: None, patience: None };
-            let stop = (soon(at - 4_000, 4_000), one, Strike::Stop(Duration::from_secs(1)));
-            let call = (soon(at + 1_000, 1_500), one, Strike::Call(call, None));
-            (3_000, vec![stop, call, (soon(at + 2_500, 500), one, Strike::Crash(Duration::from_secs(1)))])
-        }
-        _ => (late, Vec::new()),
-    };
-    let [copied, replaced] = [at, at + late].map(Duration::from_millis);
-    [(copied, 0, Strike::Copy), (replaced, 0, Strike::FailOver)].into_iter().chain(strikes).collect()
 }
 
 /// Makes a world in which it matters most when a request leaves: none may be repeated, all are slow
@@ -316,7 +295,7 @@ impl Cluster {
     }
 
     /// Records that something keeps replicas from their work until then.
-    fn disturb(&self, until: Timestamp) {
+    pub(super) fn disturb(&self, until: Timestamp) {
         let mut calm_at = self.calm_at.lock().expect("no panic");
         *calm_at = until.max(*calm_at);
     }
@@ -329,10 +308,7 @@ impl Cluster {
             (Strike::Call(call, nonce), Some(process)) => self.call(process, call, nonce),
             (Strike::Revoke(name), Some(process)) => self.revoke(process, name),
             (Strike::Step(by), _) => self.platters.clock_off.store(by, Relaxed),
-            (Strike::Copy, _) => {
-                let holds = self.platters.holds.lock().expect("no panic").clone();
-                *self.copy.lock().expect("no panic") = Some((self.platters.memory.copy(), holds));
-            }
+            (Strike::Copy, _) => self.copy_store(),
             (Strike::FailOver, _) => self.fail_over(),
             (Strike::Freeze(length), Some(process)) => {
                 self.disturb(after(length));
@@ -359,6 +335,10 @@ impl Cluster {
             (Strike::Cut(length), _) => {
                 self.disturb(after(length));
                 self.wires[replica].cut(after(length));
+            }
+            (Strike::Mute(length), _) => {
+                self.disturb(after(length));
+                self.wires[replica].mute(after(length));
             }
             (Strike::Outage(length), _) => {
                 self.disturb(after(length));
@@ -388,30 +368,6 @@ impl Cluster {
             }
             (_, None) => {}
         }
-    }
-
-    /// Replaces the store by its copy. Its times of the tasks are behind. A loss is noticed by a run
-    /// that the copy knows: the one that was told, or one that has seen it.
-    fn fail_over(&self) {
-        let Some((copy, holds)) = self.copy.lock().expect("no panic").take() else { return };
-        let now = self.nature.clock.now();
-        let (stores, seen) = (self.runs.stores.lock().expect("no panic"), self.runs.seen.lock().expect("no panic"));
-        let lacks = |(epoch, store): (&Epoch, &Arc<Memory>)| {
-            (store.count_acknowledged() > copy.count_writes(*epoch)).then_some(*epoch)
-        };
-        let can_notice =
-            |lost: &Epoch| copy.knows(*lost) || seen.iter().any(|(epoch, newest)| newest >= lost && copy.knows(*epoch));
-        let lost: Vec<_> = stores.iter().filter_map(lacks).collect();
-        if !lost.is_empty() && !lost.iter().any(can_notice) {
-            return;
-        }
-        self.disturb(now.plus(Duration::from_secs(10)));
-        if !lost.is_empty() {
-            self.nature.note(|| "the copy lacks acknowledged writes".to_owned());
-            *self.clients.lost_at.lock().expect("no panic") = Some(now);
-        }
-        *self.platters.holds.lock().expect("no panic") = holds;
-        self.platters.memory.fail_over(copy);
     }
 
     fn start_later(self: &Arc<Self>, replica: usize, after: Duration) {

@@ -46,6 +46,8 @@ pub(super) struct Wire {
     /// Percentage of requests that are lost, and of answers.
     lossy: u64,
     cut_until: Mutex<Timestamp>,
+    /// The time until which it carries no answers.
+    mute_until: Mutex<Timestamp>,
 }
 
 impl Wire {
@@ -53,12 +55,16 @@ impl Wire {
         let (slow, lossy) =
             ([0, 2, 200, 2_000, 2_000][random.below(5) as usize], [0, 0, 2, 8][random.below(4) as usize]);
         nature.note(|| format!("a wire: {slow} ms slow, {lossy} percent lost"));
-        Self { nature: Arc::clone(nature), slow, lossy, cut_until: Mutex::default() }
+        Self { nature: Arc::clone(nature), slow, lossy, cut_until: Mutex::default(), mute_until: Mutex::default() }
     }
 
     pub(super) fn cut(&self, until: Timestamp) {
         let mut cut_until = self.cut_until.lock().expect("no panic");
         *cut_until = until.max(*cut_until);
+    }
+
+    pub(super) fn mute(&self, until: Timestamp) {
+        *self.mute_until.lock().expect("no panic") = until;
     }
 
     /// Passes something on, or loses it. Takes at most that many milliseconds if it is not cut.
@@ -168,8 +174,9 @@ impl Link {
         let request = async move {
             wire.pass(slow).await?;
             let done = work.await;
+            let is_mute = *wire.mute_until.lock().expect("no panic") > wire.nature.clock.now();
             wire.pass(slow).await?;
-            done
+            if is_mute { Err(break_link()) } else { done }
         };
         self.receive(request).await
     }
@@ -235,11 +242,15 @@ impl Remote {
     async fn beat(&self, beat: Beat) -> Result<Beats, StoreError> {
         let Nature { mutant, clock, .. } = &*self.nature;
         self.platters.wait_for_standby(clock).await;
-        let mut beats = self.memory.beat(beat).await?;
+        let runs = if *mutant == Some(Mutant::BelieveStoreWithoutRuns) { 0 } else { beat.runs };
+        let mut beats = self.memory.beat(Beat { runs, ..beat }).await?;
         let off = self.platters.clock_off.load(Relaxed);
         beats.now = Timestamp(beats.now.0.saturating_add_signed(off));
         if *mutant == Some(Mutant::RevocationUnconfirmed) {
             beats.replicas.iter_mut().for_each(|row| row.seen = u64::MAX);
+        }
+        if *mutant == Some(Mutant::BeatsWithoutTimeline) {
+            beats.replicas.iter_mut().for_each(|row| row.beat.timeline = 0);
         }
         if *mutant == Some(Mutant::EvictByStoreClock) {
             self.evict_silent(&beats).await;
@@ -259,7 +270,10 @@ impl Remote {
         }
     }
 
-    async fn evict(&self, epoch: Epoch, beat: BeatNumber) -> Result<bool, StoreError> {
+    async fn evict(&self, epoch: Epoch, mut beat: BeatNumber) -> Result<bool, StoreError> {
+        if self.nature.is(Mutant::BeatsWithoutTimeline) {
+            beat.timeline = self.memory.read_timeline().0;
+        }
         let evicted = self.memory.evict(epoch, beat).await?;
         self.check(evicted, "an eviction");
         self.nature.note(|| format!("{} evicts {epoch}: {evicted}", self.memory.epoch()));

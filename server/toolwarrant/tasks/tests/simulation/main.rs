@@ -16,6 +16,7 @@ mod clients;
 mod cluster;
 mod disk;
 mod events;
+mod failover;
 mod link;
 mod mutants;
 mod operator;

@@ -66,6 +66,10 @@ pub(super) enum Mutant {
     LeaseByTimer,
     /// Believes a store that has forgotten acknowledged writes.
     BelieveForgetfulStore,
+    /// Believes a store that lacks a run, which was seen before.
+    BelieveStoreWithoutRuns,
+    /// Takes a beat that a copy of the store has counted again for the former one.
+    BeatsWithoutTimeline,
 }
 
 /// The mutants of one process.
@@ -89,7 +93,7 @@ pub(super) const OF_ONE: [Mutant; 16] = [
 ];
 
 /// The mutants of replicas, each with a world that it is likely to break.
-pub(super) const OF_REPLICAS: [(Mutant, u64); 20] = [
+pub(super) const OF_REPLICAS: [(Mutant, u64); 22] = [
     (Mutant::NoGate, 192),
     (Mutant::SendWithoutAsking, 2502),
     (Mutant::AskBeforeConnecting, 2711),
@@ -109,5 +113,7 @@ pub(super) const OF_REPLICAS: [(Mutant, u64); 20] = [
     (Mutant::EvictByStoreClock, 686),
     (Mutant::RevocationUnconfirmed, 4),
     (Mutant::LeaseByTimer, 8),
-    (Mutant::BelieveForgetfulStore, 170),
+    (Mutant::BelieveForgetfulStore, 100),
+    (Mutant::BelieveStoreWithoutRuns, 409),
+    (Mutant::BeatsWithoutTimeline, 2133),
 ];

@@ -1,7 +1,8 @@
 //! A failover: a copy replaces the store, and may lack its latest writes.
 //!
 //! Each replica looks for the writes that were acknowledged to it. Nothing lands before all living
-//! replicas have found theirs. If one of them misses a write, nothing lands any more.
+//! replicas have found theirs. If one of them misses a write, or a run that it has seen, nothing
+//! lands any more.
 
 use super::{Memory, MemoryCopy, OwnWrites, Tables, Trust};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
