@@ -2,7 +2,6 @@
 
 use crate::column::{get, moment, rows};
 use crate::connection::unavailable;
-use crate::single::Write;
 use std::cmp::Ordering;
 use std::time::Duration;
 use tokio_postgres::{Client, Row};
@@ -87,8 +86,8 @@ pub(crate) async fn join(client: &mut Client, new: &NewReplica) -> Result<(Epoch
         let (epoch, timeline) = (joined.get::<_, i64>(0), joined.get(1));
         let write = "INSERT INTO writer (epoch, number) SELECT $1, number - 1 FROM generate_series(1, $2) AS number";
         transaction.execute(write, &[&epoch, &i32::try_from(LANES).unwrap_or(0)]).await?;
-        // A change of the layout holds this row, and looks at the runs. In a copy that is not trusted, this run must not
-        // hide one that is missing.
+        // A change of the layout holds this row, and looks at the runs. In a copy that is not
+        // trusted, this run must not hide one that is missing.
         let count = format!("UPDATE cluster SET runs = runs + (timeline = {TIMELINE})::integer RETURNING layout");
         let layout = transaction.query_one(&count, &[]).await?.get(0);
         match layout == LAYOUT {
@@ -243,10 +242,10 @@ fn name(state: ReplicaState) -> &'static str {
     }
 }
 
-/// Evicts a replica if its last beat is still this one, in the same timeline: takes its rows in
-/// `writer` away, which waits for a batch that is being written.
-pub(crate) fn evict(epoch: Epoch, BeatNumber { timeline, number }: BeatNumber) -> Write {
-    let sql = format!(
+/// Returns the statement that evicts a replica if its last beat is still this one, in the same
+/// timeline: takes its rows in `writer` away, which waits for a batch that is being written.
+pub(crate) fn eviction() -> String {
+    format!(
         ",
         out AS (
             UPDATE replica SET state = 'evicted', evicted_at = now() FROM turn
@@ -254,10 +253,7 @@ pub(crate) fn evict(epoch: Epoch, BeatNumber { timeline, number }: BeatNumber) -
                 RETURNING replica.epoch),
         closed AS (DELETE FROM writer USING out WHERE writer.epoch = out.epoch)
         SELECT turn.one, out.epoch AS answer FROM turn LEFT JOIN out ON true"
-    );
-    Write::new(sql, move || {
-        vec![Box::new(epoch.0.cast_signed()), Box::new(number.cast_signed()), Box::new(format!("{timeline:08X}"))]
-    })
+    )
 }
 
 /// Ends the own run. The row that counts this statement stays until the run is forgotten, because a

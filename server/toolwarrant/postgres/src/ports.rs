@@ -427,8 +427,13 @@ impl ClusterStore for Postgres {
         }))
     }
 
-    fn evict(&self, epoch: Epoch, beat: BeatNumber) -> Stored<'_, bool> {
-        Box::pin(async move { Ok(!self.write(cluster::evict(epoch, beat)).await?.is_empty()) })
+    fn evict(&self, epoch: Epoch, BeatNumber { timeline, number }: BeatNumber) -> Stored<'_, bool> {
+        Box::pin(async move {
+            let (epoch, number, timeline) = (epoch.0.cast_signed(), number.cast_signed(), format!("{timeline:08X}"));
+            let parameters =
+                move || -> Vec<Parameter> { vec![Box::new(epoch), Box::new(number), Box::new(timeline.clone())] };
+            Ok(!self.write(Write::new(cluster::eviction(), parameters)).await?.is_empty())
+        })
     }
 
     fn leave(&self) -> Stored<'_, ()> {

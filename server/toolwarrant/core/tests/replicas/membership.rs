@@ -449,7 +449,8 @@ async fn a_beat_that_a_copy_counts_again_is_no_silence_since_the_former_one() {
     let copy = store.copy();
     sleep(3_000).await;
     let known = store.beat(Beat::default()).await.unwrap().replicas.remove(1).beat;
-    // The copy lacks three beats of the other. This replica misses the answer with the first two of the next ones.
+    // The copy lacks three beats of the other. The next answer that this replica gets is from after
+    // as many.
     store.fail_over(copy);
     one.set(Weather::Deaf);
     sleep(2_270).await;

@@ -4,8 +4,8 @@
 //! name. Their clocks are up to 2 s apart. They have the membership and the registry of the server.
 //! Silent replicas are evicted, and others adopt their tasks. In some worlds the clock of the store
 //! makes a step, or a copy replaces the store. The promises are those of one process, over all of
-//! them. If the copy lacks acknowledged writes, all replicas must stop, as far as a run is left that
-//! can know of them.
+//! them. If the copy lacks acknowledged writes, all replicas must stop, unless no run is left that
+//! can know.
 //!
 //! A third of the worlds is pressing. All requests are slow, none may be repeated, and the replica
 //! that sends one is struck in the seconds around it.

@@ -40,8 +40,8 @@ impl Cluster {
         *self.copy.lock().expect("no panic") = Some((self.platters.memory.copy(), holds));
     }
 
-    /// Replaces the store by its copy. Its times of the tasks are behind. A loss is noticed by a run
-    /// that the copy knows: the one that was told, or one that has seen it.
+    /// Replaces the store by its copy. Its times of the tasks are behind. A run that the copy knows
+    /// notices a loss: the one that was told, or one that has seen it.
     pub(super) fn fail_over(&self) {
         let Some((copy, holds)) = self.copy.lock().expect("no panic").take() else { return };
         let now = self.nature.clock.now();

@@ -87,7 +87,8 @@ impl Trust {
         self.lost.get_or_insert_with(|| why.to_owned());
     }
 
-    /// Counts a run that joins. In a copy that is not trusted, it must not hide one that is missing.
+    /// Counts a run that joins. In a copy that is not trusted, it must not hide one that is
+    /// missing.
     pub(super) fn count_run(&mut self) {
         self.runs += u64::from(self.settled == self.timeline);
     }
