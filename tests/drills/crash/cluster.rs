@@ -104,15 +104,20 @@ async fn drill(options: ClusterOptions) {
         println!("PostgreSQL is not installed, so there is nothing to do");
         return;
     };
-    let spoilt = cluster.pads.spoil(options.seed).await;
     cluster.load.allow_every(PAUSE);
     if options.standby == "asynchronous" {
         let noticed = loss::lose(&mut cluster, &options).await;
-        println!("{noticed} of {} failovers that lost something were noticed by all who were told", options.failovers);
+        println!(
+            "{noticed} of {} failovers that lost something were noticed by all who were told, before anything was sent",
+            options.failovers
+        );
+        println!("{} writes, {} s", cluster.load.count_acknowledged(), begun.elapsed().as_secs());
         let unsound = cluster.stop_all().await;
         assert_eq!((noticed, unsound), (options.failovers, 0), "seed {}", options.seed);
+        cluster.remove_files();
         return;
     }
+    let spoilt = cluster.pads.spoil(options.seed).await;
     let faults = cluster.under_faults(&options).await;
     let mut takeovers = Takeovers::default();
     for number in 0..options.takeovers {
@@ -136,7 +141,7 @@ async fn drill(options: ClusterOptions) {
     ];
     report(&cluster.load, &figures, told.len(), &books);
     assert!(doctors == 0 && takeovers.late() == 0);
-    let _ = (fs::remove_dir_all(&cluster.home), fs::remove_file(cluster.pads.journal()));
+    cluster.remove_files();
 }
 
 impl PreparedCluster {
@@ -301,5 +306,9 @@ impl Cluster {
         }
         self.supervisors.abort_all();
         unsound
+    }
+
+    fn remove_files(&self) {
+        let _ = (fs::remove_dir_all(&self.home), fs::remove_file(self.pads.journal()));
     }
 }

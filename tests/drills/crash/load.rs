@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use toolwarrant_base::random::SplitMix;
 
 /// The number of clients, each with a connection of its own.
-const CLIENTS: usize = 64;
+pub(super) const CLIENTS: usize = 64;
 
 /// The time after which the program counts as hanging; it limits no other measurement.
 const HANGS: Duration = Duration::from_secs(60);
@@ -332,6 +332,11 @@ impl Load {
                 sleep(time).await;
             }
         });
+    }
+
+    /// Lets clients make that many wishes at once.
+    pub(super) fn allow(&self, wishes: usize) {
+        self.shared.more.add_permits(wishes);
     }
 
     /// Stops new wishes; clients go on asking for those without an answer.

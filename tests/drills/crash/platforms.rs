@@ -17,6 +17,9 @@ use toolwarrant_base::random::SplitMix;
 /// The durations in the double. The other times are in its table of the configuration.
 const TIMES: [&str; 4] = ["task_ms=200", "restart_ms=1000", "online_ms=500", "command_ms=20"];
 
+/// The endpoints that write.
+pub(super) const WRITES: [&str; 2] = ["restart", "setProxy"];
+
 /// The pause between two wishes.
 pub(super) const PAUSE: Duration = Duration::from_millis(60);
 
@@ -68,6 +71,14 @@ impl Pads {
     /// Returns the path of the double's journal.
     pub(super) fn journal(&self) -> PathBuf {
         self.folder.path().join("journal.jsonl")
+    }
+
+    /// Returns the requests to write that have arrived, as lines of the journal.
+    pub(super) fn read_writes(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.journal()).expect("the double's journal");
+        let endpoints = WRITES.map(|endpoint| format!("\"endpoint\":\"{endpoint}\""));
+        let is_one = |line: &&str| endpoints.iter().any(|endpoint| line.contains(endpoint));
+        text.lines().filter(is_one).map(str::to_owned).collect()
     }
 
     /// Returns the pad that no client writes to.

@@ -84,8 +84,18 @@ impl PostgresPair {
 
     /// Ends the server that accepts writes, and lets the standby take its place.
     pub async fn fail_over(&mut self) -> Result<()> {
+        self.end_primary().await?;
+        self.promote().await
+    }
+
+    /// Ends the server that accepts writes.
+    pub async fn end_primary(&mut self) -> Result<()> {
+        self.end(self.primary).await
+    }
+
+    /// Lets the standby take the place of a server that has ended.
+    pub async fn promote(&mut self) -> Result<()> {
         let standby = 1 - self.primary;
-        self.end(self.primary).await?;
         self.query_at(standby, "SELECT pg_promote()").await?;
         self.replication[self.primary].set(LinkState::Open);
         self.primary = standby;

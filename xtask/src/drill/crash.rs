@@ -43,7 +43,8 @@ pub(crate) struct Load {
 /// The faults of a cluster.
 #[derive(clap::Args)]
 struct ClusterFaults {
-    /// The standby that takes the place of the server at a failover
+    /// The standby that takes the place of the server at a failover. An asynchronous one loses
+    /// something each time, and there are no other faults
     #[arg(long, default_value = "synchronous", value_parser = ["synchronous", "asynchronous"], requires = "replicas")]
     standby: String,
     /// Replicas that stand still for 1 to 60 seconds

@@ -4,7 +4,7 @@
 //! last on it. A deed names the platform's own task, and by it the request that caused it.
 
 use super::super::load::TaskView;
-use super::super::platforms::Pads;
+use super::super::platforms::{Pads, WRITES};
 use super::{AuditBooks, Task};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -43,9 +43,6 @@ struct Deed {
     /// The platform's task.
     task: u64,
 }
-
-/// The two endpoints that write.
-const WRITES: [&str; 2] = ["restart", "setProxy"];
 
 impl Figures {
     pub(super) fn rows(&self) -> impl Iterator<Item = (String, u64)> {
