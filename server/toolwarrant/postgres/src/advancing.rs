@@ -48,6 +48,9 @@ impl Advancement {
     }
 }
 
+/// A plan that was made while `task` was small would go through all tasks of the run for each step.
+/// So these conditions leave it only the index by id: no other index has `owner + 0`, and `ANY`
+/// rules out a join of sorted or hashed rows.
 const SQL: &str = ",
     input AS MATERIALIZED (
         SELECT given.* FROM turn, unnest($4::uuid[], $5::bigint[], $6::bigint[], $7::text[], $8::bigint[], $9::text[], $10::text[],
@@ -55,11 +58,13 @@ const SQL: &str = ",
             AS given (id, version, wake_at, state, at, phase, what, is_event, status, finished_at, release)),
     stepped AS (
         UPDATE task SET version = task.version + 1, wake_at = input.wake_at, state = input.state FROM input
-            WHERE input.status IS NULL AND task.id = input.id AND task.version = input.version AND task.owner = $2
+            WHERE input.status IS NULL AND task.id = ANY (ARRAY[input.id]) AND task.version = input.version
+              AND task.owner + 0 = $2
         RETURNING task.id, task.application, task.version),
     gone AS (
         DELETE FROM task USING input
-            WHERE input.status IS NOT NULL AND task.id = input.id AND task.version = input.version AND task.owner = $2
+            WHERE input.status IS NOT NULL AND task.id = ANY (ARRAY[input.id]) AND task.version = input.version
+              AND task.owner + 0 = $2
         RETURNING task.*),
     kept AS (
         INSERT INTO ended (id, created_at, finished_at, application, tool, resource, target, request_id, key_id, arguments,
