@@ -21,9 +21,11 @@ enum Section {
     /// Instructions, allocations and clock readings of each operation, and its largest functions;
     /// needs valgrind (2 min)
     Instructions,
-    /// Replicas on one PostgreSQL: accepted tasks compared with SQLite, the wait of held polls, and
-    /// reads while PostgreSQL stalls (4 min)
+    /// Replicas on one PostgreSQL: accepted tasks compared with SQLite, and reads while PostgreSQL
+    /// stalls (3 min)
     Cluster,
+    /// Held polls of tasks that end on another replica: their waits, and the cost of notices (2 min)
+    Polls,
     /// CPU time and waits of each operation compared with the baseline, with 1 and 32 connections
     /// (50 s)
     Load,

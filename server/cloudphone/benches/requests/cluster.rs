@@ -5,7 +5,7 @@
 //! ends within moments, and its steps take part in each figure.
 
 pub(crate) mod endurance;
-mod polls;
+pub(crate) mod polls;
 mod reads;
 mod server;
 mod tasks;
@@ -42,10 +42,9 @@ pub(crate) fn run() -> Result<Missed> {
         println!("PostgreSQL is not installed, so there is nothing to measure");
         return Ok(Missed::new());
     };
-    let rig = ClusterRig::make(postgres, TempDir::new()?, 1 + polls::APPLICATIONS)?;
+    let rig = ClusterRig::make(postgres, TempDir::new()?, 1)?;
     let mut missed = reads::run(&rig)?;
     missed.extend(tasks::run(&rig)?);
-    missed.extend(polls::run(&rig)?);
     Ok(missed)
 }
 
@@ -81,7 +80,7 @@ fn phones() -> impl Iterator<Item = String> {
     phones.into_iter().map(|id| id.as_str().to_owned())
 }
 
-/// Returns a request to write to a phone. A restart takes [`replica::RESTART`], a boot no time.
+/// Returns a request to write to a phone. A boot takes no time.
 fn write(key: &Key, phone: Option<String>, action: &str) -> Vec<u8> {
     request(key, &call("set_power", json!({"device_id": phone, "action": action})))
 }

@@ -39,16 +39,17 @@ type Missed = Vec<String>;
 type Section = fn() -> Result<Missed>;
 
 /// Sections that use all cores. They come before this process is bound to one.
-const ON_ALL_CORES: [&str; 4] = ["threads", "instructions", "cluster", ON_REQUEST];
+const ON_ALL_CORES: [&str; 5] = ["threads", "instructions", "cluster", "polls", ON_REQUEST];
 
 /// The section that runs only if it is named, because it takes longest.
 const ON_REQUEST: &str = "endurance";
 
 /// Each section by its name.
-const SECTIONS: [(&str, Section); 11] = [
+const SECTIONS: [(&str, Section); 12] = [
     ("threads", threads::run),
     ("instructions", instructions::run),
     ("cluster", cluster::run),
+    ("polls", cluster::polls::run),
     (ON_REQUEST, cluster::endurance::run),
     ("load", beside::run),
     ("rate", rate::run),

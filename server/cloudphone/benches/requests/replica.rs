@@ -11,8 +11,10 @@ use cloudphone::platforms::simulator::Sim;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 use toolwarrant::tasks::{Executor, Leave, Reading, Sent, Unreadable, Verdict, Write};
 use toolwarrant::{BoxFuture, Service, Setup};
 
@@ -21,9 +23,8 @@ const VARIABLE: &str = "BENCH_SERVES";
 /// The number of phones. Half of them are plain, and each gets one write.
 pub(crate) const DEVICES: u32 = 1_000_000;
 
-/// The time that a restart takes. It is the same for all, so restarts end at the rate at which they
-/// began.
-pub(crate) const RESTART: Duration = Duration::from_secs(12);
+/// Shutdowns wait until a phone is restarted. Then this number of them ends per second.
+pub(crate) const ENDS_PER_SECOND: u32 = 1_000;
 
 #[derive(Clone, Debug, Args)]
 struct BenchFlags {
@@ -31,7 +32,14 @@ struct BenchFlags {
     sim_devices: u32,
 }
 
-struct Immediate;
+/// Carries out everything at once, except for shutdowns.
+#[derive(Default)]
+struct Immediate {
+    /// The time from which shutdowns end; `None` while they wait.
+    open: watch::Sender<Option<Instant>>,
+    /// The number of shutdowns so far.
+    begun: AtomicU32,
+}
 
 /// Returns true if this process is to be the service.
 pub(crate) fn is_asked() -> bool {
@@ -52,7 +60,7 @@ pub(crate) fn serve() -> ExitCode {
     cloudphone::program::<BenchFlags>().run(|Setup { flags, clock, .. }| {
         let sim = Arc::new(Sim::new(1, flags.sim_devices, clock.clone(), &[0; 32]));
         let phones = Phones::new(sim, ProxyHosts::Public, clock);
-        Ok(Service::new(Contract(Arc::new(phones))).executor(Arc::new(Immediate)))
+        Ok(Service::new(Contract(Arc::new(phones))).executor(Arc::<Immediate>::default()))
     })
 }
 
@@ -67,13 +75,22 @@ impl Executor for Immediate {
                 return Sent::NotSent(why);
             }
             if write.arguments.expose().contains("restart") {
-                sleep(RESTART).await;
+                self.open.send_replace(Some(Instant::now()));
             }
             Sent::Ok
         })
     }
 
-    fn probe<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Reading> {
-        Box::pin(async { Reading { verdict: Verdict::Present, expected: "it".into(), observed: "it".into() } })
+    fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
+        Box::pin(async move {
+            if write.arguments.expose().contains("shutdown") {
+                // Those that began first end first, so that no reading takes too long.
+                let (place, mut open) = (self.begun.fetch_add(1, Relaxed), self.open.subscribe());
+                let open = open.wait_for(Option::is_some).await.ok().and_then(|open| *open);
+                let due = open.map(|open| open + Duration::from_secs(1) * place / ENDS_PER_SECOND);
+                sleep_until(due.unwrap_or_else(Instant::now)).await;
+            }
+            Reading { verdict: Verdict::Present, expected: "it".into(), observed: "it".into() }
+        })
     }
 }
