@@ -24,7 +24,7 @@ enum Section {
     /// Replicas on one PostgreSQL: accepted tasks compared with SQLite, and reads while PostgreSQL
     /// stalls (3 min)
     Cluster,
-    /// Held polls of tasks that end on another replica: their waits, and the cost of notices (2 min)
+    /// The wait of polls whose tasks end on another replica, and the cost of notices (2 min)
     Polls,
     /// CPU time and waits of each operation compared with the baseline, with 1 and 32 connections
     /// (50 s)

@@ -34,7 +34,7 @@ const SAMPLE: usize = 10;
 
 /// Tasks that have begun and do not wait for their end yet, at most. The store may be slower than
 /// the clients.
-const AHEAD: usize = 512;
+const AHEAD: usize = 1_500;
 /// The interval at which these tasks are counted.
 const COUNT_EVERY: Duration = Duration::from_millis(250);
 /// Time in which tasks begin. A slow machine begins fewer. The engine does not let a task wait for
