@@ -107,9 +107,12 @@ impl<'a> Lane<'a> {
         self.clients.iter().any(|client| client.begun.is_some())
     }
 
-    /// Sends the requests that are due, on connections that are free.
+    /// Sends the requests that are due, on connections that are free. The connections take turns,
+    /// because the server closes one that is idle for long.
     fn send(&mut self, start: Instant) -> Result<()> {
-        for client in self.clients.iter_mut().filter(|client| client.begun.is_none()) {
+        let turn = self.sent as usize % self.clients.len().max(1);
+        let (last, first) = self.clients.split_at_mut(turn);
+        for client in first.iter_mut().chain(last).filter(|client| client.begun.is_none()) {
             let due = match self.stream.pace {
                 Pace::Closed => Instant::now(),
                 Pace::PerSecond(rate) => start + Duration::from_secs(1) * self.sent / rate,

@@ -49,3 +49,30 @@ async fn a_read_that_the_server_refuses_and_a_row_that_cannot_be_read_fail_alone
     assert_eq!(first.expect("read").map(|task| task.id), Some(id(1)));
     assert!(matches!(broken, Err(StoreError::Corrupt(_))), "{broken:?}");
 }
+
+#[tokio::test]
+async fn a_step_reads_its_own_task_alone_although_it_was_planned_for_a_small_table() {
+    const TASKS: u128 = 300;
+    let Some(address) = cluster().await else { return };
+    let one = join(&address, "one").await;
+    let carry_out = async |numbers: std::ops::RangeInclusive<u128>| {
+        for number in numbers.clone() {
+            one.accept(new(number, &format!("k{number}"), &format!("t{number}"))).await.expect("the server runs");
+        }
+        let advance = |number| {
+            let one = Arc::clone(&one);
+            async move { one.advance(step(number, Phase::Sending, vec![Entry::Charge])).await }
+        };
+        let steps: JoinSet<_> = numbers.map(advance).collect();
+        assert!(steps.join_all().await.iter().all(|advanced| *advanced == Ok(Advanced::Written)));
+    };
+    carry_out(1..=1).await;
+    carry_out(2..=TASKS).await;
+    let figure = |column: &str, index: &str| {
+        let sql = format!("SELECT {column} FROM pg_stat_user_indexes WHERE indexrelid = '{index}'::regclass");
+        let address = address.clone();
+        async move { server().expect("it runs").count(&address, &sql).await }
+    };
+    while figure("idx_scan", "task_pkey").await < TASKS as i64 {}
+    assert!(figure("idx_tup_read", "ix_task_owner").await < 2 * TASKS as i64);
+}

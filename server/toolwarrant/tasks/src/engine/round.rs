@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 /// Interval between two rounds.
-pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(800);
 
 /// The knowledge about tasks of other replicas.
 #[derive(Debug, Default)]
