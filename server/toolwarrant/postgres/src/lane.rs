@@ -80,6 +80,12 @@ pub(crate) trait Work: Send + 'static {
     /// Returns names that must differ between the requests of a batch.
     fn names(request: &Self::Request) -> Vec<String>;
 
+    /// Returns true if the request must be a batch of its own.
+    fn is_alone(request: &Self::Request) -> bool {
+        let _ = request;
+        false
+    }
+
     /// Returns the answers, in the order of the batch. `None`: another request was faster, so this
     /// one is repeated.
     fn answers(batch: &[&Self::Request], rows: &[Row]) -> Vec<Option<Result<Self::Answer, StoreError>>>;
@@ -167,7 +173,8 @@ pub(crate) fn start<W: Work>(server: &Server, epoch: Epoch, number: usize, facts
             let more = std::iter::from_fn(|| kept.pop_front().or_else(|| received.try_recv().ok()));
             for (request, mut reply) in std::iter::once(first).chain(more) {
                 let new = W::names(&request);
-                match new.iter().any(|name| names.contains(name)) {
+                let is_alone = batch.first().is_some_and(|(first, _)| W::is_alone(first) || W::is_alone(&request));
+                match is_alone || new.iter().any(|name| names.contains(name)) {
                     true => apart.push_back((request, reply)),
                     false if reply.begin() => {
                         names.extend(new);

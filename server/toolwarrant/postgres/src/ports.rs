@@ -7,7 +7,7 @@ use crate::column::{Id, get, json, millis, moment, rows};
 use crate::connection::unavailable;
 use crate::lane::{LaneFacts, Parameter, UNSETTLED};
 use crate::prepared::PreparedClient;
-use crate::single::Write;
+use crate::single::{SingleRequest, Write};
 use crate::{Notice, Postgres, cluster, directory, documents, partitions, reads, rules};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, LazyLock};
@@ -42,7 +42,7 @@ static MAY_SEND: LazyLock<String> = LazyLock::new(|| {
 
 impl Postgres {
     pub(crate) async fn write(&self, write: Write) -> Result<Vec<i64>, StoreError> {
-        self.single.ask(write).await
+        self.single.ask(SingleRequest::Write(write)).await
     }
 
     /// Writes a change of the directory. Without an answer, the version was not the expected one.
@@ -458,7 +458,8 @@ impl DocumentStore for Postgres {
     fn put_documents(&self, space: &'static str, given: Vec<Document>) -> Stored<'_, Vec<bool>> {
         Box::pin(async move {
             let count = given.len();
-            let put = self.write(documents::put(space, given)).await?;
+            let given = given.into_iter().map(|document| (space, document)).collect();
+            let put = self.single.ask(SingleRequest::Put(given)).await?;
             Ok((1..).take(count).map(|place: i64| put.contains(&place)).collect())
         })
     }

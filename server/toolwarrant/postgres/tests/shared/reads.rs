@@ -1,4 +1,4 @@
-//! Reads that share a statement.
+//! Requests that share a statement.
 
 use super::*;
 use tokio::task::JoinSet;
@@ -31,6 +31,36 @@ async fn reads_at_the_same_time_share_a_statement_and_get_their_own_answers() {
     // 60 of them are rows, and a statement takes about 20.
     let messages = relay.count_messages() - before;
     assert!(messages < 240, "{messages}");
+}
+
+#[tokio::test]
+async fn documents_that_are_put_at_the_same_time_share_a_batch_and_each_has_its_own_fate() {
+    let Some(address) = cluster().await else { return };
+    let relay = Relay::start(server().expect("it runs").socket()).await;
+    let one = join(&relay.address(&address), "one").await;
+    let document = |number: u64, version| Document { key: format!("k{number}"), version, body: vec![number as u8] };
+    let put = |number: u64, version| {
+        let (one, both) = (Arc::clone(&one), vec![document(number, version), document(number + 100, 0)]);
+        async move { (number, one.put_documents("space", both).await.expect("the server runs")) }
+    };
+    assert_eq!(put(0, 0).await.1, [true, true]);
+    let before = relay.count_messages();
+    let made: JoinSet<_> = (1..=60).map(|number| put(number, 0)).collect();
+    for (number, fate) in made.join_all().await {
+        assert_eq!(fate, [true, true], "{number}");
+    }
+    let messages = relay.count_messages() - before;
+    assert!(messages < 240, "120 of them are rows: {messages}");
+    // Of the later ones, those of even numbers know the version.
+    let changed: JoinSet<_> = (1..=60).map(|number| put(number, 1 + number % 2)).collect();
+    for (number, fate) in changed.join_all().await {
+        assert_eq!(fate, [number % 2 == 0, false], "{number}");
+    }
+    let keys = vec!["k1".to_owned(), "k2".to_owned()];
+    let found = one.documents("space", keys).await.expect("the server runs");
+    let mut versions: Vec<_> = found.iter().map(|found| (&*found.key, found.version)).collect();
+    versions.sort_unstable();
+    assert_eq!(versions, [("k1", 1), ("k2", 2)]);
 }
 
 #[tokio::test]
