@@ -178,8 +178,8 @@ pub(crate) async fn beat(
 pub(crate) fn is_whole(epoch: &str, acknowledged: &str) -> String {
     format!(
         "NOT EXISTS (SELECT FROM unnest({acknowledged}::bigint[]) WITH ORDINALITY AS told (batches, place)
-             LEFT JOIN writer ON writer.epoch = {epoch} AND writer.number = told.place - 1
-             WHERE coalesce(writer.batches, -1) < told.batches)"
+             WHERE NOT EXISTS (SELECT FROM writer WHERE writer.epoch = {epoch} AND writer.number = told.place - 1
+                                   AND writer.batches >= told.batches))"
     )
 }
 

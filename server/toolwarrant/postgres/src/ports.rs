@@ -36,7 +36,8 @@ pub(crate) const INSPECTION: Duration = Duration::from_mins(10);
 static MAY_SEND: LazyLock<String> = LazyLock::new(|| {
     let (lands, whole) = (cluster::lands("$1"), cluster::is_whole("$1", "$2"));
     format!(
-        "SELECT EXISTS (SELECT FROM writer WHERE epoch = $1 AND number = 1) AS stands, {lands} AND {whole} AS is_trusted"
+        "SELECT EXISTS (SELECT FROM replica WHERE epoch = $1 AND state IN ('serving', 'draining')) AS stands,
+                {lands} AND {whole} AS is_trusted"
     )
 });
 

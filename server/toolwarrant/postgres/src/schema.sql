@@ -58,13 +58,14 @@ CREATE TABLE replica (
 CREATE UNIQUE INDEX ix_replica_name ON replica (name) WHERE state IN ('serving', 'draining');
 
 -- One row for each connection of a replica that writes. It counts batches, so that a batch lands once. Without the row, nothing
--- of that epoch lands.
+-- of that epoch lands. A batch finds the row by its count, too: while an old transaction is open, the former versions of the
+-- row cannot be removed, and there are thousands in a minute.
 CREATE TABLE writer (
     epoch   bigint  NOT NULL,
     number  integer NOT NULL,
     batches bigint  NOT NULL DEFAULT 0,
-    PRIMARY KEY (epoch, number)
-) WITH (fillfactor = 10);
+    PRIMARY KEY (epoch, number, batches)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
 -- Tasks in flight. Columns that never change come first, so that a step writes little. The state of version 0 is the policy: the
 -- rest of it follows from the times of acceptance and start.
