@@ -1,7 +1,8 @@
-//! Requests that share a statement.
+//! Requests that share a statement, and what a statement reads.
 
 use super::*;
 use tokio::task::JoinSet;
+use toolwarrant_store::Integrity;
 
 /// Returns the identity of a task of the suite.
 fn identity(number: u128) -> Identity {
@@ -107,4 +108,23 @@ async fn a_step_reads_its_own_task_alone_although_it_was_planned_for_a_small_tab
     };
     while figure("idx_scan", "task_pkey").await < TASKS as i64 {}
     assert!(figure("idx_tup_read", "ix_task_owner").await < 2 * TASKS as i64);
+}
+
+#[tokio::test]
+async fn a_batch_does_not_read_the_versions_before_while_an_old_transaction_is_open() {
+    const BATCHES: i64 = 3_000;
+    let Some(address) = cluster().await else { return };
+    let one = join(&address, "one").await;
+    let _open = server().expect("it runs").begin().await;
+    for _ in 0..BATCHES {
+        one.touch().await.expect("the server runs");
+    }
+    let figure = |columns: &str| {
+        let sql = format!("SELECT ({columns})::bigint FROM pg_statio_user_tables WHERE relid = 'writer'::regclass");
+        let address = address.clone();
+        async move { server().expect("it runs").count(&address, &sql).await }
+    };
+    while figure("idx_blks_hit").await < BATCHES {}
+    let blocks = figure("heap_blks_hit + idx_blks_hit").await;
+    assert!(blocks < 9 * BATCHES, "{blocks}");
 }
