@@ -110,18 +110,23 @@ fn record(row: &Row) -> Result<Record, StoreError> {
 /// Reads tasks in flight with ids above `after`, ordered by id: those of this owner, or those of
 /// replicas that have ended.
 pub(crate) async fn open_tasks(
-    client: &Client,
+    client: &PreparedClient,
     owner: Option<u64>,
     after: Option<TaskId>,
     limit: u32,
 ) -> Result<Vec<OpenTask>, StoreError> {
-    let sql = "SELECT id, application, idem_key, fingerprint, resource, target, wake_at, tool, sealed FROM task
-               WHERE owner = ANY(CASE WHEN $1::bigint IS NULL
-                                      THEN ARRAY(SELECT epoch FROM replica WHERE state IN ('left', 'evicted'))
-                                      ELSE ARRAY[$1] END)
-                 AND ($2::uuid IS NULL OR id > $2) ORDER BY id LIMIT $3";
+    // In one query, the order and the limit would lead PostgreSQL through all tasks by their ids.
+    let sql = "WITH own AS MATERIALIZED (
+                   SELECT id FROM task
+                       WHERE owner = ANY(CASE WHEN $1::bigint IS NULL
+                                              THEN ARRAY(SELECT epoch FROM replica WHERE state IN ('left', 'evicted'))
+                                              ELSE ARRAY[$1] END)
+                         AND ($2::uuid IS NULL OR id > $2)),
+               page AS MATERIALIZED (SELECT id FROM own ORDER BY id LIMIT $3)
+               SELECT task.id, application, idem_key, fingerprint, resource, target, wake_at, tool, sealed
+                   FROM page JOIN task ON task.id = ANY (ARRAY[page.id]) ORDER BY task.id";
     let owner = owner.map(u64::cast_signed);
-    let found = rows(client.query(sql, &[&owner, &after.map(Id), &i64::from(limit)]).await)?;
+    let found = rows(client.query_again(sql, &[&owner, &after.map(Id), &i64::from(limit)]).await)?;
     let open = |row: &Row| {
         Ok(OpenTask {
             id: get::<Id>(row, "id")?.0,

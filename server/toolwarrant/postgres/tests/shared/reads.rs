@@ -128,3 +128,25 @@ async fn a_batch_does_not_read_the_versions_before_while_an_old_transaction_is_o
     let blocks = figure("heap_blks_hit + idx_blks_hit").await;
     assert!(blocks < 9 * BATCHES, "{blocks}");
 }
+
+#[tokio::test]
+async fn a_look_for_the_tasks_of_others_goes_by_their_owners_and_not_through_all_tasks() {
+    let Some(address) = cluster().await else { return };
+    let (one, other) = (join(&address, "one").await, join(&address, "other").await);
+    let accept = |number: u128| {
+        let (one, key, target) = (Arc::clone(&one), format!("k{number}"), format!("t{number}"));
+        async move { one.accept(new(number, &key, &target)).await.expect("the server runs") }
+    };
+    (1..=3_000).map(accept).collect::<JoinSet<_>>().join_all().await;
+    server().expect("it runs").count(&address, "ANALYZE task").await;
+    join(&address, "gone").await.leave().await.expect("the server runs");
+    // The server counts scans a second late.
+    let scans = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelid = 'ix_task_owner'::regclass";
+    for _ in 0..1_000 {
+        assert_eq!(other.orphans(None, 9).await, Ok(vec![]));
+        if server().expect("it runs").count(&address, scans).await > 0 {
+            return;
+        }
+    }
+    panic!("it does not use the index of owners");
+}
