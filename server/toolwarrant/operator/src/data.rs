@@ -133,6 +133,11 @@ pub enum FolderError {
          replica, or name one with --{replica}", replica = REPLICA_FLAG
     )]
     Unnamed(PathBuf),
+    /// Another folder has the audit trail of a replica of that name.
+    #[error(
+        "the audit trail of the replica `{1}` is in another folder than {0}; run the command there, or use another name"
+    )]
+    NameInUse(PathBuf, String),
     /// The folder has a database, and the data is to be in a shared store.
     #[error("{0} has a database of its own; choose another folder for a replica with --{data}", data = DATA)]
     HasDatabase(PathBuf),

@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use toolwarrant_base::keyring::{Digest, KeyRing};
 use toolwarrant_base::random::Random;
+use toolwarrant_core::cluster::ClusterStore;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_postgres::{Address, NewReplica, Postgres};
 
@@ -130,7 +131,7 @@ impl StoreOptions {
         names: &Names,
         command: Option<Authority>,
     ) -> Result<Postgres, OpenError> {
-        let trail = self.name_replica(folder, command)?;
+        let (trail, is_new) = self.name_replica(folder, command)?;
         let key = read_master_key(folder.path()).map_err(|error| match error {
             FolderError::Io(path, _) => FolderError::KeyOfReplica(path),
             other => other,
@@ -142,8 +143,17 @@ impl StoreOptions {
         };
         let program = format!("{} {}", names.program, names.version);
         let (lease, notices) = (self.lease(), self.store_notices == StoreNotices::On);
-        let new = NewReplica { name, trail, program, lease, key, notices };
-        Ok(Postgres::join(&self.address()?, new).await?)
+        let new = NewReplica { name, trail: trail.clone(), program, lease, key, notices };
+        let store = Postgres::join(&self.address()?, new).await?;
+        if is_new && command.is_some() && store.audit_anchors().await?.0.is_some() {
+            // Its trail is in another folder, and the lines of this command would break it.
+            let _ = store.leave().await;
+            return Err(FolderError::NameInUse(folder.path().to_owned(), trail).into());
+        }
+        if is_new && command != Some(Authority::Reads) {
+            self.record_name(folder, &trail)?;
+        }
+        Ok(store)
     }
 
     /// Makes the tables of a new cluster, and a master key if the folder has none.
@@ -153,10 +163,11 @@ impl StoreOptions {
     pub(crate) async fn init(&self, folder: &DataFolder, names: &Names) -> Result<Value, OpenError> {
         let address = self.address()?;
         Postgres::check_new(&address).await?;
-        let replica = self.name_replica(folder, None)?;
+        let (replica, _) = self.name_replica(folder, None)?;
         let key = folder.master_key(&Random::System)?;
         let key = fingerprint(&KeyRing::new(&names.salt, &key, Random::System));
         Postgres::init(&address, key).await?;
+        self.record_name(folder, &replica)?;
         let copy = format!("copy {} to the data folder of each other replica", folder.join("master.key").display());
         Ok(json!({"store": "made", "replica": replica, "next": copy}))
     }
@@ -179,16 +190,16 @@ impl StoreOptions {
         Ok(json!({"store": facts}))
     }
 
-    /// Returns the name of the replica. A server gives it to the folder, and so does a command that
-    /// changes something and has a name. One that reads leaves the folder as it is.
-    fn name_replica(&self, folder: &DataFolder, command: Option<Authority>) -> Result<String, OpenError> {
+    /// Returns the name of the replica, and true if the folder does not have it yet. A command that
+    /// changes something does not invent a name.
+    fn name_replica(&self, folder: &DataFolder, command: Option<Authority>) -> Result<(String, bool), OpenError> {
         folder.refuse_database()?;
         let known = read_replica(folder.path())?;
         let name = match (known, &self.replica) {
             (Some(known), Some(given)) if known != *given => {
                 return Err(FolderError::OtherReplica(folder.path().to_owned(), known).into());
             }
-            (Some(known), _) => return Ok(known),
+            (Some(known), _) => return Ok((known, false)),
             (None, Some(given)) => given.clone(),
             (None, None) if command.is_some_and(|authority| authority != Authority::Reads) => {
                 return Err(FolderError::Unnamed(folder.path().to_owned()).into());
@@ -206,10 +217,11 @@ impl StoreOptions {
             ))
             .into());
         }
-        if command != Some(Authority::Reads) {
-            folder.write(REPLICA, &name).map_err(|error| FolderError::Io(folder.join(REPLICA), error))?;
-        }
-        Ok(name)
+        Ok((name, true))
+    }
+
+    fn record_name(&self, folder: &DataFolder, name: &str) -> Result<(), FolderError> {
+        folder.write(REPLICA, name).map_err(|error| FolderError::Io(folder.join(REPLICA), error))
     }
 }
 

@@ -19,8 +19,8 @@ pub struct ReplicaRun {
     pub epoch: u64,
     /// The program, with its version.
     pub program: String,
-    /// `serving`, `asked to stop`, `draining`, or the way in which it has ended: `left` or
-    /// `evicted`.
+    /// `serving`, `asked to stop`, `draining`, or `silent` if its lease is over; or the way in which
+    /// it has ended: `left` or `evicted`.
     pub state: String,
     /// Seconds since its latest beat, by the clock of the server.
     pub silent_seconds: u64,
@@ -36,7 +36,8 @@ pub struct ReplicaRun {
 fn runs() -> String {
     format!(
         "SELECT name, epoch, program, replica.seen, directory - replica.seen AS behind,
-           CASE WHEN state = 'serving' AND is_asked_to_leave THEN 'asked to stop' ELSE state END AS state,
+           CASE WHEN state IN ('serving', 'draining') AND {NOW} - beaten > lease + 1000 THEN 'silent'
+                WHEN state = 'serving' AND is_asked_to_leave THEN 'asked to stop' ELSE state END AS state,
            ({NOW} - beaten) / 1000 AS silent,
            (SELECT count(*) FROM task WHERE owner = epoch) AS tasks
         FROM replica CROSS JOIN cluster WHERE position(' ' IN name) = 0 ORDER BY name, epoch"

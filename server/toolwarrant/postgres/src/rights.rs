@@ -46,9 +46,10 @@ pub(crate) async fn grant(client: &Client, account: &str) -> Result<(), StoreErr
         tables.concat()
     );
     client.batch_execute(&sql).await.map_err(|error| match error.as_db_error() {
-        Some(_) => {
-            StoreError::Corrupt(format!("PostgreSQL refuses to grant rights to `{account}`: {}", describe(&error)))
-        }
+        Some(_) => StoreError::Corrupt(format!(
+            "PostgreSQL refuses to grant rights to `{account}`: {}; the URL must be that of the owner of the tables",
+            describe(&error)
+        )),
         None => unavailable(error),
     })?;
     // The server only warns an account that may not grant.

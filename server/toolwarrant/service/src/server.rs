@@ -207,9 +207,11 @@ impl Server {
         }
         let _ = match &self.replica {
             None => writeln!(out, "Tasks, applications and keys are in {folder}."),
-            Some(_) => writeln!(
+            Some(life) => writeln!(
                 out,
-                "Tasks, applications and keys are in PostgreSQL; the master key and the audit trail are in {folder}."
+                "This is the replica {}. Tasks, applications and keys are in PostgreSQL; the master key and the audit trail are in \
+                 {folder}.",
+                life.shared.sharing.member.name()
             ),
         };
         out.push_str("Ctrl-C stops it.\n");

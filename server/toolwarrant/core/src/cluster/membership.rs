@@ -71,7 +71,7 @@ pub struct Membership {
 /// Other replicas, or a later run under the same name, have ended this run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "this replica was evicted: it was silent for too long, or another process has started under its name; \
+    "this replica was evicted: it was silent for too long, an operator has evicted it, or another process has started under its name; \
      start it again, and let each replica have a name of its own"
 )]
 pub struct Eviction;

@@ -47,7 +47,7 @@ pub(super) const WARNINGS: [DescribedCheck; 2] = [
         ServerCheck::Horizon,
         "dead rows",
         "nothing keeps dead rows for more than 10 minutes",
-        "end it: `SELECT pg_terminate_backend(PROCESS)`, `ROLLBACK PREPARED`, or `SELECT pg_drop_replication_slot(SLOT)`",
+        "if it says that the account sees too little, grant that; otherwise end it: `SELECT pg_terminate_backend(PROCESS)`, `ROLLBACK PREPARED`, or `SELECT pg_drop_replication_slot(SLOT)`",
     ),
 ];
 

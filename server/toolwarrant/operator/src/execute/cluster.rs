@@ -10,9 +10,6 @@ use toolwarrant_core::act::{Changes, Origin};
 use toolwarrant_postgres::{Postgres, ReplicaRun};
 use toolwarrant_store::Recovery;
 
-/// Seconds after which a run without a beat does not count as running.
-const BEATS_WITHIN: u64 = 10;
-
 pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command: ClusterCommand) -> Answer {
     let store = context.shared.as_ref().ok_or_else(no_shared_store)?;
     match command {
@@ -47,12 +44,12 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
 pub(super) async fn begin_after_restore(context: &OperatorContext, origin: &Origin) -> Answer {
     let store = context.shared.as_ref().ok_or_else(no_shared_store)?;
     let runs = store.runs().await?;
-    let beats = |run: &&ReplicaRun| !has_ended(run) && run.silent_seconds <= BEATS_WITHIN;
+    let beats = |run: &&ReplicaRun| !has_ended(run) && run.state != "silent";
     let names: Vec<_> = runs.iter().filter(beats).map(|run| &*run.name).collect();
     if !names.is_empty() {
         return Err(OperatorError::refusal(format!(
-            "these replicas have beaten within the last {BEATS_WITHIN} s: {}; stop all of them first, because they remember what the \
-             server has lost",
+            "these replicas run, or their leases are not over yet: {}; stop all of them first, because they remember what the server \
+             has lost",
             names.join(", ")
         )));
     }
