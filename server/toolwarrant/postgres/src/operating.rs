@@ -19,8 +19,8 @@ pub struct ReplicaRun {
     pub epoch: u64,
     /// The program, with its version.
     pub program: String,
-    /// `serving`, `asked to stop`, `draining`, or `silent` if its lease is over; or the way in which
-    /// it has ended: `left` or `evicted`.
+    /// `serving`, `asked to stop`, `draining`, or `silent` if its lease is over. A run that has
+    /// ended is `left` or `evicted`.
     pub state: String,
     /// Seconds since its latest beat, by the clock of the server.
     pub silent_seconds: u64,
