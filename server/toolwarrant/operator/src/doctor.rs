@@ -214,12 +214,16 @@ pub(crate) async fn examine(
     }
     match store {
         Ok((store, shared)) => {
-            // Without an answer, each check would report a fault with a remedy that does harm.
-            if shared.is_some()
-                && let Err(StoreError::Unavailable(why)) = store.latest_time().await
-            {
-                diagnosis.add(&ANSWERS, Err(why));
-                return diagnosis;
+            // Without an answer, each check would report a fault with a remedy that does harm. The
+            // server may end in the middle of them.
+            let mut on_files = diagnosis.clone();
+            let silence = async || match store.latest_time().await {
+                Err(StoreError::Unavailable(why)) if shared.is_some() => Some(why),
+                _ => None,
+            };
+            if let Some(why) = silence().await {
+                on_files.add(&ANSWERS, Err(why));
+                return on_files;
             }
             for (rule, name, holds, remedy) in rules(now) {
                 let remedy = shared.and_then(|_| server::remedy(rule)).unwrap_or(remedy);
@@ -242,6 +246,10 @@ pub(crate) async fn examine(
                     diagnosis.warn(&Description(name, holds, remedy), look(check).await);
                 }
             }
+            if let Some(why) = silence().await {
+                on_files.add(&ANSWERS, Err(why));
+                return on_files;
+            }
             diagnosis.kept = what_is_kept(folder, store).await;
         }
         Err(why) => diagnosis.add(&OPENS, Err(why)),
@@ -250,7 +258,7 @@ pub(crate) async fn examine(
 }
 
 /// The answer of the doctor.
-#[derive(Default, Serialize)]
+#[derive(Clone, Default, Serialize)]
 pub(crate) struct Diagnosis {
     healthy: bool,
     checks: Vec<Value>,
