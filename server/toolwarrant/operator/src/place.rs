@@ -145,12 +145,13 @@ impl StoreOptions {
         let (lease, notices) = (self.lease(), self.store_notices == StoreNotices::On);
         let new = NewReplica { name, trail: trail.clone(), program, lease, key, notices };
         let store = Postgres::join(&self.address()?, new).await?;
-        if is_new && command.is_some() && store.audit_anchors().await?.0.is_some() {
-            // Its trail is in another folder, and the lines of this command would break it.
-            let _ = store.leave().await;
-            return Err(FolderError::NameInUse(folder.path().to_owned(), trail).into());
-        }
+        // A command that reads writes no line.
         if is_new && command != Some(Authority::Reads) {
+            if command.is_some() && store.audit_anchors().await?.0.is_some() {
+                // Its trail is in another folder, and the lines of this command would break it.
+                let _ = store.leave().await;
+                return Err(FolderError::NameInUse(folder.path().to_owned(), trail).into());
+            }
             self.record_name(folder, &trail)?;
         }
         Ok(store)

@@ -51,7 +51,9 @@ async fn a_shop_that_is_asked_to_drain_stops_in_order_and_its_next_run_serves() 
     let create = cluster.with_store("app create other --permission print --replica one");
     let (code, said) = operate(&cluster.make_folder("four"), &create).await;
     assert!(code == 1 && said.contains("`one` is in another folder"), "{code} {said}");
-    assert!(!cluster.data("four").join("replica").exists());
+    let list = cluster.with_store("app list --replica one");
+    let (code, said) = operate(&cluster.data("four"), &list).await;
+    assert!(code == 0 && !cluster.data("four").join("replica").exists(), "{code} {said}");
     let asked = json_of(&cluster.data("two"), "cluster drain one").await;
     assert_eq!(asked["state"], "asked to stop", "{asked}");
     let (status, last) = one.end().await.expect("it runs");
