@@ -49,8 +49,8 @@ impl Advancement {
 }
 
 /// A plan that was made while `task` was small would go through all tasks of the run for each step.
-/// So these conditions leave it only the index by id: no other index has `owner + 0`, and `ANY`
-/// rules out a join of sorted or hashed rows.
+/// So these conditions leave it only the index by id: no index has `owner + 0`, no other one has the
+/// id as a key, and `ANY` rules out a join of sorted or hashed rows.
 const SQL: &str = ",
     input AS MATERIALIZED (
         SELECT given.* FROM turn, unnest($4::uuid[], $5::bigint[], $6::bigint[], $7::text[], $8::bigint[], $9::text[], $10::text[],
@@ -77,7 +77,7 @@ const SQL: &str = ",
                since = CASE WHEN input.release IS NULL THEN target.since WHEN input.release > input.at THEN input.at END,
                until = CASE WHEN input.release IS NULL THEN target.until WHEN input.release > input.at THEN input.release END
             FROM gone JOIN input ON input.id = gone.id
-            WHERE target.target = gone.target AND target.resource = gone.resource AND target.task = gone.id),
+            WHERE target.target = ANY (ARRAY[gone.target]) AND target.resource = gone.resource AND target.task = gone.id),
     moved AS (
         SELECT id, application, version FROM stepped UNION ALL SELECT id, application, version + 1 FROM gone),
     happened AS (

@@ -181,7 +181,7 @@ impl TaskStore for Postgres {
         Box::pin(async move {
             let sql = ", adopted AS (
                     UPDATE task SET owner = $2 FROM turn, unnest($4::uuid[]) WITH ORDINALITY AS asked (id, place)
-                        WHERE task.id = asked.id AND (task.owner = $2 OR task.owner IN (
+                        WHERE task.id = ANY (ARRAY[asked.id]) AND (task.owner = $2 OR task.owner IN (
                             SELECT epoch FROM replica WHERE state IN ('left', 'evicted')))
                     RETURNING asked.place)
                 SELECT turn.one, adopted.place AS answer FROM turn LEFT JOIN adopted ON true";

@@ -26,7 +26,8 @@ pub(crate) async fn repeats(client: Arc<PreparedClient>, identities: Vec<Identit
             SELECT id, tool, target, fingerprint FROM task
                 WHERE task.application = asked.application AND task.idem_key = asked.idem_key
             UNION ALL
-            SELECT task.id, task.tool, task.target, task.fingerprint FROM target JOIN task ON task.id = target.task
+            SELECT task.id, task.tool, task.target, task.fingerprint
+                FROM target, LATERAL (SELECT * FROM task WHERE id = target.task OFFSET 0) AS task
                 WHERE asked.idem_key IS NULL AND target.target = asked.target AND target.resource = asked.resource
                   AND task.application = asked.application AND task.idem_key IS NULL
                   AND task.fingerprint = asked.fingerprint) AS found";
