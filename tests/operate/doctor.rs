@@ -215,7 +215,7 @@ const FAULTS: &[Fault] = &[
         "audit trail",
         "its last line is not JSON",
     ),
-    (|data| fs::remove_dir_all(data.join("audit")).expect("removed"), "audit trail", "No such file"),
+    (|data| fs::remove_dir_all(data.join("audit")).expect("removed"), "audit chain", "are missing at the end"),
     (
         |data| {
             let day = fs::read_dir(data.join("audit")).expect("a trail").next().expect("a day").expect("a file").path();

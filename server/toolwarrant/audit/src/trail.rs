@@ -6,7 +6,7 @@ use super::chain::is_chain_line;
 use std::cmp::Ordering;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::ops::ControlFlow;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -192,12 +192,17 @@ fn read_lines(file: &File, begin: u64, most: usize) -> io::Result<(Vec<u8>, u64)
     Ok((read, offset))
 }
 
-/// Returns the files of a trail, the oldest day first. Ignores links and all other files.
+/// Returns the files of a trail, the oldest day first. Ignores links and all other files. A trail
+/// that has not begun has no folder and no files.
 ///
 /// # Errors
 /// The folder cannot be read.
 pub fn days(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut files = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut files = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
     let is_file = |path: &Path| path.symlink_metadata().is_ok_and(|about| about.is_file());
     files.retain(|path| date(path).is_some() && is_file(path));
     files.sort();

@@ -11,6 +11,7 @@ use super::cluster::Epoch;
 use super::documents::{Document, DocumentStore};
 use super::limit::{HeadCharge, SharedLog, Shortage, Window, WorkerStep};
 use super::store::StoreError;
+use std::mem;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -126,6 +127,7 @@ impl Budgets {
     /// Exchanges the log of a budget while that is necessary.
     async fn work(self: Arc<Self>, key: String, window: Arc<Window>) {
         let (wake, mut closing) = (window.share().wake(), self.closing.subscribe());
+        let mut has_failed = false;
         loop {
             let is_closing = *closing.borrow_and_update();
             let step = window.share().next_step(self.clock.now(), is_closing);
@@ -133,11 +135,16 @@ impl Budgets {
                 WorkerStep::Exchange => {
                     let exchange = timeout(DEADLINE, self.exchange(&key, &window)).await;
                     let failure = match &exchange {
-                        Ok(Ok(())) => continue,
+                        Ok(Ok(())) => {
+                            has_failed = false;
+                            continue;
+                        }
                         Ok(Err(error)) => error.to_string(),
                         Err(late) => late.to_string(),
                     };
-                    tracing::warn!(key, failure, "a request budget could not be exchanged");
+                    if !mem::replace(&mut has_failed, true) {
+                        tracing::warn!(key, failure, "a request budget cannot be exchanged; trying again");
+                    }
                     window.share().fail(self.clock.now());
                     if is_closing {
                         return;

@@ -348,7 +348,7 @@ pub enum KeyCommand {
         /// The key's id
         key: String,
     },
-    /// Turn on keys that have been off since the data folder was restored from a backup
+    /// Turn on keys that have been off since the data was restored from a backup
     Confirm {
         /// The keys' ids
         #[arg(value_name = "KEY", required_unless_present = "all")]

@@ -367,7 +367,10 @@ async fn chain(folder: &Path, names: &Names, store: &dyn Store) -> Result<Vec<St
     }
     Ok(faults
         .into_iter()
-        .map(|ChainFault { file, lines: (first, _), what }| format!("{file} {first}: {what}"))
+        .map(|ChainFault { file, lines: (first, _), what }| match file.is_empty() {
+            true => what,
+            false => format!("{file} {first}: {what}"),
+        })
         .collect())
 }
 
@@ -418,6 +421,10 @@ fn copies_of_database(folder: &Path) -> Vec<Value> {
 }
 
 fn trail(folder: &Path) -> Result<Vec<String>, Explanation> {
+    // The first line makes the folder. A folder that was removed is a fault of the chain.
+    if !folder.exists() {
+        return Ok(Vec::new());
+    }
     let last = audit::try_to_write(folder).and_then(|()| last_line(folder));
     let last = last.map_err(|error| format!("{}: {error}", folder.display()))?;
     let is_json = |line: &Vec<u8>| serde_json::from_slice::<Value>(line).is_ok();

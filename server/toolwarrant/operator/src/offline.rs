@@ -43,6 +43,7 @@ const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 /// Asks the server that the command line leads to. Returns `None` if no server runs.
 async fn ask_server(
     names: &Names,
+    store: &StoreOptions,
     folder: &Path,
     WayToServer { socket, groups, data_given, claims: _ }: &WayToServer,
     request: &Request,
@@ -66,7 +67,7 @@ async fn ask_server(
     }
     // This check comes before the server is asked, because the server of another service would
     // carry out the command.
-    if let Err(error) = refuse_foreign(folder, names) {
+    if let Err(error) = refuse_foreign(folder, names).and_then(|()| store.find_replica(folder)) {
         return Some(Err(OpenError::from(error).into()));
     }
     socket::ask(&folder.join(SOCKET), request).await
@@ -125,7 +126,7 @@ impl Offline<'_> {
         }
         let claims = way.claims.clone();
         let request = Request { program: names.program.to_owned(), command: command.absolute(), claims };
-        if let Some(answer) = ask_server(names, folder, &way, &request).await {
+        if let Some(answer) = ask_server(names, store, folder, &way, &request).await {
             return answer;
         }
         let socket = folder.join(SOCKET);
@@ -174,7 +175,7 @@ impl Offline<'_> {
             let command = OperatorCommand::Audit(command);
             let request = Request { program: self.names.program.to_owned(), command, claims: way.claims.clone() };
             let nobody = || Err(OperatorError::unavailable("no server runs, so no line will follow"));
-            ask_server(&self.names, folder, &way, &request).await.unwrap_or_else(nobody)
+            ask_server(&self.names, &self.store, folder, &way, &request).await.unwrap_or_else(nobody)
         };
         let mut place = ask(AuditCommand::After { place: None }).await?["next"].take();
         let tail = ask(AuditCommand::Tail { lines, follow: false }).await?;

@@ -13,7 +13,7 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, FromArgMatches, ValueEnum};
 use serde_json::{Value, json};
 use std::convert::Infallible;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toolwarrant_base::keyring::{Digest, KeyRing};
 use toolwarrant_base::random::Random;
@@ -45,8 +45,9 @@ pub struct StoreOptions {
 
     /// Seconds for which a replica answers without its store; others wait longer before they take
     /// its tasks over
+    // A revocation waits for it, and an operator waits 30 s for the revocation.
     #[arg(long = flags::AUTHORITY_LEASE, global = true, value_name = "SECONDS", default_value = "5",
-          value_parser = clap::value_parser!(u64).range(2..=60))]
+          value_parser = clap::value_parser!(u64).range(2..=20))]
     pub authority_lease: u64,
 
     /// Seconds for which a replica that has to stop still answers, and is not ready
@@ -195,11 +196,7 @@ impl StoreOptions {
     /// changes something does not invent a name.
     fn name_replica(&self, folder: &DataFolder, command: Option<Authority>) -> Result<(String, bool), OpenError> {
         folder.refuse_database()?;
-        let known = read_replica(folder.path())?;
-        let name = match (known, &self.replica) {
-            (Some(known), Some(given)) if known != *given => {
-                return Err(FolderError::OtherReplica(folder.path().to_owned(), known).into());
-            }
+        let name = match (self.find_replica(folder.path())?, &self.replica) {
             (Some(known), _) => return Ok((known, false)),
             (None, Some(given)) => given.clone(),
             (None, None) if command.is_some_and(|authority| authority != Authority::Reads) => {
@@ -219,6 +216,17 @@ impl StoreOptions {
             .into());
         }
         Ok((name, true))
+    }
+
+    /// Returns the name that the folder has, if it has one.
+    ///
+    /// # Errors
+    /// It is not the name that the flag gives.
+    pub(crate) fn find_replica(&self, folder: &Path) -> Result<Option<String>, FolderError> {
+        match (read_replica(folder)?, &self.replica) {
+            (Some(known), Some(given)) if known != *given => Err(FolderError::OtherReplica(folder.to_owned(), known)),
+            (known, _) => Ok(known),
+        }
     }
 
     fn record_name(&self, folder: &DataFolder, name: &str) -> Result<(), FolderError> {

@@ -5,8 +5,8 @@
 //! target and made no task, it fails as a whole, by a division by zero: the key was given away on
 //! another target at the same moment.
 //!
-//! `OFFSET 0` keeps a look for one row apart. In a join, a plan that was made while `task` was small,
-//! or seemed so, would go through all tasks and compare each with the batch.
+//! `OFFSET 0` keeps a look for one row apart. In a join, a plan that was made while `task` was
+//! small, or seemed so, would go through all tasks and compare each with the batch.
 //!
 //! A task that was called long ago still starts after the cool-down: the limit for clocks that went
 //! back counts from the time of the server.

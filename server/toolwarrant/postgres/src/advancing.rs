@@ -49,8 +49,8 @@ impl Advancement {
 }
 
 /// A plan that was made while `task` was small would go through all tasks of the run for each step.
-/// So these conditions leave it only the index by id: no index has `owner + 0`, no other one has the
-/// id as a key, and `ANY` rules out a join of sorted or hashed rows.
+/// So these conditions leave it only the index by id: no index has `owner + 0`, no other one has
+/// the id as a key, and `ANY` rules out a join of sorted or hashed rows.
 const SQL: &str = ",
     input AS MATERIALIZED (
         SELECT given.* FROM turn, unnest($4::uuid[], $5::bigint[], $6::bigint[], $7::text[], $8::bigint[], $9::text[], $10::text[],

@@ -72,8 +72,11 @@ pub(crate) async fn join(client: &mut Client, new: &NewReplica) -> Result<(Epoch
                      SELECT FROM replica WHERE name = $1 AND state IN ('serving', 'draining') AND whole_in <> {TIMELINE})"
         );
         transaction.execute(&lose, &[&name]).await?;
-        let evict = "UPDATE replica SET state = 'evicted', evicted_at = now() WHERE name = $1 AND state IN ('serving', 'draining')";
-        transaction.execute(evict, &[&name]).await?;
+        let evict = format!(
+            "UPDATE replica SET state = 'evicted', evicted_at = now() WHERE name = $1 AND state IN ('serving', 'draining')
+                 RETURNING ({NOW} - beaten) / 1000, {NOW} - beaten < replica.lease"
+        );
+        let evicted = transaction.query(&evict, &[&name]).await?;
         let forget =
             "DELETE FROM writer USING replica WHERE writer.epoch = replica.epoch AND replica.state = 'evicted'";
         transaction.execute(forget, &[]).await?;
@@ -93,6 +96,14 @@ pub(crate) async fn join(client: &mut Client, new: &NewReplica) -> Result<(Epoch
         match layout == LAYOUT {
             true => transaction.commit().await?,
             false => transaction.rollback().await?,
+        }
+        for run in evicted.iter().filter(|run| layout == LAYOUT && run.get(1)) {
+            tracing::warn!(
+                name,
+                seconds = run.get::<_, i64>(0),
+                "evicted the former run of this replica, which beat so many seconds ago; if it runs on another machine, give one of \
+                 them another --replica"
+            );
         }
         // The commit may have waited for a standby. A time from before it would be late by that.
         let time = client.query_one(&format!("SELECT {NOW} + ahead FROM cluster"), &[]).await?;

@@ -35,7 +35,7 @@ pub use cluster::NewReplica;
 pub use connection::Address;
 pub use health::{COUNTED_MAX, Safekeeping, ServerCheck, ServerFigures};
 pub use notices::Notice;
-pub use operating::ReplicaRun;
+pub use operating::{ReplicaRun, RunState};
 
 use accepting::Accepting;
 use advancing::Advancing;

@@ -5,10 +5,46 @@ use crate::cluster::NOW;
 use crate::column::{get, rows};
 use crate::lane::Parameter;
 use crate::single::Write;
-use serde::Serialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::Error;
+use serde::{Deserialize, Serialize};
+use std::fmt;
 use tokio_postgres::Row;
 use toolwarrant_core::cluster::Epoch;
 use toolwarrant_core::store::StoreError;
+
+/// The state of a run as an operator sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunState {
+    /// It answers requests.
+    Serving,
+    /// It will stop when it hears of that.
+    #[serde(rename = "asked to stop")]
+    AskedToStop,
+    /// It finishes its requests.
+    Draining,
+    /// It has not said that it stops, and its lease is over.
+    Silent,
+    /// It has stopped as planned.
+    Left,
+    /// Another replica, a restart or an operator has ended it.
+    Evicted,
+}
+
+impl RunState {
+    /// Returns true if the run has ended.
+    #[must_use]
+    pub fn has_ended(self) -> bool {
+        matches!(self, Self::Left | Self::Evicted)
+    }
+}
+
+impl fmt::Display for RunState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
 
 /// A run of a replica. Commands join as replicas, too, and are left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -19,9 +55,8 @@ pub struct ReplicaRun {
     pub epoch: u64,
     /// The program, with its version.
     pub program: String,
-    /// `serving`, `asked to stop`, `draining`, or `silent` if its lease is over. A run that has
-    /// ended is `left` or `evicted`.
-    pub state: String,
+    /// Its state.
+    pub state: RunState,
     /// Seconds since its latest beat, by the clock of the server.
     pub silent_seconds: u64,
     /// Number of tasks in flight that it owns. Those of a run that has ended wait for adoption.
@@ -102,12 +137,13 @@ impl Postgres {
 }
 
 fn run(row: &Row) -> Result<ReplicaRun, StoreError> {
+    let unknown = |error: Error| StoreError::Corrupt(format!("the state of a replica cannot be read: {error}"));
     let number = |column| Ok::<_, StoreError>(u64::try_from(get::<i64>(row, column)?).unwrap_or(0));
     Ok(ReplicaRun {
         name: get(row, "name")?,
         epoch: number("epoch")?,
         program: get(row, "program")?,
-        state: get(row, "state")?,
+        state: RunState::deserialize(get::<&str>(row, "state")?.into_deserializer()).map_err(unknown)?,
         silent_seconds: number("silent")?,
         tasks: number("tasks")?,
         directory: number("seen")?,

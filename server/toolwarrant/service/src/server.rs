@@ -340,7 +340,7 @@ async fn warn_of_keys_off(database: &dyn Store) -> Result<()> {
     if off > 0 {
         tracing::warn!(
             keys = off,
-            "keys are off since the data folder was restored; `key list` shows them, `key confirm` turns them on"
+            "keys are off since the data was restored; `key list` shows them, `key confirm` turns them on"
         );
     }
     Ok(())

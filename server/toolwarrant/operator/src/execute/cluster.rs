@@ -7,7 +7,7 @@ use crate::error::OperatorError;
 use crate::place::no_shared_store;
 use serde_json::json;
 use toolwarrant_core::act::{Changes, Origin};
-use toolwarrant_postgres::{Postgres, ReplicaRun};
+use toolwarrant_postgres::{Postgres, ReplicaRun, RunState};
 use toolwarrant_store::Recovery;
 
 pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command: ClusterCommand) -> Answer {
@@ -15,9 +15,9 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
     match command {
         ClusterCommand::List => answer(store.runs().await?),
         ClusterCommand::Drain { name } => {
-            let act_id = put_act_on(context, origin, store, &name, "asked to stop").await?;
+            let act_id = put_act_on(context, origin, store, &name, RunState::AskedToStop).await?;
             let asked = store.ask_to_leave(&name).await?.ok_or_else(|| no_replica(&name))?;
-            Ok(json!({"replica": name, "epoch": asked.0, "state": "asked to stop", "act_id": act_id}))
+            Ok(json!({"replica": name, "epoch": asked.0, "state": RunState::AskedToStop, "act_id": act_id}))
         }
         ClusterCommand::AcceptLoss { .. } => match store.read_loss().await? {
             Some(lost) => {
@@ -33,9 +33,9 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
             "`{name}` itself carries out this command; stop its process, or run the command in the folder of another replica"
         ))),
         ClusterCommand::Evict { name } => {
-            let act_id = put_act_on(context, origin, store, &name, "evicted").await?;
+            let act_id = put_act_on(context, origin, store, &name, RunState::Evicted).await?;
             let evicted = store.evict_run(&name).await?.ok_or_else(|| no_replica(&name))?;
-            Ok(json!({"replica": name, "epoch": evicted.0, "state": "evicted", "act_id": act_id}))
+            Ok(json!({"replica": name, "epoch": evicted.0, "state": RunState::Evicted, "act_id": act_id}))
         }
     }
 }
@@ -44,7 +44,7 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
 pub(super) async fn begin_after_restore(context: &OperatorContext, origin: &Origin) -> Answer {
     let store = context.shared.as_ref().ok_or_else(no_shared_store)?;
     let runs = store.runs().await?;
-    let beats = |run: &&ReplicaRun| !has_ended(run) && run.state != "silent";
+    let beats = |run: &&ReplicaRun| !run.state.has_ended() && run.state != RunState::Silent;
     let names: Vec<_> = runs.iter().filter(beats).map(|run| &*run.name).collect();
     if !names.is_empty() {
         return Err(OperatorError::refusal(format!(
@@ -82,17 +82,13 @@ async fn put_act_on(
     origin: &Origin,
     store: &Postgres,
     name: &str,
-    after: &str,
+    after: RunState,
 ) -> Result<String, OperatorError> {
     let runs = store.runs().await?;
-    let lives = |run: &&ReplicaRun| run.name == name && !has_ended(run);
+    let lives = |run: &&ReplicaRun| run.name == name && !run.state.has_ended();
     let ReplicaRun { state, .. } = runs.iter().find(lives).ok_or_else(|| no_replica(name))?;
     let changes = Changes::of("replica", format!("{name} {state}"), format!("{name} {after}"));
     put_act(context, origin, changes).await
-}
-
-fn has_ended(run: &ReplicaRun) -> bool {
-    ["left", "evicted"].contains(&&*run.state)
 }
 
 fn no_replica(name: &str) -> OperatorError {

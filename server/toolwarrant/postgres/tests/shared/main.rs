@@ -18,7 +18,7 @@ use toolwarrant_core::cluster::{Beat, BeatNumber, ClusterStore, Epoch, LEASE, Re
 use toolwarrant_core::documents::{Document, DocumentStore};
 use toolwarrant_core::store::{DirectoryStore, StoreError};
 use toolwarrant_postgres::testing::TestPostgres;
-use toolwarrant_postgres::{Address, NewReplica, Postgres, ServerCheck};
+use toolwarrant_postgres::{Address, NewReplica, Postgres, RunState, ServerCheck};
 use toolwarrant_store::Store;
 use toolwarrant_store::suite::{AT, application, end, id, new};
 use toolwarrant_tasks::machine::Entry;
@@ -437,17 +437,17 @@ async fn an_operator_sees_what_each_run_owns_and_ends_a_run_that_beats() {
         let runs = other.runs().await.expect("the server runs").into_iter();
         runs.map(|run| (run.name, run.state, run.tasks, run.changes_behind)).collect::<Vec<_>>()
     };
-    let row = |name: &str, state: &str, tasks, behind| (name.to_owned(), state.to_owned(), tasks, behind);
-    assert_eq!(runs().await, [row("one", "serving", 1, 0), row("other", "serving", 0, 1)]);
+    let row = |name: &str, state, tasks, behind| (name.to_owned(), state, tasks, behind);
+    assert_eq!(runs().await, [row("one", RunState::Serving, 1, 0), row("other", RunState::Serving, 0, 1)]);
     assert_eq!(other.ask_to_leave("one").await, Ok(Some(one.epoch())));
     let beats = one.beat(Beat { seen: 1, ..Beat::default() }).await.expect("the server runs");
     let asked: Vec<_> = beats.replicas.iter().filter(|row| row.is_asked_to_leave).map(|row| row.epoch).collect();
     assert_eq!(asked, [one.epoch()]);
-    assert_eq!(runs().await[0], row("one", "asked to stop", 1, 0));
+    assert_eq!(runs().await[0], row("one", RunState::AskedToStop, 1, 0));
     assert_eq!(other.evict_run("one").await, Ok(Some(one.epoch())));
     assert_eq!(other.evict_run("one").await, Ok(None), "it has ended");
     assert_eq!(other.evict_run("other").await, Ok(None), "a run does not evict itself");
-    assert_eq!(runs().await[0], row("one", "evicted", 1, 0));
+    assert_eq!(runs().await[0], row("one", RunState::Evicted, 1, 0));
     one.accept(new(2, "l", "u")).await.expect_err("nothing that it writes lands");
     let figures = other.server_figures().await.expect("the server runs");
     assert_eq!((figures.replicas, figures.orphans, figures.default_rows), (1, 1, 0));

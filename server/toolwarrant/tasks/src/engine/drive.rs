@@ -81,9 +81,12 @@ impl Engine {
     /// Drives a task until it waits or ends. After an internal failure the engine drives it again,
     /// unless this process has ended for others.
     async fn drive(self: Arc<Self>, id: TaskId, wake: Wake) {
-        let why = match survive(self.carry_on(id, wake)).await {
-            Some(Ok(())) => return self.is_cut_off.store(false, Ordering::Relaxed),
-            Some(Err(Halt::Store(StoreError::Unavailable(_)))) if self.is_cut_off.swap(true, Ordering::Relaxed) => None,
+        let ended = survive(self.carry_on(id, wake)).await;
+        let is_cut_off = matches!(ended, Some(Err(Halt::Store(StoreError::Unavailable(_)))));
+        let is_known = self.is_cut_off.swap(is_cut_off, Ordering::Relaxed);
+        let why = match ended {
+            Some(Ok(())) => return,
+            Some(Err(_)) if is_cut_off && is_known => None,
             Some(Err(Halt::Fenced)) if self.is_evicted().await => {
                 tracing::info!(task = %id, "other replicas drive this task from now on");
                 return self.index.release(wake.hash);

@@ -7,6 +7,7 @@ use driver::{LinkRelay, LinkState};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;
+use toolwarrant_postgres::Address;
 
 /// Statements that plant one fault each. A function or view in the schema of the cluster takes the
 /// place of that of the server.
@@ -78,16 +79,29 @@ async fn the_doctor_finds_no_other_fault_if_no_server_answers() {
     let folder = socket(&cluster.url).replace('/', "%2F");
     cluster.url = cluster.url.replace(&folder, &format!("127.0.0.1&port={}", link.port));
     let one = cluster.start("one").await;
-    link.set(LinkState::Cut);
-    let (code, said) = one.operator.run(["doctor", "--json"]).await.expect("an answer");
-    let mut answers = serde_json::Deserializer::from_str(&said).into_iter::<Value>();
-    let found = answers.next().expect("an answer").expect("JSON");
-    let checks = |list: &str| found[list].as_array().map(|rows| rows.iter().map(|row| row["check"].clone()).collect());
-    assert_eq!(
-        (code, checks("faults"), checks("remedies")),
-        (1, Some(vec![json!("server")]), checks("faults")),
-        "{said}"
-    );
+    // The link is cut while the doctor waits for this view, and stays cut.
+    cluster.run("ALTER TABLE audit_anchor RENAME TO anchor").await;
+    cluster.run("CREATE VIEW audit_anchor AS SELECT anchor.* FROM anchor CROSS JOIN pg_sleep(1000)").await;
+    let direct = Address { url: cluster.server.url(), password: None };
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+    let cut = async {
+        while cluster.server.count(&direct, waits).await == 0 {}
+        link.set(LinkState::Cut);
+    };
+    let (amid, ()) = tokio::join!(one.operator.run(["doctor", "--json"]), cut);
+    let after = one.operator.run(["doctor", "--json"]).await;
+    for examined in [amid, after] {
+        let (code, said) = examined.expect("an answer");
+        let mut answers = serde_json::Deserializer::from_str(&said).into_iter::<Value>();
+        let found = answers.next().expect("an answer").expect("JSON");
+        let checks =
+            |list: &str| found[list].as_array().map(|rows| rows.iter().map(|row| row["check"].clone()).collect());
+        assert_eq!(
+            (code, checks("faults"), checks("remedies")),
+            (1, Some(vec![json!("server")]), checks("faults")),
+            "{said}"
+        );
+    }
 }
 
 /// A refusal: a statement that plants the fault, the command, and a statement that takes it back.

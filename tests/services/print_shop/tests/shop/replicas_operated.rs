@@ -54,6 +54,16 @@ async fn a_shop_that_is_asked_to_drain_stops_in_order_and_its_next_run_serves() 
     let list = cluster.with_store("app list --replica one");
     let (code, said) = operate(&cluster.data("four"), &list).await;
     assert!(code == 0 && !cluster.data("four").join("replica").exists(), "{code} {said}");
+    // The replica of a folder does not carry out the commands of another one.
+    let other = cluster.with_store("app list --replica one");
+    let (code, said) = operate(&cluster.data("two"), &other).await;
+    assert!(code == 1 && said.contains("belongs to the replica `two`"), "{code} {said}");
+    // Where no server has run yet, the trail has no folder.
+    for look in ["doctor", "audit verify"] {
+        let look = cluster.with_store(&format!("{look} --replica five"));
+        let (code, said) = operate(&cluster.make_folder("five"), &look).await;
+        assert_eq!(code, 0, "{said}");
+    }
     let asked = json_of(&cluster.data("two"), "cluster drain one").await;
     assert_eq!(asked["state"], "asked to stop", "{asked}");
     let (status, last) = one.end().await.expect("it runs");
