@@ -157,7 +157,7 @@ impl Postgres {
         let facts = Arc::new(LaneFacts::default());
         let reader = Arc::new(Reader::of_kept_data(&server));
         let heard = broadcast::Sender::new(notices::WAITING_MAX);
-        let control = Arc::new(if new.notices { Reader::of_notices(&server, &heard) } else { Reader::new(&server) });
+        let control = Arc::new(Reader::of_lease(&server, new.lease, new.notices.then_some(&heard)));
         let saying = new.notices.then(|| {
             let (saying, said) = mpsc::channel(notices::WAITING_MAX);
             let control = Arc::clone(&control);

@@ -16,16 +16,18 @@ pub(crate) struct Reader {
     is_kept: bool,
     /// The receivers of notices, if a new connection listens.
     heard: Option<broadcast::Sender<Notice>>,
+    /// Time in which a read must be answered. The next one then gets a new connection.
+    patience: Duration,
     open: Mutex<Option<Arc<PreparedClient>>>,
 }
 
-/// Time in which a read must be answered.
+/// The usual time in which a read must be answered.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Reader {
     /// Returns a reader that connects at the first read.
     pub(crate) fn new(server: &Server) -> Self {
-        Self { server: server.clone(), is_kept: false, heard: None, open: Mutex::new(None) }
+        Self { server: server.clone(), is_kept: false, heard: None, patience: PATIENCE, open: Mutex::new(None) }
     }
 
     /// Returns a reader for what clients are told: it shows only what a failover to the standby
@@ -34,9 +36,10 @@ impl Reader {
         Self { is_kept: true, ..Self::new(server) }
     }
 
-    /// Returns a reader that also hears notices.
-    pub(crate) fn of_notices(server: &Server, heard: &broadcast::Sender<Notice>) -> Self {
-        Self { heard: Some(heard.clone()), ..Self::new(server) }
+    /// Returns a reader for a replica with this lease, which hears notices if they are given. Its
+    /// patience is less than that of a beat, which would leave a dead connection in use.
+    pub(crate) fn of_lease(server: &Server, lease: Duration, heard: Option<&broadcast::Sender<Notice>>) -> Self {
+        Self { heard: heard.cloned(), patience: lease / 4, ..Self::new(server) }
     }
 
     /// Reads, and reads again if the connection has broken meanwhile.
@@ -44,7 +47,7 @@ impl Reader {
     where
         F: Future<Output = Result<T, StoreError>>,
     {
-        self.read_within(PATIENCE, work).await
+        self.read_within(self.patience, work).await
     }
 
     /// Reads for at most that long.
@@ -63,7 +66,7 @@ impl Reader {
                 read => read,
             }
         };
-        let late = || StoreError::Unavailable(format!("PostgreSQL has not answered for {} s", patience.as_secs()));
+        let late = || StoreError::Unavailable(format!("PostgreSQL has not answered for {patience:?}"));
         match timeout(patience, read).await {
             Ok(read) => read,
             Err(_) => {

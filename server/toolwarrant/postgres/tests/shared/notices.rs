@@ -1,6 +1,7 @@
 //! Notices between replicas.
 
 use super::*;
+use std::process::Command;
 use tokio::sync::broadcast::Receiver;
 use toolwarrant_postgres::Notice;
 
@@ -86,4 +87,20 @@ async fn a_replica_whose_connection_has_lost_a_notice_listens_again_and_finds_th
     end_task(&one, 2).await;
     assert_eq!(next(&mut heard).await, Notice::Ended(id(2)));
     assert_eq!(other.find_ended(vec![id(1)]).await, Ok(vec![id(1)]));
+}
+
+#[tokio::test]
+async fn a_beat_after_one_without_an_answer_gets_another_connection() {
+    let Some(server) = TestPostgres::start() else { return };
+    let address = server.schema().await.expect("the server runs");
+    Postgres::init(&address, KEY).await.expect("the schema is empty");
+    let one = join(&address, "one").await;
+    one.beat(Beat::default()).await.expect("the server runs");
+    // The process behind the connection stands still, as if nobody told of a cut.
+    let beats = "SELECT pid::bigint FROM pg_stat_activity WHERE query LIKE 'WITH checked%'";
+    let process = server.count(&address, beats).await.to_string();
+    assert!(Command::new("kill").args(["-STOP", &process]).status().expect("a program").success());
+    // A member waits no longer.
+    let _ = tokio::time::timeout(LEASE * 3 / 10, one.beat(Beat::default())).await;
+    one.beat(Beat::default()).await.expect("another connection");
 }
