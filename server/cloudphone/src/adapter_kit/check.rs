@@ -30,6 +30,7 @@ pub async fn check(control: &dyn Control) -> Vec<Finding> {
     if findings.iter().any(|finding| !finding.sound) {
         return findings;
     }
+    findings.extend(control.find_unserved());
     let phones = match control.list_page(None, SOUGHT) {
         Err(error) => {
             findings.push(Finding::faulty("listing", error.to_string(), "see the log about this platform"));
@@ -63,6 +64,9 @@ async fn read(control: &dyn Control, phone: &DeviceReading) -> [Finding; 2] {
         Ok(start) => Finding::sound("start of a phone", format!("{} shows {start}", phone.id)),
         Err(error) => Finding::faulty("start of a phone", format!("{}: {error}", phone.id), NO_COMMAND),
     };
+    if !phone.offers(DeviceCapability::Proxy) {
+        return [start, Finding::sound("address of a phone", format!("{} does not offer proxies", phone.id))];
+    }
     let exit = match control.exits(&phone.id, None).await {
         Ok(Exits { ordinary, .. }) => {
             Finding::sound("address of a phone", format!("a request of {} came from {ordinary}", phone.id))
@@ -100,7 +104,9 @@ pub async fn prove(control: &dyn Control, clock: &Clock, random: &Random, proxy:
     };
     let seconds = |pace: Option<Pace>| pace.map_or(PATIENCE, |pace| Duration::from_secs(pace.deadline_seconds.into()));
     let mut findings = vec![prover.restart(seconds(phone.paces.power)).await];
-    findings.extend(prover.proxy(proxy, seconds(phone.paces.proxy)).await);
+    if phone.offers(DeviceCapability::Proxy) {
+        findings.extend(prover.proxy(proxy, seconds(phone.paces.proxy)).await);
+    }
     findings
 }
 

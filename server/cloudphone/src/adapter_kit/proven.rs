@@ -8,6 +8,10 @@
 //! account that they were made on: other credentials need new ones. Start at
 //! [`ProvenDirections::open`].
 
+mod starts;
+
+pub use starts::ProvenStarts;
+
 use super::shared::FollowedDocument;
 use crate::phones::port::Direction;
 use serde::{Deserialize, Serialize};

@@ -15,7 +15,7 @@ mod through;
 
 pub use direct::DirectAddresses;
 pub use provability::Tool;
-pub use script::CallbackUrl;
+pub use script::{CallbackUrl, START, start_of};
 pub use through::ProxyReader;
 
 use super::shell::{Shell, run_whole};

@@ -147,6 +147,13 @@ pub trait Control: Upstream {
         Box::pin(async { Vec::new() })
     }
 
+    /// Returns the phones that the platform lists and this adapter does not serve, each with its
+    /// reason. `platform check` shows them after [`Self::account`]. Reads memory only. Default: no
+    /// step.
+    fn find_unserved(&self) -> Vec<Finding> {
+        Vec::new()
+    }
+
     /// Records that a reading followed the effect of a command on this phone in both directions.
     /// Default: does nothing, because nothing depends on it.
     fn record<'a>(&'a self, _: Direction, _: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {

@@ -340,7 +340,7 @@ impl<R: Row> Book<R> {
         if self.holders.len() >= IDS_MAX || row.code().is_empty() {
             return None;
         }
-        let plain = format!("{}-{}", self.name, row.code().to_ascii_lowercase());
+        let plain = row.plain_id(&self.name);
         let others = (2..=NAMESAKES_MAX).map(|n| format!("{plain}-{n}"));
         let ids = [plain.clone()].into_iter().chain(others).map_while(|id| DeviceId::new(&id).ok());
         let id = ids.into_iter().find(|id| !self.ids.contains(id))?;

@@ -1,6 +1,7 @@
 //! The row of a phone: the data that the platform returned, and the value that the adapter made of
 //! it.
 
+use crate::phones::port::PlatformName;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -33,6 +34,12 @@ pub trait Row: Clone + PartialEq + fmt::Debug + Serialize + DeserializeOwned + S
     /// Returns an id that stays with the phone when its code changes; `None` if the platform has no
     /// such id.
     fn seat(&self) -> Option<String>;
+
+    /// Returns the id of the phone, unless another phone has it. Default: the name of the platform
+    /// and the code, in lower case. A phone whose id has other characters than ids is left out.
+    fn plain_id(&self, platform: &PlatformName) -> String {
+        format!("{platform}-{}", self.code().to_ascii_lowercase())
+    }
 }
 
 /// The platform's record that a phone's code has changed.

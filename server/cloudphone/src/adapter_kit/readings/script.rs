@@ -102,7 +102,7 @@ pub(super) fn requests(url: &CallbackUrl, ordinary: &Expected, explicit: Option<
 }
 
 /// A script that prints the boot id of the kernel and the state of the first process.
-pub(super) const START: &str = "cat /proc/sys/kernel/random/boot_id;cat /proc/1/stat";
+pub const START: &str = "cat /proc/sys/kernel/random/boot_id;cat /proc/1/stat";
 
 /// The number of characters that identify a boot id.
 const BOOT_ID_SHOWN: usize = 8;
@@ -113,7 +113,7 @@ const START_AFTER_NAME: usize = 22 - 2 - 1;
 
 /// Returns the output of [`START`] as one short text. Returns `None` if a part is missing or
 /// malformed.
-pub(super) fn start_of(output: &str) -> Option<String> {
+pub fn start_of(output: &str) -> Option<String> {
     let (boot_id, stat) = output.split_once('\n')?;
     let boot_id = boot_id.trim_end();
     let is_uuid = boot_id.len() == 36
