@@ -13,6 +13,7 @@ use crate::phones::inventory::Fleet;
 use crate::phones::port::{Control, PlatformName};
 use crate::phones::proxy_hosts::ProxyHosts;
 use crate::phones::writes::Writes;
+use crate::platforms::adb::Adb;
 use crate::platforms::armcloud::Armcloud;
 use crate::platforms::several::Platforms;
 use crate::platforms::simulator::Sim;
@@ -100,7 +101,7 @@ pub fn run() -> ExitCode {
     program::<ProductFlags>()
         .commands::<PhoneCommand>()
         .table(configuration::TABLE)
-        .alone(|_, config| configuration::platforms(config).is_ok_and(|named| simulates(&named)).then_some(SIMULATES))
+        .alone(|_, config| keeps_for_itself(&configuration::platforms(config).ok()?))
         .usage(
             "Without a command it serves 24 simulated phones on http://127.0.0.1:8080/mcp; its first start prints two keys to try \
              it with. With --config it serves the phones of the platforms in that file. The other commands are for the \
@@ -124,6 +125,16 @@ const HINT: &str = "Then try set_proxy: on phone-0000001 it ends as success, on 
 /// The reason why simulated phones cannot be served by several processes.
 const SIMULATES: &str = "the simulated phones exist in this process alone; --config names a platform";
 
+/// The reason why phones behind an adb server cannot be served by several processes.
+const USES_ADB: &str = "the phones of kind \"adb\" are behind the adb server of this machine alone; serve them from a \
+                        process without a shared store";
+
+/// Returns the reason why these platforms cannot be served by several processes.
+fn keeps_for_itself(named: &[(PlatformName, PlatformConfig)]) -> Option<&'static str> {
+    let uses_adb = || named.iter().any(|(_, platform)| matches!(platform, PlatformConfig::Adb(_)));
+    if simulates(named) { Some(SIMULATES) } else { uses_adb().then_some(USES_ADB) }
+}
+
 /// Returns true if some of the phones are simulated, as all are without a platform.
 fn simulates(named: &[(PlatformName, PlatformConfig)]) -> bool {
     named.is_empty() || named.iter().any(|(_, platform)| matches!(platform, PlatformConfig::Simulator))
@@ -136,7 +147,8 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
     let echo = echo(&flags, &random, sharing)?;
     let are_real = named.iter().any(|(_, platform)| !matches!(platform, PlatformConfig::Simulator));
     let own = OwnFlags { allow_private_proxy: flags.own.allow_private_proxy.or(Some(!are_real)) };
-    if are_real && echo.is_none() {
+    let have_proxies = named.iter().any(|(_, platform)| matches!(platform, PlatformConfig::Armcloud { .. }));
+    if have_proxies && echo.is_none() {
         tracing::warn!(
             "there is no callback listener, so no proxy on a real platform can be verified; --echo-listen sets one up"
         );
@@ -151,14 +163,23 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
         members.push((PlatformName::parse(SIMULATOR)?, Arc::new(sim)));
     }
     for (name, platform) in named {
-        let PlatformConfig::Armcloud { account, reads_through_proxy } = platform else { continue };
+        let cannot = format!("cannot use the platform {name}");
+        let (folder, time) = (folder.path(), (clock.clone(), &random));
+        let (account, reads_through_proxy) = match platform {
+            PlatformConfig::Simulator => continue,
+            PlatformConfig::Armcloud { account, reads_through_proxy } => (account, reads_through_proxy),
+            PlatformConfig::Adb(settings) => {
+                let adapter = Arc::new(Adb::new(name.clone(), settings, folder, time).context(cannot)?);
+                background.push(Box::pin(adapter.keep_fresh()));
+                members.push((name, adapter));
+                continue;
+            }
+        };
         let readings = PhoneReadings::new(reached.clone(), random.clone());
         let readings = match reads_through_proxy {
             true => readings.with_proxy_reader(ProxyReader::new(own.proxy_hosts())),
             false => readings,
         };
-        let cannot = format!("cannot use the platform {name}");
-        let (folder, time) = (folder.path(), (clock.clone(), &random));
         let adapter = Armcloud::new(name.clone(), *account, readings, folder, shared.as_ref(), time);
         let adapter = Arc::new(adapter.context(cannot)?);
         background.push(Box::pin(adapter.keep_fresh()));

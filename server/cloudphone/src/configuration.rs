@@ -5,14 +5,18 @@
 //! file. The table names the source of the credentials and never contains them. Start at
 //! [`platforms`].
 
+mod adb;
+mod table;
+
 use crate::adapter_kit::guard::GuardLimits;
 use crate::phones::port::PlatformName;
+use crate::platforms::adb::AdbSettings;
 use crate::platforms::armcloud::api::judge_base_url;
 use crate::platforms::armcloud::{Account, Family, Scheme};
-use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use table::{PlatformTable, number};
 use toolwarrant::config::{Config, ConfigError, ConfigTable, CredentialSource, Findings, Spanned};
 use toolwarrant::http::HttpClient;
 use toolwarrant::text::Secret;
@@ -32,31 +36,12 @@ pub(crate) enum PlatformConfig {
         /// True if this server may make requests through proxies itself.
         reads_through_proxy: bool,
     },
+    /// The phones behind an adb server of this machine.
+    Adb(AdbSettings),
 }
 
 /// The name of the simulated platform. The ids of its phones begin with it.
 pub(crate) const SIMULATOR: &str = "phone";
-
-/// One platform as written in the file.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct PlatformTable {
-    kind: Spanned<String>,
-    base_url: Option<Spanned<String>>,
-    prefix: Option<Spanned<String>>,
-    signing: Option<Spanned<String>>,
-    access_key_file: Option<Spanned<PathBuf>>,
-    access_key_env: Option<Spanned<String>>,
-    secret_key_file: Option<Spanned<PathBuf>>,
-    secret_key_env: Option<Spanned<String>>,
-    on_off: Option<Vec<String>>,
-    power_seconds: Option<Spanned<u32>>,
-    proxy_seconds: Option<Spanned<u32>>,
-    concurrent: Option<Spanned<u32>>,
-    requests_per_second: Option<Spanned<u32>>,
-    requests_per_minute: Option<Spanned<u32>>,
-    read_through_proxy: Option<bool>,
-}
 
 /// Reads all platforms of the file, sorted by name. Returns an empty list if the file has no such
 /// table.
@@ -83,15 +68,18 @@ pub(crate) fn platforms(config: &Config) -> Result<Vec<(PlatformName, PlatformCo
                 }
                 Some(PlatformConfig::Simulator)
             }
-            "armcloud" => {
+            kind @ ("adb" | "armcloud") => {
                 if key.get_ref() == SIMULATOR {
                     let help = "choose another: the ids of simulated phones begin with this one".to_owned();
                     found.add(key.span(), format!("`{SIMULATOR}` is the simulator's name"), Some(help));
                 }
-                armcloud(config, &key, written, &mut found)
+                match kind {
+                    "adb" => adb::read(&key, written, &mut found).map(PlatformConfig::Adb),
+                    _ => armcloud(config, &key, written, &mut found),
+                }
             }
             other => {
-                let help = "the kinds are \"armcloud\" and \"simulator\"".to_owned();
+                let help = "the kinds are \"adb\", \"armcloud\" and \"simulator\"".to_owned();
                 found.add(written.kind.span(), format!("there is no kind `{other}`"), Some(help));
                 None
             }
@@ -126,6 +114,10 @@ fn armcloud(
         requests_per_second,
         requests_per_minute,
         read_through_proxy,
+        server: _,
+        only: _,
+        names: _,
+        region: _,
     } = table;
     if base_url.is_none() {
         let example = "such as \"https://api.vmoscloud.com\"".to_owned();
@@ -154,13 +146,7 @@ fn armcloud(
     };
     let access_key = credential("access-key", access_key_file, access_key_env);
     let secret_key: Option<Secret<String>> = credential("secret-key", secret_key_file, secret_key_env);
-    let mut number = |name: &str, usual: u32, most: u32, written: Option<Spanned<u32>>| {
-        let given = written.as_ref().map_or(usual, |number| *number.get_ref());
-        if let Some(number) = written.filter(|number| !(1..=most).contains(number.get_ref())) {
-            found.add(number.span(), format!("`{name}` is {given}"), Some(format!("1 to {most} are allowed")));
-        }
-        given
-    };
+    let mut number = |name: &str, usual, most, written| number(name, (usual, most), written, found);
     let limits = GuardLimits {
         concurrent: number("concurrent", 8, 1_000, concurrent),
         per_second: number("requests-per-second", 20, 10_000, requests_per_second),
@@ -220,6 +206,9 @@ fn check_url(url: Url) -> Result<Url, String> {
 /// Returns the platforms that the configuration would give, without credentials.
 fn judge(config: &Config) -> Result<Value, ConfigError> {
     let shown = |(name, platform): (PlatformName, PlatformConfig)| match platform {
+        PlatformConfig::Adb(AdbSettings { server, .. }) => {
+            json!({"name": name.as_str(), "kind": "adb", "server": server.to_string()})
+        }
         PlatformConfig::Simulator => json!({"name": name.as_str(), "kind": "simulator"}),
         PlatformConfig::Armcloud { account, .. } => {
             json!({"name": name.as_str(), "kind": "armcloud", "base_url": account.base_url.as_str()})

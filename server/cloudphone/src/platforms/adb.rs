@@ -1,0 +1,213 @@
+//! Phones of one's own, through the adb server of this machine.
+//!
+//! An adb server says of a phone that it is there for minutes after it was switched off, and hands
+//! commands over long after their callers gave up. So a phone runs only if it answers, and a
+//! command waits on the phone for a word before it acts ([`server`] has the steps). The adapter
+//! restarts phones. It starts no program, opens no port, and has no proxies and no screens. Start
+//! at [`Adb`].
+
+mod address;
+mod control;
+mod facts;
+mod lines;
+mod listing;
+mod server;
+mod states;
+mod wire;
+
+pub use address::{AdbAddress, NoAdbAddress};
+pub use lines::{NoPhonePattern, PhonePattern};
+
+use crate::adapter_kit::device_registry::refresh::Refresh;
+use crate::adapter_kit::device_registry::{DeviceRegistry, KeptRow, KnownPhones, Listed, is_current};
+use crate::adapter_kit::proven::ProvenStarts;
+use crate::phones::contract::{DeviceId, DeviceSpec, PowerAction, SessionMode};
+use crate::phones::port::{
+    AtHand, DeviceReading, DeviceSnapshot, Found, Offers, Pace, Paces, PlatformName, See, Session, SessionError,
+    Unreachable, Upstream,
+};
+use anyhow::Context;
+use facts::PhoneFacts;
+use listing::{AdbListing, AdbRow};
+use server::AdbServer;
+use states::AdbState;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use toolwarrant::base::SplitMix;
+use toolwarrant::handler::Flag;
+use toolwarrant::text::Untrusted;
+use toolwarrant::{BoxFuture, Clock, Random, Timestamp};
+use wire::PhoneAddress;
+
+/// The phones of one adb server.
+pub struct Adb {
+    registry: Arc<DeviceRegistry<AdbRow>>,
+    listing: Arc<AdbListing>,
+    refresh: Arc<Refresh<AdbRow>>,
+    proven: ProvenStarts,
+    /// The readings of phones from before a restart that they have reported.
+    restarts: Mutex<HashMap<DeviceId, PhoneFacts>>,
+    names: BTreeMap<String, String>,
+    region: Option<String>,
+    paces: Paces,
+    clock: Clock,
+    random: Random,
+}
+
+/// The settings of an adb server by the operator.
+#[derive(Clone, Debug)]
+pub struct AdbSettings {
+    /// The address of the server.
+    pub server: AdbAddress,
+    /// The phones that are served.
+    pub only: Vec<PhonePattern>,
+    /// The names of phones, by serial, or by `usb:` and a USB path.
+    pub names: BTreeMap<String, String>,
+    /// The place of the phones.
+    pub region: Option<String>,
+    /// The longest time until a phone is up again after it has reported a restart, in seconds.
+    pub power_seconds: u32,
+}
+
+/// The time for the report and for readings, in seconds. The deadline of a write is this plus the
+/// settle time.
+const ROOM_SECONDS: u32 = 90;
+
+const NO_PROXY: &str = "a proxy must apply to all traffic of a phone, and adb cannot do that: apps may ignore Android's \
+                        own proxy setting";
+const NO_SESSION: &str = "this server does not transmit the screens of phones that it reaches over adb";
+const NO_START: &str = "the phone does not let its start be read, so no restart could be verified";
+
+impl Adb {
+    /// Sets up an adb server. Does not connect yet. `folder` stores its device registry and its
+    /// proofs, under names that begin with `name`.
+    ///
+    /// # Errors
+    /// The file in the folder that cannot be used.
+    pub fn new(
+        name: PlatformName,
+        settings: AdbSettings,
+        folder: &Path,
+        (clock, random): (Clock, &Random),
+    ) -> anyhow::Result<Self> {
+        let AdbSettings { server, only, names, region, power_seconds } = settings;
+        let proven = ProvenStarts::open(&folder.join(format!("{name}.starts")))
+            .with_context(|| format!("cannot read the proven starts of {name}"))?;
+        let registry = DeviceRegistry::open(&folder.join(format!("{name}.roster.json")), name, clock.clone())
+            .context("cannot read the list of its phones")?;
+        let registry = Arc::new(registry);
+        let listing = Arc::new(AdbListing::new(AdbServer { address: server, clock: clock.clone() }, only));
+        let jitter = SplitMix(u64::from_le_bytes(random.bytes()?));
+        let refresh = Arc::new(Refresh::new(Arc::clone(&registry), listing.clone(), clock.clone(), jitter));
+        let power =
+            Pace { settle_seconds: power_seconds, deadline_seconds: power_seconds.saturating_add(ROOM_SECONDS) };
+        let (paces, restarts, random) = (Paces { proxy: None, power: Some(power) }, Mutex::default(), random.clone());
+        Ok(Self { registry, listing, refresh, proven, restarts, names, region, paces, clock, random })
+    }
+
+    /// Refreshes the list of its phones for as long as it is polled.
+    pub fn keep_fresh(&self) -> impl Future<Output = ()> + Send + 'static {
+        let refresh = Arc::clone(&self.refresh);
+        async move { refresh.run().await }
+    }
+
+    /// Returns the row and the address of a phone.
+    fn find(&self, id: &DeviceId) -> Result<(Arc<KeptRow<AdbRow>>, PhoneAddress), Unreachable> {
+        let listed = self.registry.get(id).ok_or_else(|| Unreachable(format!("{id} is in no list").into()))?;
+        let address = PhoneAddress::parse(&listed.row.address);
+        Ok((listed.row, address.ok_or_else(|| Unreachable(format!("{id} has no address").into()))?))
+    }
+
+    /// Shows rows, each according to its age.
+    fn show(&self, rows: KnownPhones<'_, AdbRow>, see: See<'_>) {
+        let mut seen = Vec::with_capacity(rows.size_hint().1.unwrap_or_default());
+        seen.extend(rows.map(|(id, row, read_at)| self.snapshot(id, row, read_at)));
+        see(&seen);
+    }
+
+    fn snapshot<'a>(&self, id: &DeviceId, row: &'a KeptRow<AdbRow>, read_at: Timestamp) -> &'a Arc<DeviceSnapshot> {
+        let is_known = is_current(read_at, self.clock.now()) && self.refresh.is_reachable();
+        row.made[usize::from(is_known)].get_or_init(|| Arc::new(self.view(id, row, is_known).into()))
+    }
+
+    /// Makes the view of a row. `is_known` is true if its state may still be shown.
+    fn view(&self, id: &DeviceId, row: &AdbRow, is_known: bool) -> DeviceReading {
+        let AdbRow { address, state, facts } = row;
+        let PhoneFacts { has_booted: _, identity: _, start, model, release, cores, memory_mb, storage_gb } = facts;
+        let power = match (state, start) {
+            (AdbState::Running, Some(_)) if is_known => Flag::Offered,
+            (AdbState::Running, Some(_)) => Flag::Unreachable,
+            (AdbState::Running, None) => Flag::Refused(NO_START),
+            _ => Flag::Refused(state.why()),
+        };
+        DeviceReading {
+            id: id.clone(),
+            name: Untrusted::clean(self.names.get(address).unwrap_or(address)),
+            state: state.visible_state().filter(|_| is_known),
+            offers: Offers { proxy: Flag::Refused(NO_PROXY), power, session: Flag::Refused(NO_SESSION) },
+            spec: Arc::new(DeviceSpec {
+                model: model.clone(),
+                os_version: release.clone(),
+                cpu_cores: *cores,
+                memory_mb: *memory_mb,
+                storage_gb: *storage_gb,
+                screen: None,
+                region: self.region.as_deref().map(Untrusted::clean),
+            }),
+            // Nothing over adb starts a phone that is off.
+            power_actions: Cow::Borrowed(&[PowerAction::Restart]),
+            proxy_schemes: Cow::Borrowed(&[]),
+            proxy: None,
+            session_modes: Cow::Borrowed(&[]),
+            paces: self.paces,
+        }
+    }
+
+    async fn reread(&self, id: &DeviceId) -> Found {
+        if self.registry.get(id).is_none() {
+            let unread = || Unreachable("the adb server was not listed yet".into());
+            return if self.registry.is_known() { Ok(None) } else { Err(unread()) };
+        }
+        let ((known, address), began) = (self.find(id)?, self.clock.now());
+        match self.listing.read_one(&address).await {
+            Ok(row) => self.registry.note(row, Vec::new(), began).await,
+            Err(error) => {
+                tracing::debug!(device = id.as_str(), %error, "a phone could not be read again");
+                self.refresh.wake();
+                return Ok(Some(Arc::clone(self.snapshot(id, &known, Timestamp(0)))));
+            }
+        }
+        Ok(self.registry.get(id).map(|Listed { row, read_at, .. }| Arc::clone(self.snapshot(id, &row, read_at))))
+    }
+}
+
+impl Upstream for Adb {
+    fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
+        self.registry.page(after, limit, |rows| self.show(rows, see));
+        Ok(())
+    }
+
+    fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable> {
+        self.registry.find(ids, |rows| self.show(rows, see));
+        Ok(())
+    }
+
+    fn at_hand(&self, id: &DeviceId) -> AtHand {
+        let Some(Listed { id, row, read_at }) = self.registry.get(id) else { return AtHand::Nothing };
+        AtHand::Then(Arc::clone(self.snapshot(&id, &row, read_at)), read_at)
+    }
+
+    fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Found> {
+        Box::pin(self.reread(id))
+    }
+
+    fn unread(&self) -> Vec<PlatformName> {
+        if self.registry.is_known() { Vec::new() } else { vec![self.registry.name().clone()] }
+    }
+
+    fn session<'a>(&'a self, _: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
+        Box::pin(async { Err(SessionError::Refused(NO_SESSION.into())) })
+    }
+}

@@ -1,0 +1,63 @@
+//! The address of an adb server. A program that reaches the server owns every phone behind it, so
+//! only addresses on this machine are accepted.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use thiserror::Error;
+
+/// The address of an adb server on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AdbAddress {
+    /// A port on loopback.
+    Tcp(SocketAddr),
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+/// The error for a text that is not an [`AdbAddress`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "expected a loopback address like `127.0.0.1:5037`, or the absolute path of a Unix socket; for a server on \
+     another machine, run `ssh -N -L 5037:127.0.0.1:5037 MACHINE` and write `127.0.0.1:5037`"
+)]
+pub struct NoAdbAddress;
+
+impl FromStr for AdbAddress {
+    type Err = NoAdbAddress;
+
+    fn from_str(text: &str) -> Result<Self, NoAdbAddress> {
+        match text.parse::<SocketAddr>() {
+            Ok(address) if address.ip().to_canonical().is_loopback() && address.port() != 0 => Ok(Self::Tcp(address)),
+            Err(_) if Path::new(text).is_absolute() => Ok(Self::Unix(text.into())),
+            _ => Err(NoAdbAddress),
+        }
+    }
+}
+
+impl fmt::Display for AdbAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => path.display().fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_on_this_machine_are_accepted() {
+        for text in ["127.0.0.1:5037", "127.8.0.1:1", "[::1]:5037", "/run/adb.sock"] {
+            assert_eq!(text.parse::<AdbAddress>().unwrap().to_string(), text);
+        }
+        for text in
+            ["", "5037", "localhost:5037", "192.0.2.1:5037", "0.0.0.0:5037", "[::]:5037", "127.0.0.1:0", "adb.sock"]
+        {
+            assert_eq!(text.parse::<AdbAddress>(), Err(NoAdbAddress), "{text}");
+        }
+    }
+}

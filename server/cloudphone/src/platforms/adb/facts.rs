@@ -1,0 +1,112 @@
+//! The readings of a phone: one script, and the parser of its output. Pure.
+//!
+//! All of it is the phone's own word. A reading that a phone lacks is not known.
+
+use crate::adapter_kit::readings::{START, start_of};
+use serde::{Deserialize, Serialize};
+use toolwarrant::text::Untrusted;
+
+/// The longest identity of a phone, in bytes. Evidence shows it after the start.
+const IDENTITY_MAX: usize = 32;
+
+/// The readings of a phone that has answered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct PhoneFacts {
+    /// True if Android has booted.
+    pub(super) has_booted: bool,
+    /// The serial in the phone's own properties. It stays when the connection changes. Clones may
+    /// share it, and it is empty if the phone has none.
+    pub(super) identity: String,
+    /// The start of the phone; `None` if it cannot be read.
+    pub(super) start: Option<String>,
+    pub(super) model: Option<Untrusted>,
+    /// The version of Android.
+    pub(super) release: Option<Untrusted>,
+    pub(super) cores: Option<i64>,
+    pub(super) memory_mb: Option<i64>,
+    pub(super) storage_gb: Option<i64>,
+}
+
+/// The line before the start.
+const START_FOLLOWS: &str = "\nstart=\n";
+
+/// Returns the script, which prints one line `NAME=VALUE` for each reading, and the start last.
+pub(super) fn script() -> String {
+    format!(
+        "for p in sys.boot_completed ro.serialno ro.product.model ro.build.version.release;do echo $p=$(getprop $p);\
+         done;echo cores=$(grep -c ^processor /proc/cpuinfo);echo memory=$(grep ^MemTotal: /proc/meminfo);\
+         echo storage=$(df -k /data|tail -n 1);echo start=;{START}"
+    )
+}
+
+impl PhoneFacts {
+    /// Parses the output of [`script`]. Returns `None` if it is not whole.
+    pub(super) fn parse(output: &str) -> Option<Self> {
+        let (readings, start) = output.split_once(START_FOLLOWS)?;
+        let value = |name: &str| {
+            let mut values = readings.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+            values.next().map(str::trim).unwrap_or_default()
+        };
+        let text = |name| Some(Untrusted::clean(value(name))).filter(|text| !text.as_str().is_empty());
+        let kilobytes = |name| value(name).split_whitespace().nth(1)?.parse::<i64>().ok().filter(|count| *count > 0);
+        let plain = |c: &char| c.is_ascii_alphanumeric() || "._:-".contains(*c);
+        Some(Self {
+            has_booted: value("sys.boot_completed") == "1",
+            identity: value("ro.serialno").chars().filter(plain).take(IDENTITY_MAX).collect(),
+            start: start_of(start),
+            model: text("ro.product.model"),
+            release: text("ro.build.version.release"),
+            cores: value("cores").parse().ok().filter(|count| *count > 0),
+            memory_mb: kilobytes("memory").map(|count| count >> 10),
+            storage_gb: kilobytes("storage").map(|count| count >> 20),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const OUTPUT: &str = "\
+sys.boot_completed=1
+ro.serialno=R58 M12;x
+ro.product.model=Pixel 6
+ro.build.version.release=14
+cores=8
+memory=MemTotal: 3906252 kB
+storage=/dev/block/dm-5 115249236 12000000 103249236 11% /data
+start=
+2c7b8f3e-8a2f-4a55-9d3e-0f6a1b2c3d4e
+1 (init) S 0 0 0 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 23 4
+";
+
+    #[test]
+    fn each_reading_is_found_and_a_missing_one_is_not_known() {
+        let facts = PhoneFacts::parse(OUTPUT).unwrap();
+        assert_eq!(
+            (facts.has_booted, &*facts.identity, facts.start.as_deref()),
+            (true, "R58M12x", Some("2c7b8f3e:23"))
+        );
+        assert_eq!(facts.model.as_ref().map(Untrusted::as_str), Some("Pixel 6"));
+        assert_eq!((facts.cores, facts.memory_mb, facts.storage_gb), (Some(8), Some(3_814), Some(109)));
+        let bare = PhoneFacts::parse("sys.boot_completed=\nstart=\n").unwrap();
+        assert_eq!(bare, PhoneFacts::default());
+        assert_eq!(PhoneFacts::parse("sys.boot_completed=1\n"), None, "not whole");
+    }
+
+    #[test]
+    fn the_script_fits_a_service() {
+        assert!(script().len() < 1_000);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn whatever_a_phone_prints_an_identity_is_short_and_plain(output in "((ro.serialno|memory|cores)=.{0,60}\n){0,9}\nstart=\n.{0,40}") {
+            let identity = PhoneFacts::parse(&output).unwrap_or_default().identity;
+            prop_assert!(identity.len() <= IDENTITY_MAX && !identity.contains(['@', ' ']));
+        }
+    }
+}

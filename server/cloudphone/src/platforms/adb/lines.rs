@@ -1,0 +1,229 @@
+//! The adb server's list, and the phones in it that the operator serves. Pure.
+//!
+//! A phone names itself in its line, so a line is data: one odd line costs no other. A phone is
+//! addressed by its serial, or by its USB path if the operator names that, and never by an id out
+//! of the list. Start at [`parse_list`] and [`select`].
+
+use super::states::AdbState;
+use super::wire::PhoneAddress;
+use std::collections::{BTreeMap, HashMap};
+use std::str::FromStr;
+use thiserror::Error;
+
+/// The longest line that is read, in bytes.
+const LINE_MAX: usize = 1_024;
+
+/// One line of the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ListLine {
+    serial: String,
+    state: AdbState,
+    usb_path: Option<String>,
+}
+
+/// A pattern of phones that an operator serves: a serial, or `usb:` and a USB path. A `*` at its
+/// end stands for any rest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PhonePattern(String);
+
+/// The error for a text that is not a [`PhonePattern`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "expected a serial like `emulator-5554`, or a USB path like `usb:1-1.2`, as `adb devices -l` shows them; a `*` at \
+     the end stands for any rest"
+)]
+pub struct NoPhonePattern;
+
+impl FromStr for PhonePattern {
+    type Err = NoPhonePattern;
+
+    fn from_str(text: &str) -> Result<Self, NoPhonePattern> {
+        // A letter stands for the rest.
+        let example = text.strip_suffix('*').map_or_else(|| text.to_owned(), |head| format!("{head}x"));
+        PhoneAddress::parse(&example).map(|_| Self(text.to_owned())).ok_or(NoPhonePattern)
+    }
+}
+
+impl PhonePattern {
+    /// Returns true if the pattern admits a serial, or `usb:` and a USB path.
+    #[must_use]
+    pub fn admits(&self, text: &str) -> bool {
+        let is_of_usb = |text: &str| text.starts_with("usb:");
+        let matches = self.0.strip_suffix('*').map_or(self.0 == text, |head| text.starts_with(head));
+        matches && is_of_usb(text) == is_of_usb(&self.0)
+    }
+
+    /// Returns the one phone that a pattern without `*` admits.
+    fn only_phone(&self) -> Option<PhoneAddress> {
+        PhoneAddress::parse(&self.0)
+    }
+}
+
+/// The phones of a list.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct SelectedPhones {
+    /// The phones that are served, each with its state as far as the list shows it.
+    pub(super) served: BTreeMap<PhoneAddress, AdbState>,
+    /// The other lines: a serial, and the reason why it is not served.
+    pub(super) left_out: Vec<(String, &'static str)>,
+}
+
+/// Parses a list. Returns `None` in place of a line that cannot be read.
+pub(super) fn parse_list(text: &str) -> Vec<Option<ListLine>> {
+    text.lines().filter(|line| !line.trim().is_empty()).map(parse_line).collect()
+}
+
+/// Parses a line: a serial, which may contain blanks, and after it a state. A USB path stands right
+/// after the state. Only there it is the server's own word.
+fn parse_line(line: &str) -> Option<ListLine> {
+    if line.len() > LINE_MAX {
+        return None;
+    }
+    line.match_indices(char::is_whitespace).find_map(|(at, _)| {
+        let (serial, rest) = (line[..at].trim_end(), line[at..].trim_start());
+        let (state, rest) = AdbState::find(rest)?;
+        // This state explains itself in brackets.
+        let rest =
+            if state == AdbState::NoPermissions { rest.rsplit_once("] ").map_or("", |(_, rest)| rest) } else { rest };
+        let usb_path = rest.split_whitespace().next().and_then(|word| word.strip_prefix("usb:"));
+        Some(ListLine { serial: serial.to_owned(), state, usb_path: usb_path.map(str::to_owned) })
+    })
+}
+
+/// Selects the phones of a list that the operator serves. A phone that a pattern names in full is
+/// among them even if it is not in the list.
+pub(super) fn select(only: &[PhonePattern], lines: &[Option<ListLine>]) -> SelectedPhones {
+    let mut selected = SelectedPhones::default();
+    let mut counts = HashMap::<&str, usize>::new();
+    for line in lines.iter().flatten() {
+        *counts.entry(&line.serial).or_default() += 1;
+    }
+    for line in lines {
+        let Some(ListLine { serial, state, usb_path }) = line else {
+            selected.left_out.push(("a line".to_owned(), "it cannot be read"));
+            continue;
+        };
+        let admits = |text: &str| only.iter().any(|pattern| pattern.admits(text));
+        let path = usb_path.as_deref().filter(|path| admits(&format!("usb:{path}")));
+        let (address, is_shared) = match path {
+            Some(path) => (PhoneAddress::of_usb_path(path), false),
+            None if admits(serial) => (PhoneAddress::of_serial(serial), counts.get(&**serial).is_some_and(|n| *n > 1)),
+            None => {
+                selected.left_out.push((serial.clone(), "no pattern of `only` names it"));
+                continue;
+            }
+        };
+        match address {
+            Some(address) => {
+                let is_second = selected.served.contains_key(&address);
+                selected.served.insert(address, if is_shared || is_second { AdbState::Shared } else { *state });
+            }
+            None => selected.left_out.push((serial.clone(), "its serial could select other phones, too")),
+        }
+    }
+    for address in only.iter().filter_map(PhonePattern::only_phone) {
+        selected.served.entry(address).or_insert(AdbState::Absent);
+    }
+    selected
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LIST: &str = "\
+emulator-5554          device product:sdk model:Pixel_6 device:emu64 transport_id:3
+0123456789ABCDEF       device usb:1-1.2 product:a model:b device:c transport_id:4
+0123456789ABCDEF       unauthorized usb:1-1.3 transport_id:5
+(no serial number)     no permissions (user in plugdev group; are your udev rules wrong?); see [http://x.example] usb:1-4 transport_id:6
+192.0.2.7:5555         offline transport_id:7
+model:Pixel            device product:x usb:9-9 transport_id:8
+nothing that is known
+";
+
+    fn patterns(texts: &[&str]) -> Vec<PhonePattern> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    fn serve_phones(only: &[&str]) -> Vec<(String, AdbState)> {
+        let selected = select(&patterns(only), &parse_list(LIST));
+        selected.served.into_iter().map(|(address, state)| (address.to_string(), state)).collect()
+    }
+
+    fn phones_of(phones: &[(&str, AdbState)]) -> Vec<(String, AdbState)> {
+        phones.iter().map(|(address, state)| ((*address).to_owned(), *state)).collect()
+    }
+
+    #[test]
+    fn only_the_phones_that_a_pattern_names_are_served_and_never_two_under_one_address() {
+        let all = [
+            ("0123456789ABCDEF", AdbState::Shared),
+            ("192.0.2.7:5555", AdbState::Offline),
+            ("emulator-5554", AdbState::Silent),
+        ];
+        assert_eq!(serve_phones(&["*"]), phones_of(&all));
+        let paths = [
+            ("usb:1-1.2", AdbState::Silent),
+            ("usb:1-1.3", AdbState::Unauthorized),
+            ("usb:1-4", AdbState::NoPermissions),
+        ];
+        assert_eq!(serve_phones(&["usb:1-*"]), phones_of(&paths));
+        // One of two phones is named by its path. The other one cannot be addressed by the serial.
+        let both = [("0123456789ABCDEF", AdbState::Shared), ("usb:1-1.2", AdbState::Silent)];
+        assert_eq!(serve_phones(&["usb:1-1.2", "0123*"]), phones_of(&both));
+        assert_eq!(
+            serve_phones(&["emulator-5556", "usb:9-9"]),
+            phones_of(&[
+                ("emulator-5556", AdbState::Absent),
+                // A phone's own word is no path.
+                ("usb:9-9", AdbState::Absent),
+            ])
+        );
+    }
+
+    #[test]
+    fn each_line_that_is_not_served_has_a_reason() {
+        let selected = select(&patterns(&["model*", "emulator-5554"]), &parse_list(LIST));
+        let reasons: Vec<_> = selected.left_out.iter().map(|(serial, why)| format!("{serial}: {why}")).collect();
+        assert_eq!(
+            reasons,
+            [
+                "0123456789ABCDEF: no pattern of `only` names it",
+                "0123456789ABCDEF: no pattern of `only` names it",
+                "(no serial number): no pattern of `only` names it",
+                "192.0.2.7:5555: no pattern of `only` names it",
+                "model:Pixel: its serial could select other phones, too",
+                "a line: it cannot be read",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_pattern_is_a_serial_or_a_path_with_a_star_at_its_end_at_most() {
+        for text in ["", "usb:", "a*b", "**", "model:*", "a b", "*x"] {
+            assert_eq!(text.parse::<PhonePattern>(), Err(NoPhonePattern), "{text}");
+        }
+        let [all, paths] = &patterns(&["*", "usb:*"])[..] else { panic!("two") };
+        assert!(all.admits("x") && !all.admits("usb:1-1") && paths.admits("usb:1-1") && !paths.admits("x"));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn whatever_a_server_lists_only_plain_addresses_are_served_and_each_line_is_counted(
+            text in proptest::collection::vec(
+                prop_oneof!["[^\\x00]{0,30}", "[a-c:. ]{0,6} (device|offline|no permissions)( usb:[0-9]-[0-9])?( .{0,9})?"],
+                0..8,
+            ).prop_map(|lines| lines.join("\n")),
+        ) {
+            let lines = parse_list(&text);
+            let SelectedPhones { served, left_out } = select(&patterns(&["*", "usb:*"]), &lines);
+            prop_assert!(served.len() + left_out.len() <= lines.len());
+            for address in served.keys() {
+                prop_assert_eq!(PhoneAddress::parse(address.as_str()), Some(address.clone()));
+            }
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! A client of the adb server. It starts no program and no server.
+//!
+//! A value of each type is proof of a step: [`AskedServer`] that the server has accepted a request,
+//! [`PhoneStream`] that the connection leads to the phone, and [`ReadyPhone`] that a command runs
+//! there and waits for a word. Until [`ReadyPhone::go`] sends the word, nothing was done on the
+//! phone, whatever hangs. A request that a phone takes late finds no word and does nothing. Each
+//! wait ends at a deadline, and each length has a limit.
+
+use super::address::AdbAddress;
+use super::wire::{FrameDecoder, PhoneAddress, ShellFrame, encode_input, encode_request, parse_length};
+use crate::phones::port::Unreachable;
+use std::io;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
+use toolwarrant::tasks::{Leave, Refusal, Sent};
+use toolwarrant::{Clock, Timestamp};
+
+/// The time for which a phone waits for the word, in seconds.
+const WORD_SECONDS: u8 = 5;
+
+/// The longest time from the word to the exit status.
+const REPORT_WITHIN: Duration = Duration::from_secs(8);
+
+/// The exit statuses of a command that waits for a word.
+const NO_WORD: u8 = 41;
+const OTHER_WORD: u8 = 42;
+const ACT_FAILED: u8 = 43;
+
+/// An adb server on this machine.
+#[derive(Clone, Debug)]
+pub(super) struct AdbServer {
+    pub(super) address: AdbAddress,
+    pub(super) clock: Clock,
+}
+
+trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+/// A connection on which the server has accepted a request. Each wait ends at `until`.
+pub(super) struct AskedServer {
+    stream: Box<dyn Duplex>,
+    clock: Clock,
+    until: Timestamp,
+}
+
+/// A connection that leads to a phone.
+pub(super) struct PhoneStream(AskedServer);
+
+/// A phone on which a command waits for its word.
+pub(super) struct ReadyPhone {
+    phone: AskedServer,
+    frames: FrameDecoder,
+    word: String,
+}
+
+impl AdbServer {
+    /// Asks the server for a service, until a moment.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or refuses the service.
+    pub(super) async fn ask(&self, service: &str, until: Timestamp) -> Result<AskedServer, Unreachable> {
+        let connect = async {
+            let stream: Box<dyn Duplex> = match &self.address {
+                AdbAddress::Tcp(address) => {
+                    let stream = TcpStream::connect(address).await?;
+                    stream.set_nodelay(true)?;
+                    Box::new(stream)
+                }
+                AdbAddress::Unix(path) => Box::new(UnixStream::connect(path).await?),
+            };
+            Ok(stream)
+        };
+        let stream = limit(&self.clock, until, connect).await?;
+        let mut asked = AskedServer { stream, clock: self.clock.clone(), until };
+        asked.request(service).await?;
+        Ok(asked)
+    }
+
+    /// Returns a connection to a phone.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or has no such phone.
+    pub(super) async fn reach(&self, phone: &PhoneAddress, until: Timestamp) -> Result<PhoneStream, Unreachable> {
+        Ok(PhoneStream(self.ask(&format!("host:transport:{phone}"), until).await?))
+    }
+}
+
+impl AskedServer {
+    /// Asks for a service, and waits until it is accepted. The server drops a request that comes
+    /// before its answer to the last one.
+    async fn request(&mut self, service: &str) -> Result<(), Unreachable> {
+        self.send(&encode_request(service)?).await?;
+        match &*self.read(4).await? {
+            b"OKAY" => Ok(()),
+            b"FAIL" => Err(Unreachable(format!("the adb server refuses: {}", self.text().await?).into())),
+            _ => Err(Unreachable("the adb server gives an answer that is none".into())),
+        }
+    }
+
+    /// Reads one text.
+    ///
+    /// # Errors
+    /// The server does not send all of it.
+    pub(super) async fn text(&mut self) -> Result<String, Unreachable> {
+        let length = parse_length(&self.read(4).await?);
+        let length = length.ok_or_else(|| Unreachable("the adb server sends a length that is none".into()))?;
+        Ok(String::from_utf8_lossy(&self.read(length).await?).into_owned())
+    }
+
+    async fn send(&mut self, bytes: &[u8]) -> Result<(), Unreachable> {
+        let send = async {
+            self.stream.write_all(bytes).await?;
+            self.stream.flush().await
+        };
+        limit(&self.clock, self.until, send).await
+    }
+
+    async fn read(&mut self, length: usize) -> Result<Vec<u8>, Unreachable> {
+        let mut bytes = vec![0; length];
+        limit(&self.clock, self.until, self.stream.read_exact(&mut bytes)).await?;
+        Ok(bytes)
+    }
+
+    async fn read_frame(&mut self, frames: &mut FrameDecoder) -> Result<ShellFrame, Unreachable> {
+        let mut bytes = [0; 4 << 10];
+        loop {
+            if let Some(frame) = frames.next_frame()? {
+                return Ok(frame);
+            }
+            match limit(&self.clock, self.until, self.stream.read(&mut bytes)).await? {
+                0 => return Err(Unreachable("the connection to the phone ended before its command did".into())),
+                count => frames.feed(&bytes[..count]),
+            }
+        }
+    }
+}
+
+impl PhoneStream {
+    /// Runs a command to its end, and returns its standard output. If this fails, the command may
+    /// still run later, so it must not change anything.
+    ///
+    /// # Errors
+    /// The phone does not run it, or its end was not seen.
+    pub(super) async fn run(self, script: &str) -> Result<String, Unreachable> {
+        let (mut phone, mut frames, mut output) = (self.open_shell(script).await?, FrameDecoder::default(), Vec::new());
+        loop {
+            match phone.read_frame(&mut frames).await? {
+                ShellFrame::Output(data) => output.extend(data),
+                ShellFrame::Exit(_) => return Ok(String::from_utf8_lossy(&output).into_owned()),
+                ShellFrame::Other => {}
+            }
+        }
+    }
+
+    /// Starts a command that waits for `word` and then does `act`. Both must be plain words of a
+    /// shell.
+    ///
+    /// # Errors
+    /// The phone does not say that it waits. Then it never does `act`.
+    pub(super) async fn prepare(self, act: &str, word: String) -> Result<ReadyPhone, Unreachable> {
+        let script = format!(
+            "echo ready;read -t {WORD_SECONDS} go||exit {NO_WORD};[ \"$go\" = {word} ]||exit {OTHER_WORD};\
+             {act}||exit {ACT_FAILED}"
+        );
+        let (mut phone, mut frames, mut output) =
+            (self.open_shell(&script).await?, FrameDecoder::default(), Vec::new());
+        while output != b"ready\n" {
+            match phone.read_frame(&mut frames).await? {
+                ShellFrame::Output(data) if b"ready\n".starts_with(&[&output[..], &data].concat()) => {
+                    output.extend(data)
+                }
+                ShellFrame::Output(_) => return Err(Unreachable("the phone prints something other than asked".into())),
+                ShellFrame::Exit(status) => {
+                    return Err(Unreachable(format!("the phone's shell ended at once, with status {status}").into()));
+                }
+                ShellFrame::Other => {}
+            }
+        }
+        Ok(ReadyPhone { phone, frames, word })
+    }
+
+    async fn open_shell(mut self, script: &str) -> Result<AskedServer, Unreachable> {
+        self.0.request(&format!("shell,v2,raw:{script}")).await?;
+        Ok(self.0)
+    }
+}
+
+impl ReadyPhone {
+    /// Asks for the leave, sends the word, and waits for the report of the phone. Only an exit
+    /// status says how it went: without one, the command may have been carried out.
+    pub(super) async fn go(self, leave: Leave) -> Sent {
+        let Self { mut phone, mut frames, word } = self;
+        if let Err(why) = leave.confirm().await {
+            return Sent::NotSent(why);
+        }
+        phone.until = phone.clock.now().plus(REPORT_WITHIN);
+        let report = async {
+            phone.send(&encode_input(&format!("{word}\n"))).await?;
+            loop {
+                if let ShellFrame::Exit(status) = phone.read_frame(&mut frames).await? {
+                    return Ok(status);
+                }
+            }
+        };
+        report.await.map_or_else(|Unreachable(what)| Sent::NoAnswer(what), interpret)
+    }
+}
+
+/// Interprets the exit status of a command that waits for a word.
+fn interpret(status: u8) -> Sent {
+    let undone = |why: &str| Sent::Refused(Refusal { code: status.into(), why: why.into(), precedes_act: true });
+    match status {
+        0 => Sent::Ok,
+        NO_WORD => undone("the word came too late, so the phone did nothing"),
+        OTHER_WORD => undone("the word did not arrive whole, so the phone did nothing"),
+        ACT_FAILED => Sent::Err("the phone could not carry it out".into()),
+        other => Sent::NoAnswer(format!("the phone's shell was ended, with status {other}").into()),
+    }
+}
+
+/// Waits until a moment.
+async fn limit<T>(
+    clock: &Clock,
+    until: Timestamp,
+    work: impl Future<Output = io::Result<T>>,
+) -> Result<T, Unreachable> {
+    match clock.before(until, work).await {
+        Some(done) => done.map_err(|error| Unreachable(format!("the adb server: {error}").into())),
+        None => Err(Unreachable("the adb server or the phone did not answer in time".into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_status_of_our_own_command_is_a_report_and_two_of_them_say_that_nothing_was_done() {
+        let undone = |status| matches!(interpret(status), Sent::Refused(Refusal { precedes_act: true, .. }));
+        assert_eq!(interpret(0), Sent::Ok);
+        assert!(undone(41) && undone(42) && matches!(interpret(43), Sent::Err(_)));
+        for status in (1..=255).filter(|status| ![41, 42, 43].contains(status)) {
+            assert!(matches!(interpret(status), Sent::NoAnswer(_)), "{status}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The bytes of the adb server's protocol: requests, lengths, the addresses of phones, and the
+//! frames of a shell. Pure: it does not use a socket.
+//!
+//! A server or a phone can send any bytes. Whatever they are, the result is a value or an error,
+//! and memory stays bounded.
+
+use crate::phones::port::Unreachable;
+use std::fmt;
+
+/// The longest service, in bytes. A service that is longer than the packets of a phone ends the
+/// server, for all phones.
+const SERVICE_MAX: usize = 4_000;
+
+/// The longest address of a phone, in bytes.
+const SERIAL_MAX: usize = 128;
+
+/// The most bytes that one shell may send, frames included.
+pub(super) const STREAM_MAX: usize = 64 << 10;
+
+/// The bytes before the data of a frame: its kind, and the length of its data.
+const HEAD: usize = 5;
+
+/// Returns the bytes that ask for a service.
+///
+/// # Errors
+/// The service is empty or too long.
+pub(super) fn encode_request(service: &str) -> Result<Vec<u8>, Unreachable> {
+    match service.len() {
+        length @ 1..=SERVICE_MAX => Ok(format!("{length:04x}{service}").into_bytes()),
+        length => Err(Unreachable(format!("a service of {length} bytes is never sent to an adb server").into())),
+    }
+}
+
+/// Parses a length of hexadecimal digits.
+pub(super) fn parse_length(digits: &[u8]) -> Option<usize> {
+    digits.iter().try_fold(0, |length, digit| Some(length * 16 + char::from(*digit).to_digit(16)? as usize))
+}
+
+/// The address of one phone at the server: its serial, or `usb:` and its USB path. It selects no
+/// other phone: an empty serial would select any, and `model:X` all of a model.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PhoneAddress(Box<str>);
+
+impl PhoneAddress {
+    /// Parses a serial, as the list shows it.
+    pub(super) fn of_serial(serial: &str) -> Option<Self> {
+        let selects_others = ["usb:", "product:", "model:", "device:"].iter().any(|word| serial.starts_with(word));
+        (!selects_others && is_plain(serial)).then(|| Self(serial.into()))
+    }
+
+    /// Parses a USB path, such as `1-1.2`.
+    pub(super) fn of_usb_path(path: &str) -> Option<Self> {
+        is_plain(path).then(|| Self(format!("usb:{path}").into()))
+    }
+
+    /// Parses what an operator writes: a serial, or `usb:` and a path.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        text.strip_prefix("usb:").map_or_else(|| Self::of_serial(text), Self::of_usb_path)
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for PhoneAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn is_plain(text: &str) -> bool {
+    let admits = |byte: u8| byte.is_ascii_alphanumeric() || b"._:[]-".contains(&byte);
+    (1..=SERIAL_MAX).contains(&text.len()) && text.bytes().all(admits)
+}
+
+/// A frame from a shell on a phone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ShellFrame {
+    /// Standard output.
+    Output(Vec<u8>),
+    /// The exit status. The command has ended.
+    Exit(u8),
+    /// Standard error, or a kind that does not matter.
+    Other,
+}
+
+/// Splits the bytes of a shell into frames.
+#[derive(Debug, Default)]
+pub(super) struct FrameDecoder {
+    pending: Vec<u8>,
+    /// The bytes of all frames so far.
+    decoded: usize,
+}
+
+impl FrameDecoder {
+    /// Adds bytes from the connection.
+    pub(super) fn feed(&mut self, bytes: &[u8]) {
+        self.pending.extend_from_slice(bytes);
+    }
+
+    /// Returns the next frame; `None` if more bytes are needed.
+    ///
+    /// # Errors
+    /// The phone sends too much, or an exit status that is none.
+    pub(super) fn next_frame(&mut self) -> Result<Option<ShellFrame>, Unreachable> {
+        let Some((&[kind, ref length @ ..], rest)) = self.pending.split_first_chunk::<HEAD>() else { return Ok(None) };
+        let length = u32::from_le_bytes(*length) as usize;
+        let decoded = self.decoded.saturating_add(HEAD).saturating_add(length);
+        if decoded > STREAM_MAX {
+            return Err(Unreachable("a command on the phone prints too much".into()));
+        }
+        let Some(data) = rest.get(..length) else { return Ok(None) };
+        let frame = match (kind, data) {
+            (1, data) => ShellFrame::Output(data.to_vec()),
+            (3, [status]) => ShellFrame::Exit(*status),
+            (3, _) => return Err(Unreachable("the phone sends an exit status that is none".into())),
+            _ => ShellFrame::Other,
+        };
+        self.pending.drain(..HEAD + length);
+        self.decoded = decoded;
+        Ok(Some(frame))
+    }
+}
+
+/// Returns a frame of standard input.
+pub(super) fn encode_input(data: &str) -> Vec<u8> {
+    let length = u32::try_from(data.len()).unwrap_or(u32::MAX).to_le_bytes();
+    [&[0], &length[..], data.as_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_service_that_is_empty_or_could_end_the_server_is_never_made() {
+        assert_eq!(encode_request("host:version").unwrap(), b"000chost:version");
+        assert_eq!(encode_request(&"x".repeat(SERVICE_MAX)).unwrap().len(), 4 + SERVICE_MAX);
+        assert!(encode_request("").is_err() && encode_request(&"x".repeat(SERVICE_MAX + 1)).is_err());
+    }
+
+    #[test]
+    fn a_length_is_four_digits_in_either_case() {
+        for (digits, length) in [(b"000c", Some(12)), (b"FFff", Some(0xffff)), (b"+00c", None), (b" 00c", None)] {
+            assert_eq!(parse_length(digits), length);
+        }
+    }
+
+    #[test]
+    fn an_address_selects_one_phone() {
+        for text in ["emulator-5554", "127.0.0.1:5555", "[fe80::1]:5555", "usb:1-1.2", "adb-X-y._adb-tls-connect._tcp"]
+        {
+            assert_eq!(PhoneAddress::parse(text).map(|address| address.to_string()).as_deref(), Some(text));
+        }
+        for text in ["", "usb:", "model:Pixel", "product:x", "device:y", "a b", "a\n", "x;reboot", "usb:model:é"] {
+            assert_eq!(PhoneAddress::parse(text), None, "{text}");
+        }
+        assert_eq!(PhoneAddress::of_serial("usb:1-1"), None, "the list names a path elsewhere");
+    }
+
+    #[test]
+    fn frames_are_found_wherever_the_stream_is_cut_and_a_status_is_one_byte() {
+        let stream = [b"\x01\x02\0\0\0ok".as_slice(), b"\x02\x01\0\0\0!", b"\x03\x01\0\0\0\x2b"].concat();
+        for cut in 0..stream.len() {
+            let (mut decoder, mut frames) = (FrameDecoder::default(), Vec::new());
+            for part in [&stream[..cut], &stream[cut..]] {
+                decoder.feed(part);
+                while let Some(frame) = decoder.next_frame().unwrap() {
+                    frames.push(frame);
+                }
+            }
+            assert_eq!(frames, [ShellFrame::Output(b"ok".to_vec()), ShellFrame::Other, ShellFrame::Exit(43)]);
+        }
+        for status in [b"\x03\0\0\0\0".as_slice(), b"\x03\x02\0\0\0\0\0"] {
+            let mut decoder = FrameDecoder::default();
+            decoder.feed(status);
+            assert!(decoder.next_frame().is_err());
+        }
+        assert_eq!(encode_input("go\n"), b"\0\x03\0\0\0go\n");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_bytes_of_a_phone_panic_or_take_more_than_their_share_of_memory(
+            chunks in proptest::collection::vec(proptest::collection::vec(0_u8..6, 0..64), 0..64),
+        ) {
+            let (mut decoder, mut total) = (FrameDecoder::default(), 0);
+            'all: for chunk in chunks {
+                decoder.feed(&chunk);
+                loop {
+                    match decoder.next_frame() {
+                        Err(_) => break 'all,
+                        Ok(None) => break,
+                        Ok(Some(ShellFrame::Output(data))) => total += data.len(),
+                        Ok(Some(_)) => {}
+                    }
+                }
+                prop_assert!(decoder.pending.len() <= STREAM_MAX + HEAD && total <= STREAM_MAX);
+            }
+        }
+
+        #[test]
+        fn an_endless_stream_of_frames_ends(kind in 0_u8..=2, length in 0_u32..2_000) {
+            let frame = [&[kind][..], &length.to_le_bytes(), &vec![0; length as usize]].concat();
+            let mut decoder = FrameDecoder::default();
+            let ends = (0..STREAM_MAX).any(|_| {
+                decoder.feed(&frame);
+                decoder.next_frame().is_err()
+            });
+            prop_assert!(ends);
+        }
+    }
+}
