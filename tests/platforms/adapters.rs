@@ -1,6 +1,7 @@
 //! The suite that every adapter must pass, run on each adapter of the product, with a table of the
 //! ends.
 
+mod adb;
 mod armcloud;
 mod replicas;
 mod simulated;

@@ -1,6 +1,7 @@
 //! Platforms as an operator and a client see them: the program with a configuration, against
 //! doubles of the platform.
 
+mod adb;
 mod mistakes;
 mod outage;
 mod oversized;
