@@ -54,8 +54,8 @@ impl AdbState {
         STATES[self as usize].2
     }
 
-    /// Returns the reason why the phone cannot be operated: a lower-case fragment. It is empty if the
-    /// phone runs.
+    /// Returns the reason why the phone cannot be operated: a lower-case fragment, and empty if it
+    /// runs.
     pub(super) fn why(self) -> &'static str {
         STATES[self as usize].3
     }
