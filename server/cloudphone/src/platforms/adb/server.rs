@@ -235,6 +235,83 @@ async fn limit<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tempfile::TempDir;
+    use tokio::net::UnixListener;
+    use tokio::task::JoinHandle;
+
+    /// Serves one connection with these answers, one for each request. Then it says nothing more,
+    /// and returns all that comes until the client goes away.
+    async fn serve(folder: &TempDir, answers: Vec<Vec<u8>>) -> (AdbServer, JoinHandle<Vec<u8>>) {
+        let path = folder.path().join("adb.sock");
+        drop(std::fs::remove_file(&path));
+        let listener = UnixListener::bind(&path).unwrap();
+        let serving = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            for answer in answers {
+                assert_ne!(stream.read(&mut [0; 4_096]).await.unwrap(), 0);
+                // The client may leave early.
+                let _ = stream.write_all(&answer).await;
+            }
+            let mut rest = Vec::new();
+            let _ = stream.read_to_end(&mut rest).await;
+            rest
+        });
+        (AdbServer { address: AdbAddress::Unix(path), clock: Clock::system() }, serving)
+    }
+
+    fn frame(kind: u8, data: &[u8]) -> Vec<u8> {
+        [&[kind], &u32::try_from(data.len()).unwrap().to_le_bytes()[..], data].concat()
+    }
+
+    #[tokio::test]
+    async fn whatever_answers_in_place_of_an_adb_server_is_an_error_in_time() {
+        let folder = TempDir::new().unwrap();
+        let bytes =
+            [&b""[..], b"OKAY", b"OKAY00", b"OKAYzzzz", b"OKAYffffshort", b"FAIL", b"FAIL0002no", b"HTTP/1.1 400"];
+        for answer in bytes {
+            let (server, _serving) = serve(&folder, vec![answer.to_vec()]).await;
+            let until = server.clock.now().plus(Duration::from_millis(300));
+            let text = async { server.ask("host:devices-l", until).await?.text().await };
+            assert!(text.await.is_err(), "{answer:?}");
+        }
+        let (server, serving) = serve(&folder, vec![b"OKAY0004list".to_vec()]).await;
+        let text = server.ask("host:devices-l", server.clock.now().plus(REPORT_WITHIN)).await.unwrap().text().await;
+        assert_eq!((text.unwrap(), serving.await.unwrap()), ("list".to_owned(), Vec::new()));
+    }
+
+    #[tokio::test]
+    async fn the_word_is_sent_only_to_a_phone_that_says_that_it_waits() {
+        let folder = TempDir::new().unwrap();
+        let phone = PhoneAddress::parse("emulator-5554").unwrap();
+        let ready = |frames: &[Vec<u8>]| vec![b"OKAY".to_vec(), [b"OKAY".to_vec(), frames.concat()].concat()];
+        let silent: [&[Vec<u8>]; 6] = [
+            &[],
+            &[frame(1, b"rea")],
+            &[frame(1, b"ready to go\n")],
+            &[frame(2, b"ready\n")],
+            &[frame(3, &[41])],
+            &[frame(2, &[0; 60_000]), frame(2, &[0; 60_000])],
+        ];
+        for frames in silent {
+            let (server, serving) = serve(&folder, ready(frames)).await;
+            let until = server.clock.now().plus(Duration::from_millis(300));
+            let prepared = async { server.reach(&phone, until).await?.prepare("act", "word".to_owned()).await };
+            assert!(prepared.await.is_err(), "{frames:?}");
+            assert_eq!(serving.await.unwrap(), b"", "{frames:?}");
+        }
+        for (is_late, sent) in [(false, &b"\0\x05\0\0\0word\n"[..]), (true, b"")] {
+            let (server, serving) = serve(&folder, ready(&[frame(2, b"warning"), frame(1, b"ready\n")])).await;
+            let now = server.clock.now();
+            let stream = server.reach(&phone, now.plus(REPORT_WITHIN)).await.unwrap();
+            let ready = stream.prepare("act", "word".to_owned()).await.unwrap();
+            let not_after = if is_late { Timestamp(0) } else { now.plus(REPORT_WITHIN) };
+            let leave = Leave::until(not_after, &server.clock);
+            // Nobody answers the word.
+            let told = tokio::time::timeout(Duration::from_millis(300), ready.go(leave)).await;
+            assert_eq!(matches!(told, Ok(Sent::NotSent(_))), is_late);
+            assert_eq!(serving.await.unwrap(), sent);
+        }
+    }
 
     #[test]
     fn only_a_status_of_our_own_command_is_a_report_and_two_of_them_say_that_nothing_was_done() {
