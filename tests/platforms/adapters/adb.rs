@@ -2,7 +2,7 @@
 
 use crate::doubles::adb::{AdbDouble, PhoneMood};
 use adapter_suite::{Double, Mishap, OPERATIONS, Operation, PhoneDeed};
-use cloudphone::phones::contract::DeviceId;
+use cloudphone::phones::contract::{DeviceId, DeviceState};
 use cloudphone::phones::port::{Control, Direction, PlatformName, Upstream};
 use cloudphone::platforms::adb::{Adb, AdbAddress, AdbSettings};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -132,4 +132,24 @@ async fn no_fault_behind_an_adb_server_breaks_a_promise() {
 async fn without_a_restart_that_was_seen_no_missing_effect_is_refunded() {
     let table = super::table(Rack::new(false).await, &[Operation::Restart]).await;
     assert!(!table.contains("failed_silent"), "{table}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silent_phones_are_unknown_with_their_reason_and_all_others_run() {
+    let rack = Rack::new(false).await;
+    for n in (0..PHONES).step_by(4) {
+        rack.server.set_mood(&format!("phone-{n}"), PhoneMood::Silent);
+    }
+    let adapter = rack.adapter(&Clock::system());
+    while !adapter.unread().is_empty() {
+        sleep(Duration::from_millis(20)).await;
+    }
+    let phones = adapter.list_page(None, 100).expect("from memory");
+    let (running, silent): (Vec<_>, Vec<_>) = phones
+        .iter()
+        .partition(|phone| phone.state() == DeviceState::Running && phone.offers.power.refusal().is_none());
+    assert_eq!((running.len(), silent.len()), (PHONES - PHONES / 4, PHONES / 4));
+    for phone in silent {
+        assert_eq!((phone.state, phone.offers.power.refusal()), (None, Some("the phone does not answer")));
+    }
 }
