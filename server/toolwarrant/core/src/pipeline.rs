@@ -382,10 +382,10 @@ impl<H: Handlers> Pipeline<H> {
             result = Err(internal_failure(&call, cause));
         }
         result = match &result {
-            // A caller that made a task gets its id, even if it has lost its rights meanwhile.
-            Ok(_) if tool.task.is_some() => result,
-            Ok(_) => call.still().and(result),
-            Err(_) => call.check_lease().and(result),
+            Ok(_) if tool.task.is_none() => call.still().and(result),
+            // A caller that made a task gets its id, even if it has lost its rights meanwhile. But
+            // without a lease, the task may be lost with its store. A repeated call finds it.
+            _ => call.check_lease().and(result),
         };
         witness.outcome = outcome(result.as_ref().err());
         result
