@@ -116,7 +116,8 @@ pub(crate) async fn open_tasks(
     after: Option<TaskId>,
     limit: u32,
 ) -> Result<Vec<OpenTask>, StoreError> {
-    // In one query, the order and the limit would lead PostgreSQL through all tasks by their ids.
+    // In one query, the order and the limit would lead PostgreSQL through all tasks by their ids, and so
+    // would a join, if it was planned while there were hardly any.
     let sql = "WITH own AS MATERIALIZED (
                    SELECT id FROM task
                        WHERE owner = ANY(CASE WHEN $1::bigint IS NULL
@@ -125,7 +126,7 @@ pub(crate) async fn open_tasks(
                          AND ($2::uuid IS NULL OR id > $2)),
                page AS MATERIALIZED (SELECT id FROM own ORDER BY id LIMIT $3)
                SELECT task.id, application, idem_key, fingerprint, resource, target, wake_at, tool, sealed
-                   FROM page JOIN task ON task.id = ANY (ARRAY[page.id]) ORDER BY task.id";
+                   FROM page, LATERAL (SELECT * FROM task WHERE id = page.id OFFSET 0) AS task ORDER BY task.id";
     let owner = owner.map(u64::cast_signed);
     let found = rows(client.query_again(sql, &[&owner, &after.map(Id), &i64::from(limit)]).await)?;
     let open = |row: &Row| {

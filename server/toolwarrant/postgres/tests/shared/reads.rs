@@ -117,6 +117,9 @@ async fn a_statement_reads_its_own_task_alone_although_it_was_planned_for_a_smal
     run("DELETE FROM task WHERE state = ''").await;
     run("ANALYZE task, target").await;
     carry_out(2..=TASKS).await;
+    for _ in 0..TASKS {
+        assert_eq!(one.orphans(None, 9).await, Ok(vec![]));
+    }
     let figure = async |column: &str, condition: &str| {
         run(&format!(
             "SELECT sum({column})::bigint FROM pg_stat_user_indexes WHERE schemaname = current_schema() AND {condition}"
