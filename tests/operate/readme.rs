@@ -85,7 +85,7 @@ async fn the_block_for_several_machines_starts_two_replicas_with_the_same_phones
     let callback = "echo-listen = \"127.0.0.1:0\"\necho-url = \"http://127.0.0.1:9\"\n";
     fs::write(home.path().join("cloudphone.toml"), callback.to_owned() + &table("vmos", &double, &home))
         .expect("written");
-    let block = include_str!("../../README.md").split("```bash\n").nth(1).expect("a block").split("```").next();
+    let block = include_str!("../../README.md").split("```bash\n").nth(2).expect("a block").split("```").next();
     let free = "127.0.0.1:0";
     let changes =
         [("127.0.0.1:8082", free), ("127.0.0.1:8083", free), ("postgres://cloudphone@localhost/cloudphone", &url)];

@@ -137,7 +137,9 @@ impl Control for OnePhone {
             address.parse().map_err(|_| Unreachable(format!("{address} is no address").into()))
         };
         let through = proxy.map(|proxy| seen(Some(proxy.clone())).map(Through::Phone)).transpose();
-        Box::pin(async move { Ok(Exits { ordinary: seen(self.proxy())?, through: through?, direct: seen(None).ok() }) })
+        Box::pin(async move {
+            Ok(Exits { ordinary: seen(self.proxy())?, through: through?, direct: seen(None).ok(), other: None })
+        })
     }
 
     fn boot_id<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {

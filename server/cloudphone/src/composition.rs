@@ -3,7 +3,7 @@
 //! To use another platform, pass an `Arc<dyn Control>` to [`service`] and run it with [`program`].
 //! The program then has every operator command, the doctor and the monitor.
 
-use crate::adapter_kit::readings::{CallbackUrl, PhoneReadings, ProxyReader};
+use crate::adapter_kit::readings::{CallbackUrls, PhoneReadings, ProxyReader};
 use crate::adapter_kit::shared::SharedPlatforms;
 use crate::commands::{Operated, PhoneCommand};
 use crate::configuration::{self, PlatformConfig, SIMULATOR};
@@ -59,9 +59,10 @@ pub struct ProductFlags {
     #[arg(long, value_name = "ADDRESS:PORT")]
     echo_listen: Option<SocketAddr>,
 
-    /// URL at which phones reach the callback listener, such as http://203.0.113.7:8081
+    /// URL at which phones reach the callback listener, such as http://203.0.113.7:8081. With a
+    /// second one after a comma, at an IPv6 address, a proxy must apply to both families
     #[arg(long, value_name = "URL")]
-    echo_url: Option<CallbackUrl>,
+    echo_url: Option<CallbackUrls>,
 }
 
 impl OwnFlags {
@@ -147,7 +148,11 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
     let echo = echo(&flags, &random, sharing)?;
     let are_real = named.iter().any(|(_, platform)| !matches!(platform, PlatformConfig::Simulator));
     let own = OwnFlags { allow_private_proxy: flags.own.allow_private_proxy.or(Some(!are_real)) };
-    let have_proxies = named.iter().any(|(_, platform)| matches!(platform, PlatformConfig::Armcloud { .. }));
+    let have_proxies = named.iter().any(|(_, platform)| match platform {
+        PlatformConfig::Armcloud { .. } => true,
+        PlatformConfig::Adb(settings) => settings.programs.proxy.is_some(),
+        PlatformConfig::Simulator => false,
+    });
     if have_proxies && echo.is_none() {
         tracing::warn!(
             "there is no callback listener, so no proxy on a real platform can be verified; --echo-listen sets one up"
@@ -169,7 +174,8 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
             PlatformConfig::Simulator => continue,
             PlatformConfig::Armcloud { account, reads_through_proxy } => (account, reads_through_proxy),
             PlatformConfig::Adb(settings) => {
-                let adapter = Arc::new(Adb::new(name.clone(), settings, folder, time).context(cannot)?);
+                let readings = PhoneReadings::new(reached.clone(), random.clone());
+                let adapter = Arc::new(Adb::new(name.clone(), *settings, readings, folder, time).context(cannot)?);
                 background.push(Box::pin(adapter.keep_fresh()));
                 members.push((name, adapter));
                 continue;
@@ -213,7 +219,7 @@ fn echo(
     flags: &ProductFlags,
     random: &Random,
     sharing: Option<Sharing>,
-) -> Result<Option<(CallbackListener, CallbackPaths, CallbackUrl)>> {
+) -> Result<Option<(CallbackListener, CallbackPaths, CallbackUrls)>> {
     match (flags.echo_listen, &flags.echo_url) {
         (None, None) => Ok(None),
         (Some(address), Some(url)) => {

@@ -37,7 +37,7 @@ pub(crate) enum PlatformConfig {
         reads_through_proxy: bool,
     },
     /// The phones behind an adb server of this machine.
-    Adb(AdbSettings),
+    Adb(Box<AdbSettings>),
 }
 
 /// The name of the simulated platform. The ids of its phones begin with it.
@@ -74,7 +74,9 @@ pub(crate) fn platforms(config: &Config) -> Result<Vec<(PlatformName, PlatformCo
                     found.add(key.span(), format!("`{SIMULATOR}` is the simulator's name"), Some(help));
                 }
                 match kind {
-                    "adb" => adb::read(&key, written, &mut found).map(PlatformConfig::Adb),
+                    "adb" => {
+                        adb::read(&key, written, &mut found).map(|settings| PlatformConfig::Adb(Box::new(settings)))
+                    }
                     _ => armcloud(config, &key, written, &mut found),
                 }
             }
@@ -114,10 +116,7 @@ fn armcloud(
         requests_per_second,
         requests_per_minute,
         read_through_proxy,
-        server: _,
-        only: _,
-        names: _,
-        region: _,
+        ..
     } = table;
     if base_url.is_none() {
         let example = "such as \"https://api.vmoscloud.com\"".to_owned();
@@ -206,8 +205,8 @@ fn check_url(url: Url) -> Result<Url, String> {
 /// Returns the platforms that the configuration would give, without credentials.
 fn judge(config: &Config) -> Result<Value, ConfigError> {
     let shown = |(name, platform): (PlatformName, PlatformConfig)| match platform {
-        PlatformConfig::Adb(AdbSettings { server, .. }) => {
-            json!({"name": name.as_str(), "kind": "adb", "server": server.to_string()})
+        PlatformConfig::Adb(settings) => {
+            json!({"name": name.as_str(), "kind": "adb", "server": settings.server.to_string()})
         }
         PlatformConfig::Simulator => json!({"name": name.as_str(), "kind": "simulator"}),
         PlatformConfig::Armcloud { account, .. } => {

@@ -2,9 +2,10 @@
 
 use crate::doubles::adb::{AdbDouble, PhoneMood};
 use adapter_suite::{Double, Mishap, OPERATIONS, Operation, PhoneDeed};
+use cloudphone::adapter_kit::readings::PhoneReadings;
 use cloudphone::phones::contract::{DeviceId, DeviceState};
 use cloudphone::phones::port::{Control, Direction, PlatformName, Upstream};
-use cloudphone::platforms::adb::{Adb, AdbAddress, AdbSettings};
+use cloudphone::platforms::adb::{Adb, AdbAddress, AdbPrograms, AdbSettings};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -72,11 +73,15 @@ impl Double for Rack {
                 server: AdbAddress::Tcp(self.server.address),
                 only: vec!["*".parse().expect("a pattern")],
                 names: [].into(),
+                connect: Vec::new(),
                 region: None,
                 power_seconds: 15,
+                proxy_seconds: 15,
+                programs: AdbPrograms::default(),
             };
             let name = PlatformName::parse("rack").expect("a name");
-            let adapter = Adb::new(name, settings, self.folder.path(), (clock.clone(), &Random::System));
+            let readings = PhoneReadings::new(None, Random::System);
+            let adapter = Adb::new(name, settings, readings, self.folder.path(), (clock.clone(), &Random::System));
             let adapter = Arc::new(adapter.expect("a folder"));
             self.background.lock().expect("no panic").spawn(adapter.keep_fresh());
             adapter

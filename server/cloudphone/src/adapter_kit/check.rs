@@ -68,8 +68,10 @@ async fn read(control: &dyn Control, phone: &DeviceReading) -> [Finding; 2] {
         return [start, Finding::sound("address of a phone", format!("{} does not offer proxies", phone.id))];
     }
     let exit = match control.exits(&phone.id, None).await {
-        Ok(Exits { ordinary, .. }) => {
-            Finding::sound("address of a phone", format!("a request of {} came from {ordinary}", phone.id))
+        Ok(Exits { ordinary, other, .. }) => {
+            let other = other.map(|other| format!(", and in the other family from {}", other.ordinary));
+            let found = format!("a request of {} came from {ordinary}{}", phone.id, other.unwrap_or_default());
+            Finding::sound("address of a phone", found)
         }
         Err(error) => Finding::faulty("address of a phone", format!("{}: {error}", phone.id), NO_ECHO),
     };

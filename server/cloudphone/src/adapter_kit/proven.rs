@@ -8,9 +8,9 @@
 //! account that they were made on: other credentials need new ones. Start at
 //! [`ProvenDirections::open`].
 
-mod starts;
+mod phones;
 
-pub use starts::ProvenStarts;
+pub use phones::ProvenPhones;
 
 use super::shared::FollowedDocument;
 use crate::phones::port::Direction;

@@ -15,13 +15,14 @@ mod through;
 
 pub use direct::DirectAddresses;
 pub use provability::Tool;
-pub use script::{CallbackUrl, START, start_of};
-pub use through::ProxyReader;
+pub use script::{CallbackUrl, CallbackUrls, START, start_of};
+pub use through::{Dial, DialedConnection, Duplex, ProxyReader};
 
 use super::shell::{Shell, run_whole};
 use crate::phones::contract::{DeviceId, SetProxyArgs};
-use crate::phones::port::{Exits, Through, Unreachable};
+use crate::phones::port::{Exits, OtherExits, Through, Unreachable};
 use provability::{Asker, Tools};
+use std::net::IpAddr;
 use std::time::Duration;
 use toolwarrant::Random;
 use toolwarrant::http::{CallbackPaths, CallbackSource};
@@ -30,8 +31,8 @@ use toolwarrant::tasks::Provability;
 /// Takes readings on phones.
 #[derive(Debug)]
 pub struct PhoneReadings {
-    /// The callback listener, and the URL at which phones reach it.
-    echo: Option<(CallbackPaths, CallbackUrl)>,
+    /// The callback listener, and the URLs at which phones reach it.
+    echo: Option<(CallbackPaths, CallbackUrls)>,
     random: Random,
     tools: Tools,
     by_server: Option<ProxyReader>,
@@ -41,7 +42,7 @@ impl PhoneReadings {
     /// Creates readings of starts and of addresses. Addresses need a callback listener, which
     /// phones reach at the URL.
     #[must_use]
-    pub fn new(echo: Option<(CallbackPaths, CallbackUrl)>, random: Random) -> Self {
+    pub fn new(echo: Option<(CallbackPaths, CallbackUrls)>, random: Random) -> Self {
         Self { echo, random, tools: Tools::default(), by_server: None }
     }
 
@@ -52,7 +53,8 @@ impl PhoneReadings {
     }
 
     /// Reads the address from which an ordinary request leaves the phone and, with a proxy, the
-    /// address that the proxy shows.
+    /// address that the proxy shows: in each family in which phones reach the callback listener.
+    /// `dial` opens connections from the phone, if it can.
     ///
     /// # Errors
     /// The phone cannot run commands or make requests, or the ordinary request did not arrive, or
@@ -60,22 +62,65 @@ impl PhoneReadings {
     pub async fn exits(
         &self,
         shell: &dyn Shell,
+        dial: Option<&dyn Dial>,
         id: &DeviceId,
         proxy: Option<&SetProxyArgs>,
     ) -> Result<Exits, Unreachable> {
-        let (echo, url) = self.echo.as_ref().ok_or_else(|| Unreachable(NO_ECHO.into()))?;
+        let (echo, CallbackUrls { first, other }) = self.echo.as_ref().ok_or_else(|| Unreachable(NO_ECHO.into()))?;
+        let phone = (shell, dial, id);
+        let read = self.read_family(phone, (echo, first), proxy).await;
+        let FamilyReading { ordinary, through, tool } = read.inspect_err(|_| self.tools.forget(id))?;
+        match (ordinary, tool) {
+            (Ok(_), Some(tool)) | (_, Some(tool @ Tool::Missing)) => self.tools.remember(id, tool),
+            _ => self.tools.forget(id),
+        }
+        let ordinary = ordinary.map_err(|why| Unreachable(why.into()))?;
+        let other = match other {
+            Some(url) => {
+                let FamilyReading { ordinary, through, .. } = self.read_family(phone, (echo, url), proxy).await?;
+                let through = through.map(Through::address);
+                match ordinary {
+                    Ok(ordinary) => Some(OtherExits { ordinary, through }),
+                    Err(NOTHING_ARRIVED) => None,
+                    Err(why) => return Err(Unreachable(why.into())),
+                }
+            }
+            None => None,
+        };
+        Ok(Exits { ordinary, through, direct: None, other })
+    }
+
+    /// Reads the addresses in one family.
+    async fn read_family(
+        &self,
+        (shell, dial, id): (&dyn Shell, Option<&dyn Dial>, &DeviceId),
+        (echo, url): (&CallbackPaths, &CallbackUrl),
+        proxy: Option<&SetProxyArgs>,
+    ) -> Result<FamilyReading, Unreachable> {
         let expect = || echo.expect().map_err(|error| Unreachable(error.to_string().into()));
         let ordinary = expect()?;
         let pair = [expect()?, expect()?];
-        let explicit = proxy.and_then(provability::explicit);
+        let asker = |tool| {
+            let by = provability::asker(proxy?, tool, dial.is_some(), self.by_server.is_some())?;
+            Some((by, proxy?))
+        };
+        let explicit = proxy.filter(|_| dial.is_none()).and_then(provability::explicit);
         let script = script::requests(url, &ordinary, explicit.as_deref().map(|proxy| (proxy, &pair)));
-        let ran = run_whole(shell, &self.random, id, &script).await;
-        let tool = Tool::from_name(&ran.inspect_err(|_| self.tools.forget(id))?.output);
-        let asker =
-            proxy.and_then(|proxy| provability::asker(proxy, tool, self.by_server.is_some()).map(|by| (by, proxy)));
-        if let (Some((Asker::Server, proxy)), Some(reader)) = (asker, &self.by_server)
-            && let Err(Unreachable(why)) = reader.ask(proxy, url, &pair).await
-        {
+        let from_phone = async {
+            match (dial, asker(None)) {
+                (Some(dial), Some((Asker::PhoneConnection, proxy))) => {
+                    through::ask_from_phone(dial, id, proxy, url, &pair).await
+                }
+                _ => Ok(()),
+            }
+        };
+        let (ran, asked) = tokio::join!(run_whole(shell, &self.random, id, &script), from_phone);
+        let tool = Tool::from_name(&ran?.output);
+        let asked = match (asked, asker(tool), &self.by_server) {
+            (Ok(()), Some((Asker::Server, proxy)), Some(reader)) => reader.ask(proxy, url, &pair).await,
+            (asked, ..) => asked,
+        };
+        if let Err(Unreachable(why)) = asked {
             tracing::debug!(device = id.as_str(), why = why.as_str(), "nothing was read through a proxy");
         }
         // Last, so that a repeat of the request from another address has time to arrive.
@@ -84,31 +129,26 @@ impl PhoneReadings {
         let ordinary = match (ordinary, tool) {
             (CallbackSource::One(address), _) => Ok(address),
             (_, Some(Tool::Missing)) => Err("the phone has no program that makes a request"),
-            (CallbackSource::Nobody, _) => Err("a request of the phone did not arrive"),
+            (CallbackSource::Nobody, _) => Err(NOTHING_ARRIVED),
             (CallbackSource::Several, _) => Err("a request of the phone arrived from several addresses"),
             (CallbackSource::Unknown, _) => Err("the shared store did not answer, so the phone's request is unknown"),
         };
-        match (ordinary.is_ok() || tool == Some(Tool::Missing), tool) {
-            (true, Some(tool)) => self.tools.remember(id, tool),
-            _ => self.tools.forget(id),
-        }
-        let ordinary = ordinary.map_err(|why| Unreachable(why.into()))?;
-        let through = match (first, asker) {
+        let through = match (first, asker(tool)) {
             (CallbackSource::One(address), Some((by, _))) if first == second => Some(match by {
-                Asker::Phone => Through::Phone(address),
+                Asker::Phone | Asker::PhoneConnection => Through::Phone(address),
                 Asker::Server => Through::Server(address),
             }),
             _ => None,
         };
-        Ok(Exits { ordinary, through, direct: None })
+        Ok(FamilyReading { ordinary, through, tool })
     }
 
     /// Returns the provability of this proxy on this phone: what [`Self::exits`] can show with
-    /// the present knowledge of the phone.
+    /// the present knowledge of the phone. `dials` is true if the phone opens connections.
     #[must_use]
-    pub fn provability(&self, id: &DeviceId, proxy: &SetProxyArgs) -> Provability {
+    pub fn provability(&self, id: &DeviceId, proxy: &SetProxyArgs, dials: bool) -> Provability {
         match self.echo {
-            Some(_) => provability::of(proxy, self.tools.get(id), self.by_server.is_some()),
+            Some(_) => provability::of(proxy, self.tools.get(id), dials, self.by_server.is_some()),
             None => Provability::Nothing(NO_ECHO),
         }
     }
@@ -130,6 +170,15 @@ impl PhoneReadings {
         script::start_of(&ran.output).ok_or_else(|| Unreachable("the start of the phone is not readable".into()))
     }
 }
+
+/// The readings in one family of addresses.
+struct FamilyReading {
+    ordinary: Result<IpAddr, &'static str>,
+    through: Option<Through>,
+    tool: Option<Tool>,
+}
+
+const NOTHING_ARRIVED: &str = "a request of the phone did not arrive";
 
 /// The reason that no address is read if the operator has not set up a callback listener.
 const NO_ECHO: &str = "this server has no echo for phones to ask";

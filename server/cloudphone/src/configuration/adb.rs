@@ -1,7 +1,10 @@
 //! A table of the kind `adb`: the phones behind an adb server of this machine.
 
 use super::table::{PlatformTable, number};
-use crate::platforms::adb::{AdbAddress, AdbSettings, NoPhonePattern, PhonePattern};
+use crate::adapter_kit::host_program::HostProgram;
+use crate::platforms::adb::{
+    AdbAddress, AdbPrograms, AdbSettings, NetworkAddress, NoPhonePattern, PhonePattern, PowerPrograms, ProxyPrograms,
+};
 use std::collections::BTreeMap;
 use toolwarrant::config::{Findings, Spanned};
 
@@ -10,7 +13,8 @@ const SERVER: &str = "127.0.0.1:5037";
 
 /// Reads the table. Returns `None` if something is missing, and reports it in `found`.
 pub(super) fn read(key: &Spanned<String>, table: PlatformTable, found: &mut Findings<'_>) -> Option<AdbSettings> {
-    let PlatformTable { server, only, names, region, power_seconds, .. } = table;
+    let programs = read_programs(&table, found);
+    let PlatformTable { server, only, names, region, power_seconds, proxy_seconds, connect, .. } = table;
     let (server, span) =
         server.map_or((SERVER.to_owned(), key.span()), |server| (server.get_ref().clone(), server.span()));
     let server = server.parse::<AdbAddress>();
@@ -28,8 +32,19 @@ pub(super) fn read(key: &Spanned<String>, table: PlatformTable, found: &mut Find
         }
     }
     let power_seconds = number("power-seconds", (180, 3_600), power_seconds, found);
+    let proxy_seconds = number("proxy-seconds", (30, 3_600), proxy_seconds, found);
+    let connect = addresses(connect, &only, found);
     let region = region.map(Spanned::into_inner);
-    Some(AdbSettings { server: server.ok()?, only, names: named, region, power_seconds })
+    Some(AdbSettings {
+        server: server.ok()?,
+        only,
+        connect,
+        names: named,
+        region,
+        power_seconds,
+        proxy_seconds,
+        programs,
+    })
 }
 
 /// Reads the patterns of phones. There is no default, because a phone that only charges its battery
@@ -53,4 +68,59 @@ fn patterns(
         pattern.inspect_err(report).ok()
     };
     written.into_iter().filter_map(&mut read).collect()
+}
+
+/// Reads the addresses of phones on the network.
+fn addresses(
+    written: Option<Spanned<Vec<Spanned<String>>>>,
+    only: &[PhonePattern],
+    found: &mut Findings<'_>,
+) -> Vec<NetworkAddress> {
+    let mut read = |text: Spanned<String>| match text.get_ref().parse::<NetworkAddress>() {
+        Ok(address) if only.iter().any(|pattern| pattern.admits(text.get_ref())) => Some(address),
+        Ok(_) => {
+            found.add(text.span(), format!("`only` admits no phone `{}`", text.get_ref()), None);
+            None
+        }
+        Err(error) => {
+            let what = format!("`{}` is not the address of a phone", text.get_ref());
+            found.add(text.span(), what, Some(error.to_string()));
+            None
+        }
+    };
+    written.map(Spanned::into_inner).unwrap_or_default().into_iter().filter_map(&mut read).collect()
+}
+
+/// Reads the programs of this machine. Those that undo each other go together: nobody should switch
+/// off what he cannot switch on.
+fn read_programs(table: &PlatformTable, found: &mut Findings<'_>) -> AdbPrograms {
+    let mut read = |keys: &[(&str, &Option<Spanned<Vec<String>>>)]| {
+        let span = keys.iter().find_map(|(_, words)| words.as_ref().map(Spanned::span));
+        let mut programs = Vec::new();
+        for (key, words) in keys {
+            match (words.as_ref(), &span) {
+                (Some(words), _) => match HostProgram::parse(words.get_ref()) {
+                    Ok(program) => programs.push(program),
+                    Err(error) => found.add(words.span(), format!("`{key}` cannot be used: {error}"), None),
+                },
+                (None, Some(span)) => {
+                    let all: Vec<_> = keys.iter().map(|(key, _)| format!("`{key}`")).collect();
+                    let help = format!("{} go together: what one does, another must undo", all.join(", "));
+                    found.add(span.clone(), format!("`{key}` is missing"), Some(help));
+                }
+                (None, None) => {}
+            }
+        }
+        programs
+    };
+    let [restart, power, proxy] = [
+        read(&[("restart", &table.restart)]),
+        read(&[("start", &table.start), ("stop", &table.stop), ("status", &table.status)]),
+        read(&[("set-proxy", &table.set_proxy), ("clear-proxy", &table.clear_proxy)]),
+    ];
+    AdbPrograms {
+        restart: restart.into_iter().next(),
+        power: <[_; 3]>::try_from(power).ok().map(|[start, stop, status]| PowerPrograms { start, stop, status }),
+        proxy: <[_; 2]>::try_from(proxy).ok().map(|[set, clear]| ProxyPrograms { set, clear }),
+    }
 }

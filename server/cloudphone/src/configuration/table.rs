@@ -28,6 +28,13 @@ pub(super) struct PlatformTable {
     pub(super) only: Option<Spanned<Vec<Spanned<String>>>>,
     pub(super) names: Option<BTreeMap<Spanned<String>, String>>,
     pub(super) region: Option<Spanned<String>>,
+    pub(super) connect: Option<Spanned<Vec<Spanned<String>>>>,
+    pub(super) restart: Option<Spanned<Vec<String>>>,
+    pub(super) start: Option<Spanned<Vec<String>>>,
+    pub(super) stop: Option<Spanned<Vec<String>>>,
+    pub(super) status: Option<Spanned<Vec<String>>>,
+    pub(super) set_proxy: Option<Spanned<Vec<String>>>,
+    pub(super) clear_proxy: Option<Spanned<Vec<String>>>,
 }
 
 /// Returns a number of the table, or the usual one. Reports one that is less than 1 or more than

@@ -12,7 +12,7 @@ mod platform_name;
 mod reading;
 mod snapshot;
 
-pub use exits::{Exits, Through};
+pub use exits::{Exits, OtherExits, Through};
 pub use platform_name::{NoPlatformName, PlatformName};
 pub use reading::{DeviceReading, Offers, Pace, Paces};
 pub use snapshot::{DeviceSnapshot, RENDERED_MAX};
@@ -140,6 +140,12 @@ pub trait Control: Upstream {
     /// can replace the phone behind an id, the value ends with `@` and the platform's own name of
     /// the phone. Readings from two different phones do not prove a start.
     fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>>;
+
+    /// Notes that the value of [`Self::boot_id`] was seen to change after a restart of this phone.
+    /// Default: does nothing, because nothing depends on it.
+    fn note_restart<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
+        Box::pin(async { Ok(()) })
+    }
 
     /// Tests the account, such as credentials and clock, for `platform check`. Does not change
     /// anything. Default: no step.

@@ -161,7 +161,10 @@ impl Writes {
             Some(shown) => format!("after: the proxy's address, {}", canonical(shown)),
             None => format!("after: the proxy's own address, {}; nobody could ask through it", proxy.host.as_str()),
         };
-        let observed = before_after(before, &canonical(exits.ordinary));
+        let mut observed = before_after(before, &canonical(exits.ordinary));
+        if let Some(other) = exits.other {
+            observed += &format!("; in the other family: {}", canonical(other.ordinary));
+        }
         Ok(make_reading(exits.verdict(proxy, address), expected, observed))
     }
 
@@ -196,6 +199,15 @@ impl Writes {
             return Err(Unreadable("the platform has replaced the phone since it was read before the send".into()));
         }
         let verdict = if now == before { Verdict::Absent } else { Verdict::Present };
+        if verdict == Verdict::Present
+            && let Err(Unreachable(why)) = self.control.note_restart(device).await
+        {
+            tracing::warn!(
+                device = device.as_str(),
+                why = why.as_str(),
+                "it could not be stored that a phone's start follows a restart"
+            );
+        }
         Ok(make_reading(verdict, "after: another boot id than before".to_owned(), before_after(before, &now)))
     }
 

@@ -3,38 +3,45 @@
 //! An adb server says of a phone that it is there for minutes after it was switched off, and hands
 //! commands over long after their callers gave up. So a phone runs only if it answers, and a
 //! command waits on the phone for a word before it acts ([`server`] has the steps). The adapter
-//! restarts phones. It starts no program, opens no port, and has no proxies and no screens. Start
-//! at [`Adb`].
+//! restarts phones. For what adb cannot do, such as switching a phone on, it runs the programs that
+//! the operator names ([`programs`]). It has no screens. Start at [`Adb`].
 
 mod address;
+mod asking;
 mod control;
 mod facts;
 mod lines;
 mod listing;
+mod programs;
 mod server;
 mod states;
 mod wire;
 
-pub use address::{AdbAddress, NoAdbAddress};
+pub use address::{AdbAddress, NetworkAddress, NoAdbAddress, NoNetworkAddress};
 pub use lines::{NoPhonePattern, PhonePattern};
+pub use programs::{AdbPrograms, PowerPrograms, ProxyPrograms};
 
 use crate::adapter_kit::device_registry::refresh::Refresh;
 use crate::adapter_kit::device_registry::{DeviceRegistry, KeptRow, KnownPhones, Listed, is_current};
-use crate::adapter_kit::proven::ProvenStarts;
-use crate::phones::contract::{DeviceId, DeviceSpec, PowerAction, SessionMode};
+use crate::adapter_kit::host_program::RunningPrograms;
+use crate::adapter_kit::proven::ProvenPhones;
+use crate::adapter_kit::readings::{DirectAddresses, PhoneReadings};
+use crate::phones::contract::{DeviceId, DeviceSpec, PowerAction, ProxyScheme, SessionMode};
 use crate::phones::port::{
     AtHand, DeviceReading, DeviceSnapshot, Found, Offers, Pace, Paces, PlatformName, See, Session, SessionError,
     Unreachable, Upstream,
 };
 use anyhow::Context;
+use asking::PhoneAsker;
 use facts::PhoneFacts;
 use listing::{AdbListing, AdbRow};
+use programs::PhonePrograms;
 use server::AdbServer;
 use states::AdbState;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use toolwarrant::base::SplitMix;
 use toolwarrant::handler::Flag;
 use toolwarrant::text::Untrusted;
@@ -46,10 +53,12 @@ pub struct Adb {
     registry: Arc<DeviceRegistry<AdbRow>>,
     listing: Arc<AdbListing>,
     refresh: Arc<Refresh<AdbRow>>,
-    proven: ProvenStarts,
-    /// The readings of phones from before a restart that they have reported.
-    restarts: Mutex<HashMap<DeviceId, PhoneFacts>>,
-    names: BTreeMap<String, String>,
+    programs: Arc<PhonePrograms>,
+    readings: PhoneReadings,
+    proven_starts: ProvenPhones,
+    proven_exits: ProvenPhones,
+    /// The addresses of phones without a proxy.
+    direct: DirectAddresses,
     region: Option<String>,
     paces: Paces,
     clock: Clock,
@@ -63,20 +72,26 @@ pub struct AdbSettings {
     pub server: AdbAddress,
     /// The phones that are served.
     pub only: Vec<PhonePattern>,
+    /// The phones on the network to which the server is to be connected.
+    pub connect: Vec<NetworkAddress>,
     /// The names of phones, by serial, or by `usb:` and a USB path.
     pub names: BTreeMap<String, String>,
     /// The place of the phones.
     pub region: Option<String>,
     /// The longest time until a phone is up again after it has reported a restart, in seconds.
     pub power_seconds: u32,
+    /// The longest time until a proxy is in force after its program has ended, in seconds.
+    pub proxy_seconds: u32,
+    /// The programs for what adb cannot do.
+    pub programs: AdbPrograms,
 }
 
 /// The time for the report and for readings, in seconds. The deadline of a write is this plus the
 /// settle time.
 const ROOM_SECONDS: u32 = 90;
 
-const NO_PROXY: &str = "a proxy must apply to all traffic of a phone, and adb cannot do that: apps may ignore Android's \
-                        own proxy setting";
+const NO_PROXY: &str = "a proxy must apply to all traffic of a phone, which adb cannot do, as apps may ignore Android's \
+                        own proxy setting; the operator names no program that does";
 const NO_SESSION: &str = "this server does not transmit the screens of phones that it reaches over adb";
 const NO_START: &str = "the phone does not let its start be read, so no restart could be verified";
 
@@ -89,22 +104,46 @@ impl Adb {
     pub fn new(
         name: PlatformName,
         settings: AdbSettings,
+        readings: PhoneReadings,
         folder: &Path,
         (clock, random): (Clock, &Random),
     ) -> anyhow::Result<Self> {
-        let AdbSettings { server, only, names, region, power_seconds } = settings;
-        let proven = ProvenStarts::open(&folder.join(format!("{name}.starts")))
-            .with_context(|| format!("cannot read the proven starts of {name}"))?;
+        let AdbSettings { server, only, connect, names, region, power_seconds, proxy_seconds, programs } = settings;
+        let [starts, exits, direct] = ["starts", "exits", "direct"].map(|what| folder.join(format!("{name}.{what}")));
+        let proven_starts = ProvenPhones::open(&starts).with_context(|| format!("cannot use {}", starts.display()))?;
+        let proven_exits = ProvenPhones::open(&exits).with_context(|| format!("cannot use {}", exits.display()))?;
+        let direct = DirectAddresses::open(&direct).with_context(|| format!("cannot use {}", direct.display()))?;
         let registry = DeviceRegistry::open(&folder.join(format!("{name}.roster.json")), name, clock.clone())
             .context("cannot read the list of its phones")?;
-        let registry = Arc::new(registry);
-        let listing = Arc::new(AdbListing::new(AdbServer { address: server, clock: clock.clone() }, only));
-        let jitter = SplitMix(u64::from_le_bytes(random.bytes()?));
+        let (registry, jitter) = (Arc::new(registry), SplitMix(u64::from_le_bytes(random.bytes()?)));
+        let running = RunningPrograms::default();
+        let programs = Arc::new(PhonePrograms { named: programs, names, running, clock: clock.clone() });
+        let asker = PhoneAsker {
+            server: AdbServer { address: server, clock: clock.clone() },
+            programs: Arc::clone(&programs),
+            connect: connect.into(),
+            revived: Arc::default(),
+        };
+        let listing = Arc::new(AdbListing::new(asker, only));
         let refresh = Arc::new(Refresh::new(Arc::clone(&registry), listing.clone(), clock.clone(), jitter));
-        let power =
-            Pace { settle_seconds: power_seconds, deadline_seconds: power_seconds.saturating_add(ROOM_SECONDS) };
-        let (paces, restarts, random) = (Paces { proxy: None, power: Some(power) }, Mutex::default(), random.clone());
-        Ok(Self { registry, listing, refresh, proven, restarts, names, region, paces, clock, random })
+        let pace =
+            |seconds: u32| Pace { settle_seconds: seconds, deadline_seconds: seconds.saturating_add(ROOM_SECONDS) };
+        let paces = Paces { proxy: Some(pace(proxy_seconds)), power: Some(pace(power_seconds)) };
+        let random = random.clone();
+        Ok(Self {
+            registry,
+            listing,
+            refresh,
+            programs,
+            readings,
+            proven_starts,
+            proven_exits,
+            direct,
+            region,
+            paces,
+            clock,
+            random,
+        })
     }
 
     /// Refreshes the list of its phones for as long as it is polled.
@@ -135,18 +174,25 @@ impl Adb {
     /// Makes the view of a row. `is_known` is true if its state may still be shown.
     fn view(&self, id: &DeviceId, row: &AdbRow, is_known: bool) -> DeviceReading {
         let AdbRow { address, state, facts } = row;
-        let PhoneFacts { has_booted: _, identity: _, start, model, release, cores, memory_mb, storage_gb } = facts;
+        let PhoneFacts { start, model, release, cores, memory_mb, storage_gb, .. } = facts;
+        let offered = || if is_known { Flag::Offered } else { Flag::Unreachable };
         let power = match (state, start) {
-            (AdbState::Running, Some(_)) if is_known => Flag::Offered,
-            (AdbState::Running, Some(_)) => Flag::Unreachable,
+            // Switching on and off needs no connection to the phone.
+            (state, _) if self.programs.named.power.is_some() && state.may_be_off() => offered(),
+            (AdbState::Running, Some(_)) => offered(),
             (AdbState::Running, None) => Flag::Refused(NO_START),
             _ => Flag::Refused(state.why()),
         };
+        let proxy = match (state, &self.programs.named.proxy) {
+            (_, None) => Flag::Refused(NO_PROXY),
+            (AdbState::Running, Some(_)) => offered(),
+            (_, Some(_)) => Flag::Refused(state.why()),
+        };
         DeviceReading {
             id: id.clone(),
-            name: Untrusted::clean(self.names.get(address).unwrap_or(address)),
+            name: Untrusted::clean(self.programs.names.get(address).unwrap_or(address)),
             state: state.visible_state().filter(|_| is_known),
-            offers: Offers { proxy: Flag::Refused(NO_PROXY), power, session: Flag::Refused(NO_SESSION) },
+            offers: Offers { proxy, power, session: Flag::Refused(NO_SESSION) },
             spec: Arc::new(DeviceSpec {
                 model: model.clone(),
                 os_version: release.clone(),
@@ -157,8 +203,14 @@ impl Adb {
                 region: self.region.as_deref().map(Untrusted::clean),
             }),
             // Nothing over adb starts a phone that is off.
-            power_actions: Cow::Borrowed(&[PowerAction::Restart]),
-            proxy_schemes: Cow::Borrowed(&[]),
+            power_actions: Cow::Borrowed(match self.programs.named.power {
+                Some(_) => PowerAction::ALL,
+                None => &[PowerAction::Restart],
+            }),
+            proxy_schemes: Cow::Borrowed(match self.programs.named.proxy {
+                Some(_) => &[ProxyScheme::Socks5, ProxyScheme::Http],
+                None => &[],
+            }),
             proxy: None,
             session_modes: Cow::Borrowed(&[]),
             paces: self.paces,

@@ -20,7 +20,7 @@ use crate::adapter_kit::device_registry::refresh::Refresh;
 use crate::adapter_kit::device_registry::{DeviceRegistry, KnownPhones, Listed, Row};
 use crate::adapter_kit::duty::Duty;
 use crate::adapter_kit::guard::{Class, Guard, GuardLimits};
-use crate::adapter_kit::proven::ProvenDirections;
+use crate::adapter_kit::proven::{ProvenDirections, ProvenPhones};
 use crate::adapter_kit::readings::{DirectAddresses, PhoneReadings};
 use crate::adapter_kit::shared::SharedPlatforms;
 use crate::phones::contract::{DeviceId, SessionMode, SessionToken, SetProxyArgs};
@@ -52,6 +52,8 @@ pub struct Armcloud {
     refresh: Arc<Refresh<Pad>>,
     readings: PhoneReadings,
     shown: ProvenDirections,
+    /// The phones whose start was seen to follow a restart.
+    proven_starts: ProvenPhones,
     direct: DirectAddresses,
     abilities: Abilities,
     clock: Clock,
@@ -117,19 +119,21 @@ impl Armcloud {
             power_seconds,
             proxy_seconds,
         } = account;
-        let (shown, direct) = match shared {
+        let (shown, proven_starts, direct) = match shared {
             Some(shared) => {
                 let proofs = shared.follow(format!("{name}/shown"));
                 let shown = ProvenDirections::of_replicas(proofs, base_url.as_str(), access_key.expose());
-                (shown, DirectAddresses::of_replicas(Arc::clone(shared)))
+                (shown, ProvenPhones::default(), DirectAddresses::of_replicas(Arc::clone(shared)))
             }
             None => {
                 let path = folder.join(format!("{name}.shown.json"));
                 let shown = ProvenDirections::open(&path, base_url.as_str(), access_key.expose())
                     .with_context(|| format!("cannot read the proven directions of {name}"))?;
+                let proven_starts = ProvenPhones::open(&folder.join(format!("{name}.starts")))
+                    .with_context(|| format!("cannot read the proven starts of {name}"))?;
                 let direct = DirectAddresses::open(&folder.join(format!("{name}.direct")))
                     .with_context(|| format!("cannot read the addresses of the phones of {name}"))?;
-                (shown, direct)
+                (shown, proven_starts, direct)
             }
         };
         let keys = AccountKeys { access_key: access_key.expose().clone(), secret_key };
@@ -155,7 +159,7 @@ impl Armcloud {
         let usual = if family == Family::Armcloud { Abilities::of_network_storage() } else { Abilities::default() };
         let paces = Paces { proxy: pace(proxy_seconds), power: pace(power_seconds) };
         let abilities = Abilities { on_off: on_off.unwrap_or(usual.on_off), paces };
-        Ok(Self { api, family, registry, listing, refresh, readings, shown, direct, abilities, clock })
+        Ok(Self { api, family, registry, listing, refresh, readings, shown, proven_starts, direct, abilities, clock })
     }
 
     /// Refreshes the list of its phones for as long as it is polled.

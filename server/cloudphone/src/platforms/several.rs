@@ -164,6 +164,10 @@ impl Control for Platforms {
     fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
         self.owner(id).map_or_else(|| refuse(id), |owner| owner.boot_id(id))
     }
+
+    fn note_restart<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
+        self.owner(id).map_or_else(|| refuse(id), |owner| owner.note_restart(id))
+    }
 }
 
 #[cfg(test)]

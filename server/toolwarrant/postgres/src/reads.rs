@@ -116,8 +116,8 @@ pub(crate) async fn open_tasks(
     after: Option<TaskId>,
     limit: u32,
 ) -> Result<Vec<OpenTask>, StoreError> {
-    // In one query, the order and the limit would lead PostgreSQL through all tasks by their ids, and so
-    // would a join, if it was planned while there were hardly any.
+    // In one query, the order and the limit would lead PostgreSQL through all tasks by their ids.
+    // So would a join that was planned while there were hardly any.
     let sql = "WITH own AS MATERIALIZED (
                    SELECT id FROM task
                        WHERE owner = ANY(CASE WHEN $1::bigint IS NULL

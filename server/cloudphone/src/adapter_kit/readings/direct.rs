@@ -7,7 +7,8 @@
 //! stored before the proxy is sent. A phone whose address was not read by then never gets one.
 
 use crate::adapter_kit::shared::{SharedPlatforms, within_patience};
-use crate::phones::contract::DeviceId;
+use crate::phones::contract::{DeviceId, SetProxyArgs};
+use crate::phones::port::Exits;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -77,6 +78,15 @@ impl DirectAddresses {
             (None, Some(shared)) => self.read(shared, id).await.ok().flatten(),
             (known, _) => known.flatten(),
         }
+    }
+
+    /// Adds the address without a proxy to a reading. A reading that was taken before a proxy is
+    /// sent is that address. If it cannot be stored, an absence is never evidence on this phone.
+    pub async fn complete(&self, id: &DeviceId, proxy: Option<&SetProxyArgs>, exits: Exits) -> Exits {
+        if proxy.is_none() {
+            let _ = self.note(id, Some(exits.ordinary)).await;
+        }
+        Exits { direct: self.of(id).await, ..exits }
     }
 
     /// Returns true if this process knows that the entry of the phone is final.

@@ -32,7 +32,11 @@ pub enum Tool {
 /// The machine that can make a request explicitly through a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asker {
+    /// The phone, by a program of its own.
     Phone,
+    /// This server, on a connection that the phone opens.
+    PhoneConnection,
+    /// This server, on a connection of its own.
     Server,
 }
 
@@ -109,22 +113,24 @@ pub(super) fn explicit(proxy: &SetProxyArgs) -> Option<String> {
     Some(format!("{scheme}://{}", authority(proxy)))
 }
 
-/// Returns the machine that can make requests through a proxy if the phone has `tool`. While the
-/// tool is not known, the phone is assumed to have curl.
-pub(super) fn asker(proxy: &SetProxyArgs, tool: Option<Tool>, by_server: bool) -> Option<Asker> {
-    if explicit(proxy).is_some() && matches!(tool, None | Some(Tool::Curl)) {
-        return Some(Asker::Phone);
+/// Returns the machine that can make requests through a proxy if the phone has `tool`, and opens
+/// connections if `dials`. While the tool is not known, the phone is assumed to have curl.
+pub(super) fn asker(proxy: &SetProxyArgs, tool: Option<Tool>, dials: bool, by_server: bool) -> Option<Asker> {
+    let speaks = matches!(proxy.scheme, ProxyScheme::Socks5 | ProxyScheme::Http);
+    match () {
+        () if dials && speaks => Some(Asker::PhoneConnection),
+        () if explicit(proxy).is_some() && matches!(tool, None | Some(Tool::Curl)) => Some(Asker::Phone),
+        () => (by_server && speaks).then_some(Asker::Server),
     }
-    (by_server && matches!(proxy.scheme, ProxyScheme::Socks5 | ProxyScheme::Http)).then_some(Asker::Server)
 }
 
 /// Returns what can be proven about a proxy on a phone that has `tool`.
 /// [`Exits::verdict`](super::Exits::verdict) explains why.
-pub(super) fn of(proxy: &SetProxyArgs, tool: Option<Tool>, by_server: bool) -> Provability {
+pub(super) fn of(proxy: &SetProxyArgs, tool: Option<Tool>, dials: bool, by_server: bool) -> Provability {
     let literal = proxy.host_address().is_some();
-    match (tool, asker(proxy, tool, by_server)) {
+    match (tool, asker(proxy, tool, dials, by_server)) {
         (Some(Tool::Missing), _) => Provability::Nothing("the phone has no program that makes a request"),
-        (_, Some(Asker::Phone)) => Provability::Both,
+        (_, Some(Asker::Phone | Asker::PhoneConnection)) => Provability::Both,
         (_, Some(Asker::Server)) if literal => Provability::Both,
         (_, Some(Asker::Server)) => Provability::Presence,
         (_, None) if literal => Provability::Presence,

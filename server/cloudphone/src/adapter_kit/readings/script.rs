@@ -6,6 +6,7 @@
 use super::Tool;
 use crate::adapter_kit::shell::quote;
 use std::fmt::Write;
+use std::net::IpAddr;
 use std::str::FromStr;
 use toolwarrant::http::Expected;
 use url::{Host, Url};
@@ -57,6 +58,50 @@ impl FromStr for CallbackUrl {
             Host::Ipv6(address) => address.to_string(),
         };
         Ok(Self { base, host, port })
+    }
+}
+
+/// The URLs at which phones reach the callback listener: one, or one in each family of addresses.
+/// With two, a proxy that leaves out a family is no success.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallbackUrls {
+    pub(super) first: CallbackUrl,
+    pub(super) other: Option<CallbackUrl>,
+}
+
+/// The error for a text that is not [`CallbackUrls`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoCallbackUrls {
+    /// One of the URLs is none.
+    #[error(transparent)]
+    Url(#[from] NoCallbackUrl),
+    /// The URLs are not one of each family.
+    #[error(
+        "expected one URL, or two that are separated by a comma: one with an IPv4 address, one with an IPv6 address"
+    )]
+    Families,
+}
+
+impl FromStr for CallbackUrls {
+    type Err = NoCallbackUrls;
+
+    fn from_str(text: &str) -> Result<Self, NoCallbackUrls> {
+        let urls = text.split(',').map(str::parse).collect::<Result<Vec<CallbackUrl>, _>>()?;
+        let family = |url: &CallbackUrl| url.host.parse::<IpAddr>().ok().map(|address| address.is_ipv4());
+        let families: Vec<_> = urls.iter().map(family).collect();
+        match (<[_; 2]>::try_from(urls), &families[..]) {
+            (Ok([first, other]), [Some(one), Some(another)]) if one != another => {
+                Ok(Self { first, other: Some(other) })
+            }
+            (Err(urls), [_]) => urls.into_iter().next().map(Self::from).ok_or(NoCallbackUrls::Families),
+            _ => Err(NoCallbackUrls::Families),
+        }
+    }
+}
+
+impl From<CallbackUrl> for CallbackUrls {
+    fn from(first: CallbackUrl) -> Self {
+        Self { first, other: None }
     }
 }
 

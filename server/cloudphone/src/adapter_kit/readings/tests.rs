@@ -6,12 +6,12 @@ use super::*;
 use crate::adapter_kit::shell::tests::{LocalShell, phone};
 use crate::phones::contract::{Credential, Host, Port, ProxyScheme};
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpSocket;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 use toolwarrant::BoxFuture;
 use toolwarrant::http::CallbackListener;
@@ -33,7 +33,7 @@ impl Running {
     }
 
     fn readings(&self) -> PhoneReadings {
-        PhoneReadings::new(Some((self.echo.clone(), self.url.clone())), Random::from_seed(1))
+        PhoneReadings::new(Some((self.echo.clone(), self.url.clone().into())), Random::from_seed(1))
     }
 }
 
@@ -104,9 +104,16 @@ fn an_absence_needs_a_reading_through_the_proxy_that_can_be_compared_and_a_prese
         (other, own, own, by_server(exit6), Unreadable),
         ("::ffff:198.51.100.7", own, exit, None, Present),
     ] {
-        let exits = Exits { ordinary: address(ordinary), through, direct: Some(address(before)) };
+        let exits = Exits { ordinary: address(ordinary), through, direct: Some(address(before)), other: None };
         let judged = exits.verdict(&proxy("socks5", host, 1080), address(before));
         assert_eq!(judged, verdict, "{host}: {before} then {ordinary}, through {through:?}");
+        // Nothing may leave beside the proxy in the other family.
+        for (ordinary, through, may_be) in [(exit6, Some(exit6), true), (own6, Some(exit6), false), (own6, None, false)]
+        {
+            let other = Some(OtherExits { ordinary: address(ordinary), through: through.map(address) });
+            let judged = Exits { other, ..exits }.verdict(&proxy("socks5", host, 1080), address(before));
+            assert_eq!(judged, if verdict == Present && !may_be { Unreadable } else { verdict }, "{host}: {before}");
+        }
         // Another proxy that was in force before may lead to the one that is set now, and continue
         // from there to this very address.
         for direct in [None, Some(address("192.0.2.250"))] {
@@ -220,7 +227,7 @@ async fn no_phone_and_no_proxy_gets_a_verdict_by_a_lie() {
         let (url, ran) = (running.url.clone(), Mutex::default());
         let staged = StagedPhone { url, ordinary, through, prints, ran };
         let proxy = with_login(proxy("socks5", host, 1080), Some(login));
-        let exits = running.readings().exits(&staged, &phone(), Some(&proxy)).await;
+        let exits = running.readings().exits(&staged, None, &phone(), Some(&proxy)).await;
         let judged = match exits {
             Ok(exits) => {
                 let exits = Exits { direct: Some(OWN.into()), ..exits };
@@ -252,11 +259,116 @@ async fn a_reading_that_the_server_takes_is_used_where_the_phone_cannot_and_nowh
         let staged = StagedPhone { url, ordinary: &[OWN], through: phones, prints, ran };
         let proxy = with_login(proxy("http", "127.0.0.1", at.port()), Some(login));
         let readings = running.readings().with_proxy_reader(reader());
-        let exits = readings.exits(&staged, &phone(), Some(&proxy)).await.unwrap();
-        assert_eq!(exits, Exits { ordinary: OWN.into(), through, direct: None }, "{manner:?} {login} {prints}");
+        let exits = readings.exits(&staged, None, &phone(), Some(&proxy)).await.unwrap();
+        assert_eq!(
+            exits,
+            Exits { ordinary: OWN.into(), through, direct: None, other: None },
+            "{manner:?} {login} {prints}"
+        );
         assert_eq!(!heard.lock().unwrap().is_empty(), connects, "{manner:?} {login} {prints}");
         assert!(!staged.ran.lock().unwrap().contains("u:"), "{:?}", staged.ran);
     }
+}
+
+/// A phone that opens connections, as this process does.
+struct LocalDial;
+
+impl Dial for LocalDial {
+    fn dial<'a>(
+        &'a self,
+        _: &'a DeviceId,
+        host: &'a str,
+        port: u16,
+    ) -> BoxFuture<'a, Result<DialedConnection, Unreachable>> {
+        Box::pin(async move {
+            let stream = TcpStream::connect((host, port)).await;
+            stream
+                .map(|stream| Box::new(stream) as DialedConnection)
+                .map_err(|error| Unreachable(error.to_string().into()))
+        })
+    }
+}
+
+#[tokio::test]
+async fn on_connections_of_the_phone_a_proxy_is_read_with_its_login_and_at_a_name_and_no_command_has_it() {
+    let running = Running::start();
+    let exit = [127, 0, 0, 5];
+    let shown = Some(Through::Phone(exit.into()));
+    for (scheme, host, manner, login, through) in [
+        ("socks5", "127.0.0.1", Manner::Honest, "", shown),
+        ("socks5", "localhost", Manner::Demands("u:p"), "u:p", shown),
+        ("http", "localhost", Manner::Demands("u:p"), "u:p", shown),
+        ("socks5", "127.0.0.1", Manner::Demands("u:p"), "u:x", None),
+        ("http", "127.0.0.1", Manner::Lies, "u:p", None),
+        ("http", "127.0.0.1", Manner::Babbles, "u:p", None),
+        ("socks5", "127.0.0.1", Manner::Refuses, "", None),
+    ] {
+        let (at, _, _tasks) = run_proxy(manner, exit).await;
+        let (url, ran) = (running.url.clone(), Mutex::default());
+        let staged = StagedPhone { url, ordinary: &[OWN], through: [&[EXIT], &[EXIT]], prints: "curl", ran };
+        let proxy = with_login(proxy(scheme, host, at.port()), Some(login));
+        let exits = running.readings().exits(&staged, Some(&LocalDial), &phone(), Some(&proxy)).await.unwrap();
+        assert_eq!(
+            exits,
+            Exits { ordinary: OWN.into(), through, direct: None, other: None },
+            "{scheme} {manner:?} {login}"
+        );
+        let ran = staged.ran.lock().unwrap();
+        assert!(!ran.contains("u:") && !ran.contains("-x"), "{ran}");
+    }
+}
+
+/// A phone whose IPv4 traffic leaves from [`EXIT`], and whose IPv6 traffic leaves directly or not
+/// at all.
+struct TwoFamilies {
+    leaks: bool,
+}
+
+impl Shell for TwoFamilies {
+    fn run<'a>(&'a self, _: &'a DeviceId, script: &'a str) -> BoxFuture<'a, Result<String, Unreachable>> {
+        Box::pin(async move {
+            let url = script.split("g curl c 'http://").nth(1).and_then(|rest| rest.split('\'').next()).unwrap();
+            let (authority, path) = url.split_once('/').unwrap();
+            let to: SocketAddr = authority.parse().unwrap();
+            if to.is_ipv4() || self.leaks {
+                let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.unwrap();
+                let from = if to.is_ipv4() { (Ipv4Addr::from(EXIT), 0).into() } else { "[::1]:0".parse().unwrap() };
+                socket.bind(from).unwrap();
+                let mut stream = socket.connect(to).await.unwrap();
+                stream.write_all(format!("GET /{path} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
+                stream.read_to_end(&mut Vec::new()).await.unwrap();
+            }
+            let nonce = &script["echo ".len()..][..16];
+            Ok(format!("{nonce}<\ncurl\n{nonce}>0."))
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_proxy_that_leaves_out_a_family_is_no_success_if_both_are_observed() {
+    let listener = CallbackListener::bind("[::]:0".parse().unwrap(), Random::System, None);
+    // Not every machine has IPv6.
+    let Ok((listener, echo)) = listener else { return };
+    let port = listener.address().unwrap().port();
+    let served = tokio::spawn(listener.serve(std::future::pending()));
+    let (at, _, _tasks) = run_proxy(Manner::Honest, EXIT).await;
+    let proxy = proxy("socks5", "localhost", at.port());
+    let (v4, v6) = (format!("http://127.0.0.1:{port}"), format!("http://[::1]:{port}"));
+    for (urls, leaks, verdict) in [
+        (format!("{v4},{v6}"), false, Verdict::Present),
+        (format!("{v4},{v6}"), true, Verdict::Unreadable),
+        (v4.clone(), true, Verdict::Present),
+    ] {
+        let readings = PhoneReadings::new(Some((echo.clone(), urls.parse().unwrap())), Random::from_seed(1));
+        let exits = readings.exits(&TwoFamilies { leaks }, Some(&LocalDial), &phone(), Some(&proxy)).await.unwrap();
+        assert_eq!(exits.verdict(&proxy, OWN.into()), verdict, "{urls} {leaks}: {exits:?}");
+    }
+    for urls in
+        ["", "http://a,http://b", "http://127.0.0.1,http://127.0.0.2", "http://a,http://[::1]", "http://1.2.3.4,"]
+    {
+        assert!(urls.parse::<CallbackUrls>().is_err(), "{urls}");
+    }
+    served.abort();
 }
 
 #[test]
@@ -266,29 +378,33 @@ fn provability_depends_on_the_proxy_and_on_the_machine_that_can_use_it() {
     let password =
         "the proxy's host is a name, and nobody asks through it: a password never stands in a command on a phone";
     let (name, literal) = ("proxy.example", "198.51.100.7");
-    for (scheme, host, login, tool, by_server, expected) in [
-        ("socks5", name, None, None, false, Provability::Both),
-        ("socks5", name, None, Some(Tool::Curl), false, Provability::Both),
-        ("http", name, None, Some(Tool::Curl), false, Provability::Both),
-        ("http", name, None, Some(Tool::Wget), false, Provability::Nothing(no_curl)),
-        ("http", literal, None, Some(Tool::Wget), false, Provability::Presence),
-        ("http", name, None, Some(Tool::Wget), true, Provability::Presence),
-        ("http", literal, None, Some(Tool::Nc), true, Provability::Both),
-        ("socks5", name, Some("u:p"), Some(Tool::Curl), false, Provability::Nothing(password)),
-        ("socks5", literal, Some("u:p"), Some(Tool::Curl), false, Provability::Presence),
-        ("socks5", name, Some("u:"), None, false, Provability::Nothing(password)),
-        ("socks5", name, Some(":p"), None, false, Provability::Nothing(password)),
-        ("http", name, Some(":p"), None, false, Provability::Nothing(password)),
-        ("http", name, Some("u:"), None, false, Provability::Nothing(password)),
-        ("socks5", name, Some("u:p"), None, true, Provability::Presence),
-        ("socks5", literal, Some("u:p"), None, true, Provability::Both),
-        ("https", name, None, None, true, Provability::Nothing(password)),
-        ("https", literal, None, Some(Tool::Curl), true, Provability::Presence),
-        ("socks5", literal, None, Some(Tool::Missing), true, Provability::Nothing(no_program)),
+    for (scheme, host, login, tool, dials, by_server, expected) in [
+        ("socks5", name, None, None, false, false, Provability::Both),
+        ("socks5", name, None, Some(Tool::Curl), false, false, Provability::Both),
+        ("http", name, None, Some(Tool::Curl), false, false, Provability::Both),
+        ("http", name, None, Some(Tool::Wget), false, false, Provability::Nothing(no_curl)),
+        ("http", literal, None, Some(Tool::Wget), false, false, Provability::Presence),
+        ("http", name, None, Some(Tool::Wget), false, true, Provability::Presence),
+        ("http", literal, None, Some(Tool::Nc), false, true, Provability::Both),
+        ("socks5", name, Some("u:p"), Some(Tool::Curl), false, false, Provability::Nothing(password)),
+        ("socks5", literal, Some("u:p"), Some(Tool::Curl), false, false, Provability::Presence),
+        ("socks5", name, Some("u:"), None, false, false, Provability::Nothing(password)),
+        ("socks5", name, Some(":p"), None, false, false, Provability::Nothing(password)),
+        ("http", name, Some(":p"), None, false, false, Provability::Nothing(password)),
+        ("http", name, Some("u:"), None, false, false, Provability::Nothing(password)),
+        ("socks5", name, Some("u:p"), None, false, true, Provability::Presence),
+        ("socks5", literal, Some("u:p"), None, false, true, Provability::Both),
+        ("https", name, None, None, false, true, Provability::Nothing(password)),
+        ("https", literal, None, Some(Tool::Curl), false, true, Provability::Presence),
+        ("socks5", literal, None, Some(Tool::Missing), false, true, Provability::Nothing(no_program)),
+        ("socks5", name, Some("u:p"), Some(Tool::Wget), true, false, Provability::Both),
+        ("http", name, Some("u:p"), None, true, true, Provability::Both),
+        ("https", name, None, Some(Tool::Nc), true, false, Provability::Nothing(password)),
+        ("socks5", name, None, Some(Tool::Missing), true, false, Provability::Nothing(no_program)),
     ] {
         let proxy = with_login(proxy(scheme, host, 1080), login);
-        let found = provability::of(&proxy, tool, by_server);
-        assert_eq!(found, expected, "{scheme} {host} {login:?} {tool:?} {by_server}");
+        let found = provability::of(&proxy, tool, dials, by_server);
+        assert_eq!(found, expected, "{scheme} {host} {login:?} {tool:?} {dials} {by_server}");
     }
 }
 
@@ -332,7 +448,7 @@ async fn a_phone_makes_its_requests_with_what_it_has() {
         let folder = tempfile::tempdir().unwrap();
         programs.iter().for_each(|(name, text)| program(folder.path(), name, text));
         let (shell, readings) = (LocalShell::new(folder.path()), running.readings());
-        let exits = readings.exits(&shell, &phone(), Some(&proxy("socks5", "proxy.example", 1080))).await;
+        let exits = readings.exits(&shell, None, &phone(), Some(&proxy("socks5", "proxy.example", 1080))).await;
         assert_eq!(exits.as_ref().ok().map(|exits| exits.ordinary), arrives.then(|| address("127.0.0.1")), "{tool:?}");
         let known = arrives || tool == Tool::Missing;
         assert_eq!(readings.tool(&phone()), known.then_some(tool), "{exits:?}");
@@ -352,9 +468,9 @@ async fn a_phone_asks_through_a_proxy_twice_and_is_told_nothing_but_urls_a_host_
         let longer = "case $* in *-x*) for ((n = 0; n < 100000; n++)); do :; done;; esac";
         program(folder.path(), "curl", &format!("echo \"$@\" >> {}; {longer}; {FETCH}", log.display()));
         let shell = LocalShell::new(folder.path());
-        let exits = running.readings().exits(&shell, &phone(), Some(&proxy(scheme, host, 1080))).await.unwrap();
+        let exits = running.readings().exits(&shell, None, &phone(), Some(&proxy(scheme, host, 1080))).await.unwrap();
         let own = address("127.0.0.1");
-        assert_eq!(exits, Exits { ordinary: own, through: Some(Through::Phone(own)), direct: None });
+        assert_eq!(exits, Exits { ordinary: own, through: Some(Through::Phone(own)), direct: None, other: None });
         let through = fs::read_to_string(&log).unwrap().lines().filter(|line| line.contains(provability)).count();
         assert_eq!(through, 2);
         assert!(shell.ran.lock().unwrap().iter().all(|command| command.len() < 2_000), "{:?}", shell.ran);
@@ -368,18 +484,18 @@ async fn the_program_of_a_phone_is_forgotten_when_it_fails_and_the_cache_is_boun
     program(folder.path(), "nc", NETCAT);
     let (mut shell, readings) = (LocalShell::new(folder.path()), running.readings());
     let name = proxy("socks5", "proxy.example", 1080);
-    assert_eq!(readings.provability(&phone(), &name), Provability::Both);
-    readings.exits(&shell, &phone(), None).await.unwrap();
-    assert!(matches!(readings.provability(&phone(), &name), Provability::Nothing(_)));
+    assert_eq!(readings.provability(&phone(), &name, false), Provability::Both);
+    readings.exits(&shell, None, &phone(), None).await.unwrap();
+    assert!(matches!(readings.provability(&phone(), &name, false), Provability::Nothing(_)));
     program(folder.path(), "nc", "exit 1");
-    assert!(readings.exits(&shell, &phone(), None).await.is_err());
+    assert!(readings.exits(&shell, None, &phone(), None).await.is_err());
     assert_eq!(readings.tool(&phone()), None, "its request did not arrive");
     program(folder.path(), "nc", NETCAT);
-    readings.exits(&shell, &phone(), None).await.unwrap();
+    readings.exits(&shell, None, &phone(), None).await.unwrap();
     shell.way = |_| "Success".to_owned();
-    assert!(readings.exits(&shell, &phone(), None).await.is_err());
+    assert!(readings.exits(&shell, None, &phone(), None).await.is_err());
     assert_eq!(readings.tool(&phone()), None, "its command did not run whole");
-    assert_eq!(readings.provability(&phone(), &name), Provability::Both);
+    assert_eq!(readings.provability(&phone(), &name, false), Provability::Both);
 
     let tools = Tools::default();
     for n in 0..20_000 {

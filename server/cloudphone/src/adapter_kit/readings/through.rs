@@ -1,13 +1,14 @@
-//! Makes requests to the callback listener through a proxy from this server, if an operator allows
-//! it: SOCKS5 (RFC 1928, 1929) and HTTP CONNECT (RFC 9110).
+//! Makes requests to the callback listener through a proxy: SOCKS5 (RFC 1928, 1929) and HTTP
+//! CONNECT (RFC 9110). A phone opens the connection to the proxy if its platform can pass one on
+//! ([`Dial`]), and otherwise this server, if an operator allows it.
 //!
 //! A client chooses the proxy's host, so the server connects only to addresses that [`ProxyHosts`]
 //! admits. A name is resolved once, all of its addresses are checked, and one of them is used. The
 //! proxy's own answer is not evidence; the callback listener sees the address of the request.
-//! Errors and logs never contain a password, and the buffers that held it are wiped.
+//! Errors and logs never contain a password, and the buffers here that held it are wiped.
 
 use super::CallbackUrl;
-use crate::phones::contract::{ProxyScheme, SetProxyArgs};
+use crate::phones::contract::{DeviceId, ProxyScheme, SetProxyArgs};
 use crate::phones::port::Unreachable;
 use crate::phones::proxy_hosts::ProxyHosts;
 use base64::Engine as _;
@@ -16,11 +17,12 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
+use toolwarrant::BoxFuture;
 use toolwarrant::http::Expected;
 use toolwarrant::text::Secret;
 
@@ -33,6 +35,48 @@ const AT_ONCE: usize = 16;
 
 /// The longest answer of a proxy to CONNECT, in bytes.
 const HEAD_BYTES: usize = 8 * 1024;
+
+/// A connection that leads somewhere, such as through a phone.
+pub type DialedConnection = Box<dyn Duplex>;
+
+/// Bytes in both directions.
+pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+/// A platform whose phones open connections for this server. The adapter sets a deadline.
+pub trait Dial: Send + Sync {
+    /// Opens a connection from a phone to a host, which is resolved there. If the host cannot be
+    /// reached, the connection may also just end.
+    fn dial<'a>(
+        &'a self,
+        id: &'a DeviceId,
+        host: &'a str,
+        port: u16,
+    ) -> BoxFuture<'a, Result<DialedConnection, Unreachable>>;
+}
+
+/// Requests both paths through `proxy`, on connections that the phone opens. The callback listener
+/// sees the result.
+///
+/// # Errors
+/// The requests could not be made through the proxy.
+pub(super) async fn ask_from_phone(
+    dial: &dyn Dial,
+    id: &DeviceId,
+    proxy: &SetProxyArgs,
+    url: &CallbackUrl,
+    pair: &[Expected; 2],
+) -> Result<(), Unreachable> {
+    let port = u16::try_from(proxy.port.get()).map_err(|_| Unreachable("the port is none".into()))?;
+    let request = async |path| {
+        let stream = dial.dial(id, proxy.host.as_str(), port).await?;
+        request(stream, proxy, url, path).await.map_err(|_| Unreachable("the proxy did not pass a request on".into()))
+    };
+    let [first, second] = pair;
+    let both = timeout(PATIENCE, async { tokio::try_join!(request(first.path()), request(second.path())) }).await;
+    both.unwrap_or_else(|_| Err(Unreachable("the proxy did not answer in time".into()))).map(drop)
+}
 
 /// Reads through proxies, a few at a time.
 #[derive(Debug)]
@@ -72,7 +116,12 @@ impl ProxyReader {
             let Ok((Ok(found), _turn)) = look_up.await else { return Err("the host was not found") };
             let at = self.pick_address(found)?;
             let [first, second] = pair;
-            let both = tokio::try_join!(request(at, proxy, url, first.path()), request(at, proxy, url, second.path()));
+            let request = async |path| {
+                let stream = TcpStream::connect(at).await?;
+                stream.set_nodelay(true)?;
+                request(stream, proxy, url, path).await
+            };
+            let both = tokio::try_join!(request(first.path()), request(second.path()));
             both.map(drop).map_err(|_| "the proxy did not pass a request on")
         };
         let asked = timeout(PATIENCE, asking).await.unwrap_or(Err("the proxy did not answer in time"));
@@ -91,11 +140,9 @@ impl ProxyReader {
     }
 }
 
-/// Requests `path` of the callback listener through the proxy at `at`. Reads the answer, because
+/// Requests `path` of the callback listener on a connection to the proxy. Reads the answer, because
 /// the request may still be on its way.
-async fn request(at: SocketAddr, proxy: &SetProxyArgs, url: &CallbackUrl, path: &str) -> io::Result<()> {
-    let mut stream = TcpStream::connect(at).await?;
-    stream.set_nodelay(true)?;
+async fn request(mut stream: impl Duplex, proxy: &SetProxyArgs, url: &CallbackUrl, path: &str) -> io::Result<()> {
     match proxy.scheme {
         ProxyScheme::Socks5 => socks5(&mut stream, proxy, url).await?,
         ProxyScheme::Http => connect(&mut stream, proxy, url).await?,
@@ -114,7 +161,7 @@ fn login(proxy: &SetProxyArgs) -> Option<(&str, &str)> {
     (name.is_some() || password.is_some()).then(|| (name.unwrap_or_default(), password.unwrap_or_default()))
 }
 
-async fn socks5(stream: &mut TcpStream, proxy: &SetProxyArgs, url: &CallbackUrl) -> io::Result<()> {
+async fn socks5(stream: &mut impl Duplex, proxy: &SetProxyArgs, url: &CallbackUrl) -> io::Result<()> {
     const NO_LOGIN: u8 = 0;
     const PASSWORD: u8 = 2;
     let login = login(proxy);
@@ -159,7 +206,7 @@ async fn socks5(stream: &mut TcpStream, proxy: &SetProxyArgs, url: &CallbackUrl)
     stream.read_exact(&mut vec![0; bound + 2]).await.map(drop)
 }
 
-async fn connect(stream: &mut TcpStream, proxy: &SetProxyArgs, url: &CallbackUrl) -> io::Result<()> {
+async fn connect(stream: &mut impl Duplex, proxy: &SetProxyArgs, url: &CallbackUrl) -> io::Result<()> {
     let to = if url.authority().ends_with(&format!(":{}", url.port)) {
         url.authority().to_owned()
     } else {
@@ -195,7 +242,7 @@ fn put(bytes: &mut Vec<u8>, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-async fn read<const N: usize>(stream: &mut TcpStream) -> io::Result<[u8; N]> {
+async fn read<const N: usize>(stream: &mut impl Duplex) -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     stream.read_exact(&mut bytes).await?;
     Ok(bytes)

@@ -15,6 +15,18 @@ pub struct Exits {
     /// The address of the phone's ordinary requests before this server ever set a proxy on it, if
     /// known.
     pub direct: Option<IpAddr>,
+    /// The requests in the other family of addresses. `None` if none of the phone's ordinary ones
+    /// arrived there, or if the operator has no observer there.
+    pub other: Option<OtherExits>,
+}
+
+/// The addresses from which requests left in the other family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OtherExits {
+    /// The address of an ordinary request of the phone.
+    pub ordinary: IpAddr,
+    /// The address of two requests that went explicitly through the proxy.
+    pub through: Option<IpAddr>,
 }
 
 /// The address that a proxy shows, by the machine that made the request through it.
@@ -30,7 +42,8 @@ impl Exits {
     /// Checks whether the phone uses `proxy`, given the address that an ordinary request left from
     /// before the send.
     ///
-    /// Present: the request left from the address that the proxy shows. If no request could be made
+    /// Present: the request left from the address that the proxy shows, and no request in the other
+    /// family left from elsewhere. If no request could be made
     /// through the proxy, the proxy's own literal address counts instead. Absent: the request left
     /// from the address before the send, which is the phone's own, and the proxy shows another
     /// address.
@@ -46,7 +59,8 @@ impl Exits {
         let through = self.through.map(Through::canonical);
         let literal = proxy.host_address();
         if through.map(Through::address).or(literal) == Some(ordinary) {
-            return Verdict::Present;
+            let leaks = self.other.is_some_and(|other| other.through != Some(other.ordinary));
+            return if leaks { Verdict::Unreadable } else { Verdict::Present };
         }
         let comparable = match through {
             Some(Through::Phone(shown)) => shown.is_ipv4() == ordinary.is_ipv4(),

@@ -72,7 +72,7 @@ impl Control for Staged {
         Box::pin(async move {
             let through =
                 proxy.map(|_| stage(self.through)).transpose()?.map(|address| Through::Phone(address.parse().unwrap()));
-            Ok(Exits { ordinary: stage(self.own)?.parse().unwrap(), through, direct: self.direct })
+            Ok(Exits { ordinary: stage(self.own)?.parse().unwrap(), through, direct: self.direct, other: None })
         })
     }
 

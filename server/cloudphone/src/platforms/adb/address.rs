@@ -1,6 +1,7 @@
-//! The address of an adb server. A program that reaches the server owns every phone behind it, so
-//! only addresses on this machine are accepted.
+//! The address of an adb server, and of phones that it connects to. A program that reaches the
+//! server owns every phone behind it, so only addresses on this machine are accepted for it.
 
+use super::wire::PhoneAddress;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -45,9 +46,38 @@ impl fmt::Display for AdbAddress {
     }
 }
 
+/// The address of a phone on the network: a host and a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetworkAddress(pub(super) PhoneAddress);
+
+/// The error for a text that is not a [`NetworkAddress`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("expected a host and a port, like `192.0.2.7:5555`")]
+pub struct NoNetworkAddress;
+
+impl FromStr for NetworkAddress {
+    type Err = NoNetworkAddress;
+
+    fn from_str(text: &str) -> Result<Self, NoNetworkAddress> {
+        let (host, port) = text.rsplit_once(':').ok_or(NoNetworkAddress)?;
+        let is_port = port.parse::<u16>().is_ok_and(|port| port != 0) && !host.is_empty();
+        PhoneAddress::of_serial(text).filter(|_| is_port).map(Self).ok_or(NoNetworkAddress)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_address_of_a_phone_has_a_host_and_a_port() {
+        for text in ["192.0.2.7:5555", "[fd00::7]:5555", "pixel.lan:5555"] {
+            assert!(text.parse::<NetworkAddress>().is_ok(), "{text}");
+        }
+        for text in ["192.0.2.7", ":5555", "192.0.2.7:0", "192.0.2.7:70000", "usb:1", "-x:5555", "a b:5555"] {
+            assert_eq!(text.parse::<NetworkAddress>(), Err(NoNetworkAddress), "{text}");
+        }
+    }
 
     #[test]
     fn only_addresses_on_this_machine_are_accepted() {

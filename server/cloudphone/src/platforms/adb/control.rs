@@ -1,13 +1,17 @@
-//! [`Control`] for phones behind an adb server: restarts, their readings, and `platform check`.
+//! [`Control`] for phones behind an adb server: changes, their readings, and `platform check`.
 
-use super::facts::PhoneFacts;
+use super::facts::Netcat;
 use super::listing::LastList;
 use super::states::AdbState;
-use super::{Adb, NO_PROXY};
+use super::{Adb, NO_START};
+use crate::adapter_kit::proven::ProvenPhones;
+use crate::adapter_kit::readings::{Dial, DialedConnection};
+use crate::adapter_kit::shell::{Shell, quote};
 use crate::phones::contract::{Command, DeviceId, PowerAction, SetPowerArgs, SetProxyArgs};
 use crate::phones::port::{Control, Direction, Exits, Finding, PlatformName, Unreachable};
+use std::time::Duration;
 use toolwarrant::BoxFuture;
-use toolwarrant::base::{hex, ignore_poison};
+use toolwarrant::base::hex;
 use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Provability, Sent, TaskId};
 use toolwarrant::text::Untrusted;
@@ -17,15 +21,25 @@ use toolwarrant::text::Untrusted;
 const RESTART: &str = "setprop sys.powerctl reboot,";
 
 /// The reason that nothing is sent for a command that is not offered.
-const NOT_OFFERED: &str = "an adb server offers only restarts";
+const NOT_OFFERED: &str = "an adb server offers only restarts, and the operator names no program for this";
+
+/// A tool that a phone can lack, and the next action of the operator.
+const NO_NETCAT: &str = "the phone has no nc, so a proxy with a password is hardly provable";
+const NO_REMEDY: &str = "use another phone, or name programs for `start`, `stop` and `status`";
+
+/// The longest time for a reading that makes requests.
+const REQUESTS_WITHIN: Duration = Duration::from_secs(20);
+
+/// The seconds for which a connection of a phone may be silent.
+const CONNECTION_SECONDS: u8 = 8;
 
 impl Adb {
-    /// Restarts a phone. Until the word is sent, nothing is done.
+    /// Restarts a phone by a command on it. Until the word is sent, nothing is done.
     async fn restart(&self, id: &DeviceId, leave: Leave) -> Sent {
-        let until = leave.not_after();
+        let (until, server) = (leave.not_after(), self.listing.server());
         let prepare = async {
             let (row, address) = self.find(id)?;
-            let before = self.listing.server.read_facts(&address, until).await?;
+            let before = server.read_facts(&address, until).await?;
             if !before.has_booted {
                 return Err(Unreachable(AdbState::Booting.why().into()));
             }
@@ -33,94 +47,132 @@ impl Adb {
                 return Err(Unreachable("another phone has this address meanwhile".into()));
             }
             let word = self.random.bytes::<8>().map_err(|_| Unreachable("the system has no randomness".into()))?;
-            let phone = self.listing.server.reach(&address, until).await?;
-            Ok((before, phone.prepare(RESTART, hex::encode(&word)).await?))
+            server.reach(&address, until).await?.prepare(RESTART, hex::encode(&word)).await
         };
-        let (before, ready) = match prepare.await {
-            Ok(prepared) => prepared,
-            Err(Unreachable(why)) => return Sent::NotSent(why),
-        };
-        let sent = ready.go(leave).await;
-        if sent == Sent::Ok {
-            ignore_poison(self.restarts.lock()).insert(id.clone(), before);
+        match prepare.await {
+            Ok(ready) => ready.go(leave).await,
+            Err(Unreachable(why)) => Sent::NotSent(why),
         }
-        self.refresh.wake();
-        sent
     }
 
-    /// Reads the start of a phone that has booted. If the same phone has reported a restart and its
-    /// start has changed since, its readings are proven to follow.
+    /// Sends a command: by the operator's program if there is one.
+    async fn transmit(&self, task: TaskId, command: &Command, leave: Leave) -> Sent {
+        let id = command.device();
+        match (self.programs.choose(command), command) {
+            (Some(program), _) => {
+                let prepare = async {
+                    if let Command::SetProxy(_) = command {
+                        let noted = self.direct.note(id, None).await;
+                        noted.map_err(|error| Unreachable(error.to_string().into()))?;
+                    }
+                    self.find(id)
+                };
+                match prepare.await {
+                    Ok((_, address)) => self.programs.carry_out(program, &address, (task, command), leave).await,
+                    Err(Unreachable(why)) => Sent::NotSent(why),
+                }
+            }
+            (None, Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. })) => {
+                self.restart(id, leave).await
+            }
+            (None, Command::SetPower(_) | Command::SetProxy(_) | Command::ClearProxy(_)) => {
+                Sent::NotSent(NOT_OFFERED.into())
+            }
+        }
+    }
+
+    /// Reads the start of a phone that has booted.
     async fn read_start(&self, id: &DeviceId) -> Result<String, Unreachable> {
         let (_, address) = self.find(id)?;
-        let now = self.listing.server.read_facts(&address, self.listing.until()).await?;
+        let now = self.listing.server().read_facts(&address, self.listing.until()).await?;
         if !now.has_booted {
             return Err(Unreachable(AdbState::Booting.why().into()));
         }
         let Some(start) = &now.start else { return Err(Unreachable("the start of the phone is not readable".into())) };
-        if self.take_restart(id, &now)
-            && let Err(error) = self.proven.record(id, &now.identity).await
-        {
-            tracing::warn!(device = id.as_str(), %error, "it could not be stored that a phone's start follows a restart");
-        }
         Ok(format!("{start}@{}", if now.identity.is_empty() { "-" } else { &now.identity }))
     }
 
-    /// Returns true once after a reported restart, if the start of the same phone has changed.
-    fn take_restart(&self, id: &DeviceId, now: &PhoneFacts) -> bool {
-        let mut restarts = ignore_poison(self.restarts.lock());
-        let is_other = |before: &PhoneFacts| {
-            before.identity == now.identity && before.start.is_some() && before.start != now.start
+    /// Returns the command with which a phone opens a connection.
+    fn netcat(&self, id: &DeviceId) -> Option<Netcat> {
+        self.registry.get(id).and_then(|listed| listed.row.facts.netcat)
+    }
+
+    /// Records that a reading follows the truth on a phone.
+    async fn prove(&self, direction: Direction, id: &DeviceId) -> Result<(), Unreachable> {
+        let proven = match direction {
+            Direction::Exit => &self.proven_exits,
+            Direction::Start => &self.proven_starts,
         };
-        restarts.get(id).is_some_and(is_other) && restarts.remove(id).is_some()
+        let recorded = proven.record(id, &self.find(id)?.0.facts.identity).await;
+        recorded.map_err(|error| Unreachable(error.to_string().into()))
     }
 }
 
 impl Control for Adb {
-    /// The absence of a restart is evidence only on a phone whose start was seen to follow one.
+    /// The absence of an effect is evidence only on a phone whose reading was seen to follow one.
     fn facts(&self, id: &DeviceId, command: &Command) -> Facts {
-        let is_proven = || self.registry.get(id).is_some_and(|listed| self.proven.has(id, &listed.row.facts.identity));
+        let identity = || Some(self.registry.get(id)?.row.facts.identity.clone());
+        let (starts, exits) = (&self.proven_starts, &self.proven_exits);
+        let proven = |proven: &ProvenPhones| identity().is_some_and(|identity| proven.has(id, &identity));
         let provability = match command {
-            Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. }) if is_proven() => Provability::Both,
+            Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. }) if proven(starts) => Provability::Both,
             Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. }) => Provability::Presence,
-            Command::SetPower(_) | Command::SetProxy(_) | Command::ClearProxy(_) => Provability::Nothing(NOT_OFFERED),
+            _ if self.programs.choose(command).is_none() => Provability::Nothing(NOT_OFFERED),
+            // The phone itself answers, or the operator's program says that it is off.
+            Command::SetPower(_) => Provability::Both,
+            Command::SetProxy(args) => match self.readings.provability(id, args, self.netcat(id).is_some()) {
+                Provability::Both if !proven(exits) => Provability::Presence,
+                provability => provability,
+            },
+            Command::ClearProxy(_) => Provability::Both,
         };
         Facts { provability, ..Facts::default() }
     }
 
-    fn send<'a>(&'a self, _: TaskId, command: &'a Command, leave: Leave) -> BoxFuture<'a, Sent> {
+    fn send<'a>(&'a self, task: TaskId, command: &'a Command, leave: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
-            match command {
-                Command::SetPower(SetPowerArgs { device_id, action: PowerAction::Restart, .. }) => {
-                    self.restart(device_id, leave).await
-                }
-                Command::SetPower(_) | Command::SetProxy(_) | Command::ClearProxy(_) => {
-                    Sent::NotSent(NOT_OFFERED.into())
-                }
-            }
+            let sent = self.transmit(task, command, leave).await;
+            self.refresh.wake();
+            sent
         })
     }
 
     fn look_up<'a>(
         &'a self,
         _: &'a DeviceId,
-        _: TaskId,
-        _: Option<&'a str>,
+        task: TaskId,
+        operation: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>> {
-        Box::pin(async { Err(Unreachable("an adb server remembers no requests".into())) })
+        Box::pin(async move {
+            let known = operation.map(|_| self.programs.running.look_up(task));
+            known.map(Some).ok_or_else(|| Unreachable("an adb server remembers no requests".into()))
+        })
     }
 
-    fn exits<'a>(&'a self, _: &'a DeviceId, _: Option<&'a SetProxyArgs>) -> BoxFuture<'a, Result<Exits, Unreachable>> {
-        Box::pin(async { Err(Unreachable(NO_PROXY.into())) })
+    fn exits<'a>(
+        &'a self,
+        id: &'a DeviceId,
+        proxy: Option<&'a SetProxyArgs>,
+    ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
+        Box::pin(async move {
+            let dial = self.netcat(id).map(|_| self as &dyn Dial);
+            let exits = self.readings.exits(self, dial, id, proxy).await?;
+            Ok(self.direct.complete(id, proxy, exits).await)
+        })
     }
 
     fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
         Box::pin(self.read_start(id))
     }
 
+    fn note_restart<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
+        Box::pin(self.prove(Direction::Start, id))
+    }
+
     fn account(&self) -> BoxFuture<'_, Vec<Finding>> {
         Box::pin(async move {
             const REMEDY: &str = "run `adb start-server` on this machine, and see that `server` is its address";
-            let address = &self.listing.server.address;
+            let address = &self.listing.server().address;
             let look = async {
                 let version = self.listing.version().await?;
                 self.refresh.at_least(self.clock.now()).await.map(|()| version)
@@ -139,20 +191,26 @@ impl Control for Adb {
         let left_out = left_out.into_iter().map(|(serial, why)| {
             Finding::sound("not served", format!("{}: {why}", Untrusted::<64>::clean(&serial).as_str()))
         });
-        let out_of_order = rows.into_iter().filter(|(_, row)| row.state != AdbState::Running).map(|(address, row)| {
-            Finding::faulty("phone", format!("{address}: {}", row.state.why()), row.state.remedy())
+        let of_phone = rows.into_iter().flat_map(|(address, row)| {
+            let step = |why: &str| format!("{address}: {why}");
+            let lacks = match row.state {
+                AdbState::Running if row.facts.start.is_none() => {
+                    Some(Finding::faulty("phone", step(NO_START), NO_REMEDY))
+                }
+                AdbState::Running if self.programs.named.proxy.is_some() && row.facts.netcat.is_none() => {
+                    Some(Finding::faulty("phone", step(NO_NETCAT), "install one, such as that of toybox"))
+                }
+                AdbState::Running => None,
+                AdbState::Stopped => Some(Finding::sound("phone", step(row.state.why()))),
+                _ => Some(Finding::faulty("phone", step(row.state.why()), row.state.remedy())),
+            };
+            lacks.into_iter().chain(self.programs.find_obstacles(&address))
         });
-        left_out.chain(out_of_order).collect()
+        left_out.chain(of_phone).collect()
     }
 
     fn record<'a>(&'a self, direction: Direction, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
-        Box::pin(async move {
-            if direction == Direction::Exit {
-                return Err(Unreachable(NO_PROXY.into()));
-            }
-            let recorded = self.proven.record(id, &self.find(id)?.0.facts.identity).await;
-            recorded.map_err(|error| Unreachable(error.to_string().into()))
-        })
+        Box::pin(self.prove(direction, id))
     }
 
     fn state(&self, name: &PlatformName) -> UpstreamState {
@@ -167,5 +225,34 @@ impl Control for Adb {
             refused: 0,
             unserved: Vec::new(),
         }
+    }
+}
+
+impl Shell for Adb {
+    fn run<'a>(&'a self, id: &'a DeviceId, script: &'a str) -> BoxFuture<'a, Result<String, Unreachable>> {
+        Box::pin(async move {
+            let (_, address) = self.find(id)?;
+            let until = self.clock.now().plus(REQUESTS_WITHIN);
+            self.listing.server().reach(&address, until).await?.run(script).await
+        })
+    }
+}
+
+impl Dial for Adb {
+    fn dial<'a>(
+        &'a self,
+        id: &'a DeviceId,
+        host: &'a str,
+        port: u16,
+    ) -> BoxFuture<'a, Result<DialedConnection, Unreachable>> {
+        Box::pin(async move {
+            let netcat = self.netcat(id).ok_or_else(|| Unreachable("the phone has no nc".into()))?.command();
+            // A host that begins with `-` is no option.
+            let command = format!("{netcat} -w {CONNECTION_SECONDS} -- {} {port}", quote(host));
+            let (_, address) = self.find(id)?;
+            let until = self.clock.now().plus(REQUESTS_WITHIN);
+            Ok(Box::new(self.listing.server().reach(&address, until).await?.connect(&command).await?)
+                as DialedConnection)
+        })
     }
 }

@@ -25,6 +25,25 @@ pub(super) struct PhoneFacts {
     pub(super) cores: Option<i64>,
     pub(super) memory_mb: Option<i64>,
     pub(super) storage_gb: Option<i64>,
+    /// The command with which the phone opens a connection, if it has one.
+    #[serde(default)]
+    pub(super) netcat: Option<Netcat>,
+}
+
+/// The command with which a phone opens a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Netcat {
+    Nc,
+    ToyboxNc,
+}
+
+impl Netcat {
+    pub(super) fn command(self) -> &'static str {
+        match self {
+            Self::Nc => "nc",
+            Self::ToyboxNc => "toybox nc",
+        }
+    }
 }
 
 /// The line before the start.
@@ -35,7 +54,9 @@ pub(super) fn script() -> String {
     format!(
         "for p in sys.boot_completed ro.serialno ro.product.model ro.build.version.release;do echo $p=$(getprop $p);\
          done;echo cores=$(grep -c ^processor /proc/cpuinfo);echo memory=$(grep ^MemTotal: /proc/meminfo);\
-         echo storage=$(df -k /data|tail -n 1);echo start=;{START}"
+         echo storage=$(df -k /data|tail -n 1);\
+         if command -v nc >/dev/null;then echo netcat=nc;elif toybox|grep -qw nc;then echo netcat=toybox nc;fi;\
+         echo start=;{START}"
     )
 }
 
@@ -59,6 +80,7 @@ impl PhoneFacts {
             cores: value("cores").parse().ok().filter(|count| *count > 0),
             memory_mb: kilobytes("memory").map(|count| count >> 10),
             storage_gb: kilobytes("storage").map(|count| count >> 20),
+            netcat: [Netcat::Nc, Netcat::ToyboxNc].into_iter().find(|netcat| netcat.command() == value("netcat")),
         })
     }
 }
@@ -76,6 +98,7 @@ ro.build.version.release=14
 cores=8
 memory=MemTotal: 3906252 kB
 storage=/dev/block/dm-5 115249236 12000000 103249236 11% /data
+netcat=toybox nc
 start=
 2c7b8f3e-8a2f-4a55-9d3e-0f6a1b2c3d4e
 1 (init) S 0 0 0 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 23 4
@@ -90,6 +113,7 @@ start=
         );
         assert_eq!(facts.model.as_ref().map(Untrusted::as_str), Some("Pixel 6"));
         assert_eq!((facts.cores, facts.memory_mb, facts.storage_gb), (Some(8), Some(3_814), Some(109)));
+        assert_eq!(facts.netcat, Some(Netcat::ToyboxNc));
         let bare = PhoneFacts::parse("sys.boot_completed=\nstart=\n").unwrap();
         assert_eq!(bare, PhoneFacts::default());
         assert_eq!(PhoneFacts::parse("sys.boot_completed=1\n"), None, "not whole");

@@ -4,7 +4,8 @@
 //! last, and each has its own deadline: a silent phone costs the others nothing. A phone that has
 //! two connections is listed once. Start at [`AdbListing`].
 
-use super::facts::{PhoneFacts, script};
+use super::asking::{ANSWER_WITHIN, PhoneAsker};
+use super::facts::PhoneFacts;
 use super::lines::{PhonePattern, SelectedPhones, parse_list, select};
 use super::server::AdbServer;
 use super::states::AdbState;
@@ -15,13 +16,9 @@ use crate::phones::port::{DeviceSnapshot, PlatformName, Unreachable};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::time::Duration;
 use tokio::task::JoinSet;
 use toolwarrant::base::ignore_poison;
 use toolwarrant::{BoxFuture, Timestamp};
-
-/// The longest time for an answer of the server or of a phone.
-const ANSWER_WITHIN: Duration = Duration::from_secs(4);
 
 /// The number of phones that are asked at a time.
 const ASKED_AT_ONCE: usize = 128;
@@ -59,7 +56,7 @@ impl Row for AdbRow {
 
 /// Lists the phones of an adb server.
 pub(super) struct AdbListing {
-    pub(super) server: AdbServer,
+    pub(super) asker: PhoneAsker,
     only: Vec<PhonePattern>,
     last: Mutex<LastList>,
 }
@@ -74,8 +71,12 @@ pub(super) struct LastList {
 }
 
 impl AdbListing {
-    pub(super) fn new(server: AdbServer, only: Vec<PhonePattern>) -> Self {
-        Self { server, only, last: Mutex::default() }
+    pub(super) fn new(asker: PhoneAsker, only: Vec<PhonePattern>) -> Self {
+        Self { asker, only, last: Mutex::default() }
+    }
+
+    pub(super) fn server(&self) -> &AdbServer {
+        &self.asker.server
     }
 
     /// Reads the version of the server's protocol.
@@ -83,12 +84,12 @@ impl AdbListing {
     /// # Errors
     /// The server cannot be reached, or is something else.
     pub(super) async fn version(&self) -> Result<u32, Unreachable> {
-        let text = self.server.ask("host:version", self.until()).await?.text().await?;
+        let text = self.server().ask("host:version", self.until()).await?.text().await?;
         u32::from_str_radix(&text, 16).map_err(|_| Unreachable("what listens there is not an adb server".into()))
     }
 
     async fn select(&self) -> Result<SelectedPhones, Unreachable> {
-        let text = self.server.ask("host:devices-l", self.until()).await?.text().await?;
+        let text = self.server().ask("host:devices-l", self.until()).await?.text().await?;
         Ok(select(&self.only, &parse_list(&text)))
     }
 
@@ -98,12 +99,12 @@ impl AdbListing {
     /// The server cannot be reached.
     pub(super) async fn read_one(&self, address: &PhoneAddress) -> Result<AdbRow, Unreachable> {
         let state = self.select().await?.served.remove(address).unwrap_or(AdbState::Absent);
-        let (state, facts) = self.server.ask_phone(address, state).await;
+        let (state, facts) = self.asker.ask(address, state).await;
         Ok(self.row(address, state, facts))
     }
 
     pub(super) fn until(&self) -> Timestamp {
-        self.server.clock.now().plus(ANSWER_WITHIN)
+        self.server().clock.now().plus(ANSWER_WITHIN)
     }
 
     /// Reads the list, and asks all phones in it.
@@ -118,9 +119,9 @@ impl AdbListing {
             while asked.len() < ASKED_AT_ONCE
                 && let Some((address, state)) = waiting.next()
             {
-                let server = self.server.clone();
+                let asker = self.asker.clone();
                 asked.spawn(async move {
-                    let answer = server.ask_phone(&address, state).await;
+                    let answer = asker.ask(&address, state).await;
                     (address, answer)
                 });
             }
@@ -159,37 +160,7 @@ impl Source<AdbRow> for AdbListing {
 
     /// A server on this machine needs no rest, so a list is tried again soon.
     fn pause_end(&self) -> Option<Timestamp> {
-        Some(self.server.clock.now())
-    }
-}
-
-impl AdbServer {
-    /// Takes the readings of a phone.
-    ///
-    /// # Errors
-    /// The phone does not answer.
-    pub(super) async fn read_facts(&self, address: &PhoneAddress, until: Timestamp) -> Result<PhoneFacts, Unreachable> {
-        let output = self.reach(address, until).await?.run(&script()).await?;
-        PhoneFacts::parse(&output).ok_or_else(|| Unreachable("the readings of the phone are not whole".into()))
-    }
-
-    /// Asks a phone that may run by the list. A phone that does not answer is too old if it lacks
-    /// shells with an exit status, which Android has since version 7. The server knows that.
-    async fn ask_phone(&self, address: &PhoneAddress, state: AdbState) -> (AdbState, Option<PhoneFacts>) {
-        if state != AdbState::Silent {
-            return (state, None);
-        }
-        match self.read_facts(address, self.clock.now().plus(ANSWER_WITHIN)).await {
-            Ok(facts) => (if facts.has_booted { AdbState::Running } else { AdbState::Booting }, Some(facts)),
-            Err(error) => {
-                tracing::debug!(%address, %error, "a phone did not answer");
-                let (service, until) =
-                    (format!("host-serial:{address}:features"), self.clock.now().plus(ANSWER_WITHIN));
-                let features = async { self.ask(&service, until).await?.text().await };
-                let is_too_old = |features: String| !features.split(',').any(|feature| feature == "shell_v2");
-                (if features.await.is_ok_and(is_too_old) { AdbState::TooOld } else { AdbState::Silent }, None)
-            }
-        }
+        Some(self.server().clock.now())
     }
 }
 

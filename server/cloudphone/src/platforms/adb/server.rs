@@ -8,16 +8,20 @@
 
 use super::address::AdbAddress;
 use super::wire::{FrameDecoder, PhoneAddress, ShellFrame, encode_input, encode_request, parse_length};
+use crate::adapter_kit::readings::DialedConnection;
 use crate::phones::port::Unreachable;
 use std::io;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex, split};
 use tokio::net::{TcpStream, UnixStream};
 use toolwarrant::tasks::{Leave, Refusal, Sent};
 use toolwarrant::{Clock, Timestamp};
 
 /// The time for which a phone waits for the word, in seconds.
 const WORD_SECONDS: u8 = 5;
+
+/// The bytes of a connection of a phone that are passed on at a time.
+const CONNECTION_BUFFER: usize = 4 << 10;
 
 /// The longest time from the word to the exit status.
 const REPORT_WITHIN: Duration = Duration::from_secs(8);
@@ -34,13 +38,9 @@ pub(super) struct AdbServer {
     pub(super) clock: Clock,
 }
 
-trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
-
 /// A connection on which the server has accepted a request. Each wait ends at `until`.
 pub(super) struct AskedServer {
-    stream: Box<dyn Duplex>,
+    stream: DialedConnection,
     clock: Clock,
     until: Timestamp,
 }
@@ -62,7 +62,7 @@ impl AdbServer {
     /// The server cannot be reached, or refuses the service.
     pub(super) async fn ask(&self, service: &str, until: Timestamp) -> Result<AskedServer, Unreachable> {
         let connect = async {
-            let stream: Box<dyn Duplex> = match &self.address {
+            let stream: DialedConnection = match &self.address {
                 AdbAddress::Tcp(address) => {
                     let stream = TcpStream::connect(address).await?;
                     stream.set_nodelay(true)?;
@@ -181,6 +181,18 @@ impl PhoneStream {
         Ok(ReadyPhone { phone, frames, word })
     }
 
+    /// Starts a command whose standard input and output are a connection, such as `nc`, and returns
+    /// them. The command ends when the connection is dropped, and at the deadline.
+    ///
+    /// # Errors
+    /// The phone does not run it.
+    pub(super) async fn connect(self, command: &str) -> Result<DuplexStream, Unreachable> {
+        let AskedServer { stream, clock, until } = self.open_shell(command).await?;
+        let (ours, theirs) = duplex(CONNECTION_BUFFER);
+        tokio::spawn(async move { clock.before(until, pass_on(stream, theirs)).await });
+        Ok(ours)
+    }
+
     async fn open_shell(mut self, script: &str) -> Result<AskedServer, Unreachable> {
         self.0.request(&format!("shell,v2,raw:{script}")).await?;
         Ok(self.0)
@@ -197,7 +209,7 @@ impl ReadyPhone {
         }
         phone.until = phone.clock.now().plus(REPORT_WITHIN);
         let report = async {
-            phone.send(&encode_input(&format!("{word}\n"))).await?;
+            phone.send(&encode_input(format!("{word}\n").as_bytes())).await?;
             loop {
                 if let ShellFrame::Exit(status) = phone.read_frame(&mut frames).await? {
                     return Ok(status);
@@ -205,6 +217,41 @@ impl ReadyPhone {
             }
         };
         report.await.map_or_else(|Unreachable(what)| Sent::NoAnswer(what), interpret)
+    }
+}
+
+/// Passes bytes on between the shell of a command and its connection, until one of them ends.
+async fn pass_on(shell: DialedConnection, connection: DuplexStream) -> io::Result<()> {
+    let ((mut from_shell, mut to_shell), (mut read, mut write)) = (split(shell), split(connection));
+    let (mut sent, mut received) = ([0; CONNECTION_BUFFER], [0; CONNECTION_BUFFER]);
+    let up = async {
+        loop {
+            match read.read(&mut sent).await? {
+                0 => return Ok(()),
+                count => to_shell.write_all(&encode_input(&sent[..count])).await?,
+            }
+            to_shell.flush().await?;
+        }
+    };
+    let down = async {
+        let mut frames = FrameDecoder::default();
+        loop {
+            match from_shell.read(&mut received).await? {
+                0 => return Ok(()),
+                count => frames.feed(&received[..count]),
+            }
+            while let Some(frame) = frames.next_frame().map_err(|_| io::ErrorKind::InvalidData)? {
+                match frame {
+                    ShellFrame::Output(data) => write.write_all(&data).await?,
+                    ShellFrame::Exit(_) => return Ok(()),
+                    ShellFrame::Other => {}
+                }
+            }
+        }
+    };
+    tokio::select! {
+        ended = up => ended,
+        ended = down => ended,
     }
 }
 

@@ -4,7 +4,7 @@
 //! `device` in a list is no sign of life, because the server says it for minutes after a phone was
 //! switched off. Such a phone counts as silent until it answers.
 
-use crate::phones::contract::DeviceState::{self, Booting, Running};
+use crate::phones::contract::DeviceState::{self, Booting, Running, Stopped};
 use AdbState as S;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 pub(super) enum AdbState {
     Running,
     Booting,
+    Stopped,
     Silent,
     TooOld,
     Shared,
@@ -30,9 +31,10 @@ pub(super) enum AdbState {
 type StateRow = (AdbState, &'static [&'static str], Option<DeviceState>, &'static str, &'static str);
 
 /// All states. The order is that of [`AdbState`].
-const STATES: [StateRow; 12] = [
+const STATES: [StateRow; 13] = [
     (S::Running, &[], Some(Running), "", ""),
     (S::Booting, &[], Some(Booting), "the phone is booting", "wait until it has booted"),
+    (S::Stopped, &[], Some(Stopped), "the phone is switched off", "boot it"),
     (S::Silent, &["device"], None, "the phone does not answer", "wake it, switch it on, or run `adb reconnect`"),
     (S::TooOld, &[], None, "its Android is older than 7", "use a phone with a later one"),
     (S::Shared, &[], None, "several phones have this serial", "name their USB paths in `only`, as `usb:PATH`"),
@@ -52,6 +54,11 @@ impl AdbState {
     /// Returns the state that clients see; `None` if that is not known.
     pub(super) fn visible_state(self) -> Option<DeviceState> {
         STATES[self as usize].2
+    }
+
+    /// Returns true if nothing speaks against switching the phone on or off.
+    pub(super) fn may_be_off(self) -> bool {
+        matches!(self, S::Running | S::Booting | S::Stopped | S::Silent | S::Absent | S::Offline)
     }
 
     /// Returns the reason why the phone cannot be operated: a lower-case fragment, and empty if it

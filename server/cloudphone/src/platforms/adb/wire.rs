@@ -69,9 +69,10 @@ impl fmt::Display for PhoneAddress {
     }
 }
 
+/// Returns true for a text that means itself wherever it stands, as an argument of a program, too.
 fn is_plain(text: &str) -> bool {
     let admits = |byte: u8| byte.is_ascii_alphanumeric() || b"._:[]-".contains(&byte);
-    (1..=SERIAL_MAX).contains(&text.len()) && text.bytes().all(admits)
+    (1..=SERIAL_MAX).contains(&text.len()) && text.bytes().all(admits) && !text.starts_with('-')
 }
 
 /// A frame from a shell on a phone.
@@ -124,9 +125,9 @@ impl FrameDecoder {
 }
 
 /// Returns a frame of standard input.
-pub(super) fn encode_input(data: &str) -> Vec<u8> {
+pub(super) fn encode_input(data: &[u8]) -> Vec<u8> {
     let length = u32::try_from(data.len()).unwrap_or(u32::MAX).to_le_bytes();
-    [&[0], &length[..], data.as_bytes()].concat()
+    [&[0], &length[..], data].concat()
 }
 
 #[cfg(test)]
@@ -154,7 +155,8 @@ mod tests {
         {
             assert_eq!(PhoneAddress::parse(text).map(|address| address.to_string()).as_deref(), Some(text));
         }
-        for text in ["", "usb:", "model:Pixel", "product:x", "device:y", "a b", "a\n", "x;reboot", "usb:model:é"] {
+        for text in ["", "usb:", "model:Pixel", "product:x", "device:y", "a b", "a\n", "x;reboot", "usb:model:é", "-e"]
+        {
             assert_eq!(PhoneAddress::parse(text), None, "{text}");
         }
         assert_eq!(PhoneAddress::of_serial("usb:1-1"), None, "the list names a path elsewhere");
@@ -178,7 +180,7 @@ mod tests {
             decoder.feed(status);
             assert!(decoder.next_frame().is_err());
         }
-        assert_eq!(encode_input("go\n"), b"\0\x03\0\0\0go\n");
+        assert_eq!(encode_input(b"go\n"), b"\0\x03\0\0\0go\n");
     }
 
     proptest! {

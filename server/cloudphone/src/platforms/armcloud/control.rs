@@ -13,7 +13,6 @@ use crate::phones::port::{Control, Direction, Exits, Finding, PlatformName, Unre
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use std::io;
-use std::net::IpAddr;
 use std::time::Duration;
 use toolwarrant::BoxFuture;
 use toolwarrant::operator::UpstreamState;
@@ -32,7 +31,9 @@ impl Armcloud {
     /// a task.
     async fn transmit(&self, command: &Command, leave: Leave) -> Result<Option<Accepted>, ApiError> {
         if let Command::SetProxy(SetProxyArgs { device_id, .. }) = command {
-            self.settle_address(device_id, None).await.map_err(|Unreachable(why)| ApiError::NotSent(why))?;
+            // Without an entry, an address that a proxy chose could count as the phone's own.
+            let noted = self.direct.note(device_id, None).await;
+            noted.map_err(|error| ApiError::NotSent(error.to_string().into()))?;
         }
         let code = self.code(command.device()).map_err(|Unreachable(why)| ApiError::NotSent(why))?;
         let family = self.family;
@@ -62,11 +63,6 @@ impl Armcloud {
             }
             _ => self.api.start(call, &body, &code, leave).await.map(Some),
         }
-    }
-
-    /// Stores the address that a phone has before the first proxy is sent to it.
-    async fn settle_address(&self, id: &DeviceId, address: Option<IpAddr>) -> Result<(), Unreachable> {
-        self.direct.note(id, address).await.map_err(to_unreachable)
     }
 
     /// Limits the provability of a reading to the directions that are proven on this account.
@@ -102,9 +98,10 @@ fn proxy(code: &str, args: &SetProxyArgs) -> Option<Value> {
 impl Control for Armcloud {
     fn facts(&self, id: &DeviceId, command: &Command) -> Facts {
         let provability = match command {
-            Command::SetProxy(args) => self.restrict(Direction::Exit, self.readings.provability(id, args)),
+            Command::SetProxy(args) => self.restrict(Direction::Exit, self.readings.provability(id, args, false)),
             Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. }) => {
-                self.restrict(Direction::Start, Provability::Both)
+                let is_proven = self.code(id).is_ok_and(|code| self.proven_starts.has(id, &code));
+                if is_proven { Provability::Both } else { self.restrict(Direction::Start, Provability::Both) }
             }
             // A phone that is up answers; the platform's list, which lags, is no absence.
             Command::SetPower(SetPowerArgs { action: PowerAction::Boot, .. }) => Provability::Presence,
@@ -159,12 +156,8 @@ impl Control for Armcloud {
         proxy: Option<&'a SetProxyArgs>,
     ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
         Box::pin(async move {
-            let exits = self.readings.exits(self, id, proxy).await?;
-            if proxy.is_none() {
-                // If it cannot be stored, an absence is never evidence on this phone.
-                let _ = self.settle_address(id, Some(exits.ordinary)).await;
-            }
-            Ok(Exits { direct: self.direct.of(id).await, ..exits })
+            let exits = self.readings.exits(self, None, id, proxy).await?;
+            Ok(self.direct.complete(id, proxy, exits).await)
         })
     }
 
@@ -177,6 +170,10 @@ impl Control for Armcloud {
                 _ => Err(Unreachable("the platform has replaced the phone meanwhile".into())),
             }
         })
+    }
+
+    fn note_restart<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
+        Box::pin(async move { self.proven_starts.record(id, &self.code(id)?).await.map_err(to_unreachable) })
     }
 
     fn account(&self) -> BoxFuture<'_, Vec<Finding>> {

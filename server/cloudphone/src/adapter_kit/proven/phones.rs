@@ -1,4 +1,4 @@
-//! The phones whose start was seen to follow a restart, for platforms whose phones differ.
+//! The phones on which a reading was seen to follow the truth, for platforms whose phones differ.
 
 use crate::phones::contract::DeviceId;
 use std::collections::HashMap;
@@ -10,19 +10,20 @@ use std::sync::{Arc, Mutex};
 use tokio::task::spawn_blocking;
 use toolwarrant::base::ignore_poison;
 
-/// The phones of one platform on which the reading of a start is proven, each with its identity: if
+/// The phones of one platform on which one kind of reading is proven, each with its identity: if
 /// another phone takes an id, it needs its own proof. The file has a line per proof, `ID
 /// IDENTITY;`, and the last one about an id counts. A truncated line proves nothing.
-#[derive(Debug)]
-pub struct ProvenStarts(Arc<Mutex<StartsFile>>);
+#[derive(Debug, Default)]
+pub struct ProvenPhones(Arc<Mutex<ProofFile>>);
 
-#[derive(Debug)]
-struct StartsFile {
-    file: File,
+#[derive(Debug, Default)]
+struct ProofFile {
+    /// `None` if the proofs end with this process.
+    file: Option<File>,
     phones: HashMap<DeviceId, String>,
 }
 
-impl ProvenStarts {
+impl ProvenPhones {
     /// Reads the file at `path`, or creates it.
     ///
     /// # Errors
@@ -35,7 +36,7 @@ impl ProvenStarts {
             let (id, identity) = line.strip_suffix(';')?.split_once(' ')?;
             Some((DeviceId::new(id).ok()?, identity.to_owned()))
         };
-        Ok(Self(Arc::new(Mutex::new(StartsFile { phones: text.lines().filter_map(proof).collect(), file }))))
+        Ok(Self(Arc::new(Mutex::new(ProofFile { phones: text.lines().filter_map(proof).collect(), file: Some(file) }))))
     }
 
     /// Returns true if the reading is proven on the phone of this id and identity.
@@ -55,9 +56,11 @@ impl ProvenStarts {
         let (held, id, identity) = (Arc::clone(&self.0), id.clone(), identity.to_owned());
         spawn_blocking(move || {
             let mut held = ignore_poison(held.lock());
-            // A truncated line before this one does not spoil it.
-            held.file.write_all(format!("\n{id} {identity};").as_bytes())?;
-            held.file.sync_data()?;
+            if let Some(file) = &mut held.file {
+                // A truncated line before this one does not spoil it.
+                file.write_all(format!("\n{id} {identity};").as_bytes())?;
+                file.sync_data()?;
+            }
             held.phones.insert(id, identity);
             Ok(())
         })
@@ -75,19 +78,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rack.starts");
         let id = |text: &str| DeviceId::new(text).unwrap();
-        let proven = ProvenStarts::open(&path).unwrap();
+        let proven = ProvenPhones::open(&path).unwrap();
         for (phone, identity) in [("a", "R58"), ("b", ""), ("a", "R59")] {
             assert!(!proven.has(&id(phone), identity));
             proven.record(&id(phone), identity).await.unwrap();
             assert!(proven.has(&id(phone), identity));
         }
         fs::write(&path, fs::read_to_string(&path).unwrap() + "\nc R6").unwrap();
-        let again = ProvenStarts::open(&path).unwrap();
+        let again = ProvenPhones::open(&path).unwrap();
         let known = [("a", "R59", true), ("a", "R58", false), ("b", "", true), ("b", "x", false), ("c", "R6", false)];
         for (phone, identity, holds) in known {
             assert_eq!(again.has(&id(phone), identity), holds, "{phone} {identity}");
         }
         again.record(&id("c"), "R60").await.unwrap();
-        assert!(ProvenStarts::open(&path).unwrap().has(&id("c"), "R60"));
+        assert!(ProvenPhones::open(&path).unwrap().has(&id("c"), "R60"));
     }
 }

@@ -1,0 +1,111 @@
+//! Asks one phone whether it runs. A phone on the network that is lost is connected again, a stuck
+//! phone is asked to reconnect, and the operator's program says whether a phone is switched off.
+//! Start at [`PhoneAsker::ask`].
+
+use super::address::NetworkAddress;
+use super::facts::{PhoneFacts, script};
+use super::programs::PhonePrograms;
+use super::server::AdbServer;
+use super::states::AdbState;
+use super::wire::PhoneAddress;
+use crate::phones::port::Unreachable;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use toolwarrant::Timestamp;
+use toolwarrant::base::ignore_poison;
+
+/// The longest time for an answer of the server or of a phone.
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(4);
+
+/// The shortest time between two tries to bring a phone back.
+const REVIVED_EVERY: Duration = Duration::from_secs(60);
+
+/// Asks phones. Its clones share what they know.
+#[derive(Clone)]
+pub(super) struct PhoneAsker {
+    pub(super) server: AdbServer,
+    pub(super) programs: Arc<PhonePrograms>,
+    pub(super) connect: Arc<[NetworkAddress]>,
+    /// The phones that did not answer, each with the time of the last try to bring it back.
+    pub(super) revived: Arc<Mutex<BTreeMap<PhoneAddress, Timestamp>>>,
+}
+
+impl PhoneAsker {
+    /// Asks a phone that is in this state by the list. Returns its state, and its readings if it
+    /// answers.
+    pub(super) async fn ask(&self, address: &PhoneAddress, state: AdbState) -> (AdbState, Option<PhoneFacts>) {
+        let state = match state {
+            AdbState::Absent | AdbState::Offline if self.connects(address) && self.must_revive(address, true) => {
+                let told = self.tell_server(&format!("host:connect:{address}")).await.unwrap_or_default();
+                let is_there = ["connected to", "already connected"].iter().any(|start| told.starts_with(start));
+                if is_there { AdbState::Silent } else { state }
+            }
+            state => state,
+        };
+        let asked = self.ask_listed(address, state).await;
+        let may_be_off = match asked.0 {
+            AdbState::Silent | AdbState::Absent | AdbState::Offline => true,
+            AdbState::Running | AdbState::Booting => {
+                ignore_poison(self.revived.lock()).remove(address);
+                false
+            }
+            _ => false,
+        };
+        if may_be_off && self.programs.is_stopped(address).await {
+            return (AdbState::Stopped, None);
+        }
+        if asked.0 == AdbState::Silent && self.must_revive(address, false) {
+            // The next list shows whether it helps.
+            let _ = self.tell_server(&format!("host-serial:{address}:reconnect")).await;
+        }
+        asked
+    }
+
+    /// Asks a phone that may run by the list. A phone that does not answer is too old if it lacks
+    /// shells with an exit status, which Android has since version 7. The server knows that.
+    async fn ask_listed(&self, address: &PhoneAddress, state: AdbState) -> (AdbState, Option<PhoneFacts>) {
+        if state != AdbState::Silent {
+            return (state, None);
+        }
+        match self.server.read_facts(address, self.server.clock.now().plus(ANSWER_WITHIN)).await {
+            Ok(facts) => (if facts.has_booted { AdbState::Running } else { AdbState::Booting }, Some(facts)),
+            Err(error) => {
+                tracing::debug!(%address, %error, "a phone did not answer");
+                let is_too_old = |features: String| !features.split(',').any(|feature| feature == "shell_v2");
+                let features = self.tell_server(&format!("host-serial:{address}:features")).await;
+                (if features.is_ok_and(is_too_old) { AdbState::TooOld } else { AdbState::Silent }, None)
+            }
+        }
+    }
+
+    async fn tell_server(&self, service: &str) -> Result<String, Unreachable> {
+        self.server.ask(service, self.server.clock.now().plus(ANSWER_WITHIN)).await?.text().await
+    }
+
+    fn connects(&self, address: &PhoneAddress) -> bool {
+        self.connect.iter().any(|NetworkAddress(known)| known == address)
+    }
+
+    /// Returns true if it is time to try to bring a phone back. If not `at_once`, a phone that has
+    /// only begun to be silent is left alone: it may be restarting.
+    fn must_revive(&self, address: &PhoneAddress, at_once: bool) -> bool {
+        let (mut revived, now) = (ignore_poison(self.revived.lock()), self.server.clock.now());
+        let is_due = revived.get(address).map_or(at_once, |last| now.since(*last) >= REVIVED_EVERY);
+        if is_due || !revived.contains_key(address) {
+            revived.insert(address.clone(), now);
+        }
+        is_due
+    }
+}
+
+impl AdbServer {
+    /// Takes the readings of a phone.
+    ///
+    /// # Errors
+    /// The phone does not answer.
+    pub(super) async fn read_facts(&self, address: &PhoneAddress, until: Timestamp) -> Result<PhoneFacts, Unreachable> {
+        let output = self.reach(address, until).await?.run(&script()).await?;
+        PhoneFacts::parse(&output).ok_or_else(|| Unreachable("the readings of the phone are not whole".into()))
+    }
+}
