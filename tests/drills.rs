@@ -5,6 +5,8 @@ pub(crate) mod crash;
 #[cfg(target_os = "linux")]
 mod flood;
 mod hammer;
+#[cfg(target_os = "linux")]
+mod rack;
 
 use serde::de::DeserializeOwned;
 

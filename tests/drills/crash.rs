@@ -2,11 +2,11 @@
 //! load, many times.
 
 mod acts;
-mod audit;
+pub(crate) mod audit;
 mod authority;
 mod backups;
 mod cluster;
-mod load;
+pub(crate) mod load;
 mod platforms;
 
 use super::options;

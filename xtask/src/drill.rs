@@ -10,6 +10,7 @@ mod fleet;
 mod flood;
 mod hammer;
 mod ignored;
+mod rack;
 mod siege;
 mod soak;
 
@@ -32,6 +33,9 @@ pub(crate) enum Drill {
     /// Run the program with a platform of many pads: at rest, under many requests, and while the
     /// platform stalls; Linux
     Fleet(fleet::Fleet),
+    /// Restart phones behind real adb servers while phones, servers and the program fail; needs
+    /// root on Debian
+    Rack(rack::RackLoad),
     /// Flood `/v1` with signed requests and with large bodies, next to another application; Linux
     Flood(flood::Flood),
     /// Load a replica for a long time, for a part of it beside a transaction that stays open: the
@@ -50,6 +54,7 @@ pub(crate) fn run(root: &Path, drill: Drill) -> Result<()> {
         Drill::Authority(claims) => authority::run(root, &claims),
         Drill::Siege(siege) => siege::run(root, &siege),
         Drill::Fleet(fleet) => fleet::run(root, &fleet),
+        Drill::Rack(load) => rack::run(root, &load),
         Drill::Flood(flood) => flood::run(root, &flood),
         Drill::Endurance(endurance) => endurance::run(root, &endurance),
         Drill::Hammer(blows) => hammer::run(root, &blows),

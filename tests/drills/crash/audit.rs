@@ -2,6 +2,7 @@
 //! the phones. Simulated phones record in the data folder, [pads] in the journal of the double.
 
 mod pads;
+pub(crate) mod rack;
 
 use super::load::TaskView;
 use super::platforms::Pads;
@@ -55,7 +56,7 @@ const PROMISES: [(&str, &str); 11] = [
 
 /// The result of the comparison.
 #[derive(Default)]
-pub(super) struct AuditBooks {
+pub(crate) struct AuditBooks {
     /// The number of tasks by status.
     tasks: BTreeMap<String, u64>,
     /// The distinct tasks in the answers to clients. `lost` counts those of them that are missing
@@ -71,7 +72,7 @@ pub(super) struct AuditBooks {
     /// The figures of the pads, if there are any.
     pads: Option<pads::Figures>,
     /// All broken promises; the counts above are included.
-    pub(super) violations: Vec<String>,
+    pub(crate) violations: Vec<String>,
 }
 
 /// A task as stored in the database.
@@ -119,7 +120,7 @@ impl AuditBooks {
     }
 
     /// Returns the figures for a maintainer.
-    pub(super) fn figures(&self) -> impl Iterator<Item = (String, u64)> {
+    pub(crate) fn figures(&self) -> impl Iterator<Item = (String, u64)> {
         let Self { tasks, acknowledged, lost, refunds, refused, commands, repeated, pads, violations } = self;
         let figures = [
             ("tasks", tasks.values().sum()),

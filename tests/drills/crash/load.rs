@@ -31,26 +31,26 @@ const ENDS: u64 = 150;
 
 /// A write that a client wants. The client repeats the request until it gets an answer.
 #[derive(Clone, Debug)]
-pub(super) struct Wish {
-    pub(super) tool: &'static str,
-    pub(super) device: String,
-    pub(super) key: Option<String>,
-    pub(super) arguments: Value,
+pub(crate) struct Wish {
+    pub(crate) tool: &'static str,
+    pub(crate) device: String,
+    pub(crate) key: Option<String>,
+    pub(crate) arguments: Value,
 }
 
 /// The server's flags, and the wishes of the clients.
-pub(super) struct Plan {
-    pub(super) seed: u64,
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
     /// The flags of the program.
-    pub(super) flags: Vec<String>,
+    pub(crate) flags: Vec<String>,
     /// The range for the duration of one life of the program, in milliseconds.
-    pub(super) life: Range<u64>,
+    pub(crate) life: Range<u64>,
     /// Time for which a client waits for an answer before it asks elsewhere.
-    pub(super) patience: Duration,
+    pub(crate) patience: Duration,
     /// True if a client reads each task that it was told of, and its device, wherever it asks next.
-    pub(super) reads: bool,
+    pub(crate) reads: bool,
     /// Returns the wish with a number.
-    pub(super) wish: Box<dyn Fn(u64) -> Wish + Send + Sync>,
+    pub(crate) wish: Box<dyn Fn(u64) -> Wish + Send + Sync>,
 }
 
 impl Plan {
@@ -87,7 +87,7 @@ impl Wish {
 
     /// Returns the device of a wish, and its identity: each is the number of the first wish that
     /// shares it.
-    pub(super) fn share(number: u64) -> (u64, u64) {
+    pub(crate) fn share(number: u64) -> (u64, u64) {
         match number % 8 {
             3 => (number - 1, number),
             7 => (number - 1, number - 1),
@@ -96,7 +96,7 @@ impl Wish {
     }
 
     /// Makes a wish, with or without an idempotency key.
-    pub(super) fn with_key(tool: &'static str, device: String, key: Option<String>, mut arguments: Value) -> Self {
+    pub(crate) fn with_key(tool: &'static str, device: String, key: Option<String>, mut arguments: Value) -> Self {
         if let Some(key) = &key {
             arguments["idempotency_key"] = json!(key);
         }
@@ -121,7 +121,7 @@ impl Wish {
 }
 
 /// A wish and the final answer to it.
-pub(super) type TaskView = (Wish, Result<Value, Value>);
+pub(crate) type TaskView = (Wish, Result<Value, Value>);
 
 /// State that all clients share.
 struct Shared {
@@ -251,16 +251,16 @@ impl Shared {
 }
 
 /// A program under load, with its clients.
-pub(super) struct Load {
+pub(crate) struct Load {
     home: Arc<TempDir>,
-    pub(super) data: PathBuf,
+    pub(crate) data: PathBuf,
     shared: Arc<Shared>,
     clients: JoinSet<()>,
     lives: SplitMix,
     /// The duration of each start that completed.
-    pub(super) starts: Vec<Duration>,
+    pub(crate) starts: Vec<Duration>,
     /// Answers whose task the server does not show as ended, when all is over.
-    pub(super) unended: u64,
+    pub(crate) unended: u64,
 }
 
 impl Load {
@@ -273,7 +273,7 @@ impl Load {
     }
 
     /// Prepares the load of a plan; the clients do not wish yet.
-    pub(super) async fn of(plan: Plan) -> Self {
+    pub(crate) async fn of(plan: Plan) -> Self {
         let home = Arc::new(TempDir::new().expect("a temporary folder"));
         let flags: Vec<&str> = plan.flags.iter().map(String::as_str).collect();
         let mut program = Program::start_at(home.clone(), &flags).await;
@@ -314,7 +314,7 @@ impl Load {
         self.shared.unknown.load(Relaxed)
     }
 
-    pub(super) fn count_acknowledged(&self) -> u64 {
+    pub(crate) fn count_acknowledged(&self) -> u64 {
         self.shared.acknowledged.load(Relaxed)
     }
 
@@ -324,7 +324,7 @@ impl Load {
     }
 
     /// Lets clients make one wish per `time`, until there are to be no more.
-    pub(super) fn allow_every(&mut self, time: Duration) {
+    pub(crate) fn allow_every(&mut self, time: Duration) {
         let shared = Arc::clone(&self.shared);
         self.clients.spawn(async move {
             while !shared.more.is_closed() {
@@ -384,7 +384,7 @@ impl Load {
 
     /// Starts the program and kills it a moment later, whatever it is doing by then. One time in
     /// four that may be before it has started.
-    pub(super) async fn kill(&mut self) {
+    pub(crate) async fn kill(&mut self) {
         let (begun, life, early) = (Instant::now(), self.life(), self.lives.below(4) == 0);
         let mut program = self.spawn();
         let living = async {
@@ -431,7 +431,7 @@ impl Load {
 
     /// Waits until every wish has its answer and every task has ended, then reads each task again.
     /// Returns [the answers](Self::told).
-    pub(super) async fn settle(mut self) -> (Vec<TaskView>, Self) {
+    pub(crate) async fn settle(mut self) -> (Vec<TaskView>, Self) {
         self.satisfy();
         let (mut program, begun) = (self.spawn(), Instant::now());
         self.ready(&mut program, begun).await;

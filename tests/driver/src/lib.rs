@@ -12,6 +12,7 @@ mod operator;
 mod postgres;
 mod process;
 mod program;
+mod rack;
 mod relay;
 
 pub use double::DoubleProcess;
@@ -21,4 +22,5 @@ pub use operator::ProgramOperator;
 pub use postgres::PostgresPair;
 pub use process::Process;
 pub use program::{Instance, Start};
+pub use rack::{PROXY_LOGIN, PhoneFault, Rack, RackPhone, RackProxy, RackServer};
 pub use relay::{LinkRelay, LinkState};

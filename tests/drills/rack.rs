@@ -1,0 +1,111 @@
+//! The program in front of real adb servers and phones, as [`driver::Rack`] runs them.
+
+mod restarts;
+mod short;
+mod writes;
+
+use super::options;
+use crate::harness::program::{Program, key_of, operate};
+use driver::{Rack, RackPhone, RackServer};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::time::sleep;
+
+/// The options of `cargo xtask drill rack`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RackOptions {
+    /// The folder with the roots of the programs.
+    roots: PathBuf,
+    restarts: Option<u64>,
+    writes: Option<u64>,
+    seed: u64,
+}
+
+/// The platforms: the name, the release of Debian that has the adb server, and its port.
+const PLATFORMS: [(&str, &str, u16); 2] = [("twelve", "bookworm", 5_029), ("thirteen", "trixie", 5_034)];
+
+/// Two adb servers with their phones, and the configuration of both.
+struct RackSite {
+    rack: Rack,
+    home: Arc<TempDir>,
+    servers: [RackServer; 2],
+    /// The phones, by the id of the device. Every other one is at the second server.
+    phones: HashMap<String, Arc<RackPhone>>,
+}
+
+impl RackSite {
+    /// Starts everything but the program.
+    async fn start(options: &RackOptions, phones: u8, power_seconds: u32) -> Self {
+        let home = Arc::new(TempDir::new().expect("a temporary folder"));
+        let rack = Rack::new(&options.roots, home.path()).expect("a network: `cargo xtask drill rack` makes it");
+        let (mut by_id, mut config) = (HashMap::new(), String::new());
+        let mut servers = Vec::new();
+        for (at, (name, release, port)) in PLATFORMS.into_iter().enumerate() {
+            let mut own = Vec::new();
+            for number in (1..=phones).filter(|number| usize::from(number % 2) != at) {
+                own.push(rack.start_phone(number).await.expect("a phone"));
+            }
+            let server = rack.start_server(release, port, &own.iter().collect::<Vec<_>>()).await.expect("a server");
+            config += &format!(
+                "[platform.{name}]\nkind = \"adb\"\nserver = \"{}\"\nonly = [\"10.9.*\"]\npower-seconds = {power_seconds}\n",
+                server.address
+            );
+            by_id.extend(own.into_iter().map(|phone| (id(name, &phone), Arc::new(phone))));
+            servers.push(server);
+        }
+        std::fs::write(home.path().join("cloudphone.toml"), config).expect("written");
+        Self { rack, home, servers: servers.try_into().expect("two"), phones: by_id }
+    }
+
+    /// Returns the flags of the program.
+    fn flags(&self) -> [String; 2] {
+        ["--config".to_owned(), self.home.path().join("cloudphone.toml").display().to_string()]
+    }
+
+    /// Starts the program with a key of an application that may do everything, and waits until all
+    /// phones run.
+    async fn serve(&self) -> Program {
+        let flags = self.flags();
+        let mut program = Program::start_at(Arc::clone(&self.home), &flags.each_ref().map(String::as_str)).await;
+        operate(&program.data, "app create rack --permission device --requests-per-minute 100000000").await;
+        operate(&program.data, "device assign rack --all").await;
+        program.keys = vec![key_of(&program.data, "rack").await];
+        wait_until_running(&program, self.phones.len()).await;
+        program
+    }
+}
+
+fn id(platform: &str, phone: &RackPhone) -> String {
+    format!("{platform}-{}", phone.serial().replace(['.', ':'], "-"))
+}
+
+fn restart(id: &str) -> Value {
+    json!({"device_id": id, "action": "restart"})
+}
+
+/// Waits until that many phones run. Returns the time that it took.
+async fn wait_until_running(program: &Program, phones: usize) -> Duration {
+    let begun = tokio::time::Instant::now();
+    loop {
+        let page = program.call("list_devices", json!({"limit": 200})).await.expect("a page");
+        let devices = page["devices"].as_array().expect("phones");
+        if devices.iter().filter(|device| device["state"] == "running").count() == phones {
+            return begun.elapsed();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(90), "not all phones run: {page:#}\n{}", program.log());
+        sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// Prints figures.
+fn show(figures: impl IntoIterator<Item = (impl AsRef<str>, u64)>) {
+    for (what, figure) in figures {
+        println!("{figure:>8}  {}", what.as_ref());
+    }
+}

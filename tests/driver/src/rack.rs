@@ -1,0 +1,295 @@
+//! The rack: adb servers and phones that are real programs of AOSP and Debian. Each phone has
+//! namespaces of its own, with one link to the network of this process. `cargo xtask drill rack`
+//! makes the roots of their programs, and the namespaces in which all of them end.
+//!
+//! A phone's journal has one line for each act that a command made it do. Start at [`Rack`].
+
+use anyhow::{Context, Result, bail, ensure};
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+/// The roots of the programs, and a folder for state and logs.
+#[derive(Clone, Debug)]
+pub struct Rack {
+    roots: PathBuf,
+    folder: PathBuf,
+}
+
+/// An adb server. It connects to its phones again and again, as an operator's script would.
+/// Dropping the value ends it.
+#[derive(Debug)]
+pub struct RackServer {
+    /// The address of the server.
+    pub address: SocketAddr,
+    command: Vec<String>,
+    log: PathBuf,
+    process: Option<Child>,
+    _connecting: JoinSet<()>,
+}
+
+/// A phone. Dropping the value ends it.
+#[derive(Debug)]
+pub struct RackPhone {
+    number: u8,
+    folder: PathBuf,
+    /// The shell that starts the phone.
+    shell: Child,
+}
+
+/// A fault of a phone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PhoneFault {
+    /// All processes stand still.
+    Freeze,
+    /// The link is down.
+    Cut,
+    /// The phone is off.
+    Kill,
+}
+
+/// A program with a login that forwards requests from an address of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RackProxy {
+    /// microsocks.
+    Socks5,
+    /// tinyproxy.
+    Http,
+}
+
+/// The user and the password of proxies.
+pub const PROXY_LOGIN: (&str, &str) = ("rack", "hunter2-on-the-rack");
+
+impl Rack {
+    /// Prepares the network of this process, which must not be the machine's.
+    pub fn new(roots: &Path, folder: &Path) -> Result<Self> {
+        run("ip link set lo up")?;
+        Ok(Self { roots: roots.to_owned(), folder: folder.to_owned() })
+    }
+
+    /// Starts a phone. It has the addresses `10.9.NUMBER.2` and `fd00:9:NUMBER::2`.
+    pub async fn start_phone(&self, number: u8) -> Result<RackPhone> {
+        let folder = self.folder.join(format!("phone-{number}"));
+        fs::create_dir_all(&folder)?;
+        let mut command = Command::new("unshare");
+        command.args(["--net", "sh", "-c", include_str!("rack/phone.sh"), "phone"]);
+        command.arg(self.roots.join("trixie")).arg(&folder).arg(number.to_string());
+        let shell = command.stderr(File::create(folder.join("log"))?).spawn().context("cannot run unshare")?;
+        let phone = RackPhone { number, folder, shell };
+        while network(phone.shell.id())? == network(std::process::id())? {
+            sleep(Duration::from_millis(5)).await;
+        }
+        run(&format!("ip link add phone{number} type veth peer name eth0 netns {}", phone.shell.id()))?;
+        // Otherwise the address is lost with the link.
+        fs::write(format!("/proc/sys/net/ipv6/conf/phone{number}/keep_addr_on_down"), "1")?;
+        run(&format!("ip addr add 10.9.{number}.1/24 dev phone{number}"))?;
+        run(&format!("ip addr add fd00:9:{number}::1/64 dev phone{number} nodad"))?;
+        run(&format!("ip link set phone{number} up"))?;
+        Ok(phone)
+    }
+
+    /// Starts the adb server of a release of Debian, and lets it connect to these phones.
+    pub async fn start_server(&self, release: &str, port: u16, phones: &[&RackPhone]) -> Result<RackServer> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let root = self.roots.join(release).display().to_string();
+        let port = port.to_string();
+        let command = [&root, "/usr/bin/adb", "-P", &port, "nodaemon", "server"].map(str::to_owned).to_vec();
+        let mut connecting = JoinSet::new();
+        for service in phones.iter().map(|phone| format!("host:connect:{}", phone.serial())) {
+            connecting.spawn(async move {
+                loop {
+                    let _ = timeout(Duration::from_secs(5), ask(address, &[&service])).await;
+                    sleep(Duration::from_secs(1)).await;
+                }
+            });
+        }
+        let log = self.folder.join(format!("{release}.log"));
+        let mut server = RackServer { address, command, log, process: None, _connecting: connecting };
+        server.start().await?;
+        Ok(server)
+    }
+
+    /// Starts a proxy at `10.9.0.HOST`, and returns its address. It ends with the namespaces.
+    pub async fn start_proxy(&self, kind: RackProxy, host: u8) -> Result<SocketAddr> {
+        let (ip, (user, password)) = (Ipv4Addr::new(10, 9, 0, host), PROXY_LOGIN);
+        run(&format!("ip addr add {ip}/32 dev lo"))?;
+        let address = SocketAddr::from((ip, 1_080));
+        let root = self.roots.join("trixie");
+        let mut command = Command::new("chroot");
+        command.arg(&root).stdout(Stdio::null()).stderr(Stdio::null());
+        let ip = ip.to_string();
+        match kind {
+            RackProxy::Socks5 => {
+                command.args(["microsocks", "-i", &ip, "-p", "1080", "-u", user, "-P", password, "-b", &ip])
+            }
+            RackProxy::Http => {
+                let text = format!("Port 1080\nListen {ip}\nBind {ip}\nBasicAuth {user} {password}\n");
+                fs::write(root.join("tmp/tinyproxy.conf"), text)?;
+                command.args(["tinyproxy", "-d", "-c", "/tmp/tinyproxy.conf"])
+            }
+        };
+        command.spawn().context("cannot run chroot")?;
+        wait_for_listener(address).await?;
+        Ok(address)
+    }
+}
+
+impl RackServer {
+    /// Starts it again.
+    pub async fn start(&mut self) -> Result<()> {
+        let log = File::options().create(true).append(true).open(&self.log)?;
+        let mut command = Command::new("chroot");
+        command.args(&self.command).env("HOME", "/root").stdout(log.try_clone()?).stderr(log);
+        self.process = Some(command.spawn().context("cannot run chroot")?);
+        wait_for_listener(self.address).await
+    }
+
+    /// Kills it.
+    pub fn kill(&mut self) -> Result<()> {
+        let Some(mut process) = self.process.take() else { return Ok(()) };
+        process.kill()?;
+        process.wait()?;
+        Ok(())
+    }
+
+    /// Runs a command on a phone as a client does that does not wait for the phone to be ready.
+    /// Returns its output.
+    pub async fn run(&self, phone: &RackPhone, command: &str) -> Result<String> {
+        let transport = format!("host:transport:{}", phone.serial());
+        ask(self.address, &[&transport, &format!("shell,v2,raw:{command}")]).await
+    }
+}
+
+impl RackPhone {
+    /// Returns the serial under which an adb server lists it.
+    #[must_use]
+    pub fn serial(&self) -> String {
+        format!("10.9.{}.2:5555", self.number)
+    }
+
+    /// Begins a fault.
+    pub fn begin(&self, fault: PhoneFault) -> Result<()> {
+        match fault {
+            PhoneFault::Freeze => self.signal("STOP"),
+            PhoneFault::Cut => self.set_link("down"),
+            PhoneFault::Kill => {
+                fs::write(self.folder.join("off"), "")?;
+                self.signal("KILL")
+            }
+        }
+    }
+
+    /// Ends a fault.
+    pub fn end(&self, fault: PhoneFault) -> Result<()> {
+        match fault {
+            PhoneFault::Freeze => self.signal("CONT"),
+            PhoneFault::Cut => self.set_link("up"),
+            PhoneFault::Kill => Ok(fs::remove_file(self.folder.join("off"))?),
+        }
+    }
+
+    /// Lets it accept restarts and do nothing, or restart as usual again.
+    pub fn swallow(&self, swallows: bool) -> Result<()> {
+        let switch = self.folder.join("swallow");
+        match fs::remove_file(&switch) {
+            _ if swallows => Ok(fs::write(switch, "")?),
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the restarts that it was made to do, or to swallow: for each the time in
+    /// milliseconds since the Unix epoch, and true if it did not swallow it.
+    pub fn acts(&self) -> Result<Vec<(i64, bool)>> {
+        let journal = fs::read_to_string(self.folder.join("journal")).unwrap_or_default();
+        let act = |line: &str| {
+            let (at, act) = line.split_once(' ').context("a line of the journal")?;
+            Ok(((at.replace('.', "").parse::<i64>()?) / 1_000, act == "restart"))
+        };
+        journal.lines().map(act).collect()
+    }
+
+    fn set_link(&self, state: &str) -> Result<()> {
+        run(&format!("ip link set phone{} {state}", self.number))
+    }
+
+    /// Sends a signal to all its processes, until it has no others. Only its shell is not killed.
+    fn signal(&self, name: &str) -> Result<()> {
+        let mut known = Vec::new();
+        loop {
+            let found = self.processes()?;
+            let is_new = |id: &String| !known.contains(id) && (name != "KILL" || *id != self.shell.id().to_string());
+            let new: Vec<_> = found.into_iter().filter(is_new).collect();
+            if new.is_empty() {
+                return Ok(());
+            }
+            // Processes may end meanwhile.
+            let _ = Command::new("kill").arg(format!("-{name}")).args(&new).stderr(Stdio::null()).status()?;
+            known.extend(new);
+        }
+    }
+
+    /// Returns all processes in its network.
+    fn processes(&self) -> Result<Vec<String>> {
+        let own = network(self.shell.id())?;
+        let ids = fs::read_dir("/proc")?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        Ok(ids.filter(|id| id.parse().is_ok_and(|id| network(id).is_ok_and(|network| network == own))).collect())
+    }
+}
+
+impl Drop for RackPhone {
+    fn drop(&mut self) {
+        let _ = self.begin(PhoneFault::Kill);
+        let _ = self.shell.kill().and_then(|()| self.shell.wait());
+    }
+}
+
+impl Drop for RackServer {
+    fn drop(&mut self) {
+        let _ = self.kill();
+    }
+}
+
+/// Asks an adb server for services on one connection, each after the last was accepted. Returns all
+/// that comes after that.
+async fn ask(server: SocketAddr, services: &[&str]) -> Result<String> {
+    let mut stream = TcpStream::connect(server).await?;
+    for service in services {
+        stream.write_all(format!("{:04x}{service}", service.len()).as_bytes()).await?;
+        let mut answer = [0; 4];
+        stream.read_exact(&mut answer).await?;
+        ensure!(&answer == b"OKAY", "{service} is refused");
+    }
+    let mut output = Vec::new();
+    stream.read_to_end(&mut output).await?;
+    Ok(String::from_utf8_lossy(&output).into_owned())
+}
+
+async fn wait_for_listener(address: SocketAddr) -> Result<()> {
+    for _ in 0..1_000 {
+        if TcpStream::connect(address).await.is_ok() {
+            return Ok(());
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    bail!("nothing listens at {address}")
+}
+
+/// Returns the network of a process.
+fn network(process: u32) -> Result<PathBuf> {
+    Ok(fs::read_link(format!("/proc/{process}/ns/net"))?)
+}
+
+fn run(line: &str) -> Result<()> {
+    let mut words = line.split(' ');
+    let output = Command::new(words.next().context("a program")?).args(words).output().context(line.to_owned())?;
+    ensure!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}

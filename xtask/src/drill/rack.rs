@@ -1,0 +1,69 @@
+//! `cargo xtask drill rack`: phones and adb servers that are real programs of AOSP and Debian, each
+//! phone in namespaces of its own, with the program in front of them. It needs root on Debian, and
+//! packages that apt downloads into `target/rack` once. Nothing is installed. If something is
+//! missing, the drill names it and ends.
+
+use super::ignored::{test, tests_of_the_product};
+use crate::test::step;
+use anyhow::{Context, Result};
+use serde_json::json;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// The extent of a run. Without options, only the short part runs.
+#[derive(clap::Args)]
+pub(crate) struct RackLoad {
+    /// Restarts of phones that freeze, are cut off or die meanwhile
+    #[arg(long)]
+    restarts: Option<u64>,
+    /// Writes while the adb servers and the program are killed repeatedly
+    #[arg(long)]
+    writes: Option<u64>,
+    /// Seed of the faults and their times
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// The program that makes namespaces, in which every process ends with the drill.
+const UNSHARE: [&str; 7] = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
+
+/// Runs the parts that are wanted, and prints the figures of each.
+pub(crate) fn run(root: &Path, RackLoad { restarts, writes, seed }: &RackLoad) -> Result<()> {
+    let home = root.join("target/rack");
+    fs::create_dir_all(&home).with_context(|| home.display().to_string())?;
+    if let Some(missing) = find_missing(&home) {
+        println!("\nthe rack was left out: {missing}");
+        return Ok(());
+    }
+    step(root, &["test", "--no-run", "--locked", "--package", "cloudphone", "--test", "all"])?;
+    let wanted = match (restarts, writes) {
+        (None, None) => "drills::rack::short::",
+        (Some(_), None) => "drills::rack::restarts::",
+        (None, Some(_)) => "drills::rack::writes::",
+        (Some(_), Some(_)) => "drills::rack::",
+    };
+    // There is no network within the namespaces, and cargo needs none for tests that are built.
+    let tests = tests_of_the_product(wanted);
+    let mut command = Command::new(UNSHARE[0]);
+    command.args(&UNSHARE[1..]).arg(tests.get_program()).args(tests.get_args());
+    let options = json!({"roots": home, "restarts": restarts, "writes": writes, "seed": seed});
+    test(root, "rack", command, &options, "a promise about phones behind adb was broken; details are above")
+}
+
+/// Prepares the folders of the rack. Returns the reason if that is not possible on this machine.
+fn find_missing(home: &Path) -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("it needs root".to_owned());
+    }
+    let is_absent = |program: &&str| Command::new(program).arg("--version").output().is_err();
+    if let Some(absent) = ["apt-get", "dpkg", "unshare", "ip"].iter().find(|program| is_absent(program)) {
+        return Some(format!("`{absent}` is not installed"));
+    }
+    let succeeds = |command: &mut Command| command.status().is_ok_and(|status| status.success());
+    if !succeeds(Command::new(UNSHARE[0]).args(&UNSHARE[1..]).arg("true")) {
+        return Some("this machine does not permit namespaces".to_owned());
+    }
+    let roots = succeeds(Command::new("sh").arg("-c").arg(include_str!("rack/roots.sh")).current_dir(home));
+    (!roots).then(|| "the packages of Debian could not be downloaded; the reason is above".to_owned())
+}

@@ -1,0 +1,65 @@
+# Makes the folders of the rack below the current one. `trixie` is the root of the phones, and has the newer
+# adb server and the proxies. `bookworm` has the older server. Packages come from the machine's own sources,
+# with another suite, into a private folder. Nothing is installed.
+set -eu
+. /etc/os-release
+
+unpack() { # SUITE PACKAGE...
+    suite=$1
+    shift
+    [ ! -d "$suite" ] || return 0
+    rm -rf apt
+    mkdir -p apt/parts apt/lists/partial apt/archives/partial apt/root/usr/bin apt/root/usr/sbin apt/root/usr/lib apt/root/usr/lib64
+    : > apt/status
+    cp /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources apt/parts 2> /dev/null || true
+    sed -Ei "/^(deb|Suites:)/s/\b$VERSION_CODENAME\b/$suite/g" apt/parts/*
+    apt="apt-get -qq --yes --no-install-recommends -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts=$PWD/apt/parts
+        -o Dir::State::lists=$PWD/apt/lists -o Dir::State::status=$PWD/apt/status -o Dir::Cache=$PWD/apt -o APT::Sandbox::User=root"
+    # A source without this suite is no failure, unless a package is missing then.
+    $apt update || true
+    $apt --download-only install "$@"
+    cd apt/root
+    ln -s usr/bin usr/sbin usr/lib usr/lib64 .
+    mkdir dev proc run data tmp root
+    mknod -m 666 dev/null c 1 3
+    for package in ../archives/*.deb; do dpkg -x "$package" .; done
+    cd ../..
+    mv apt/root "$suite"
+}
+
+unpack bookworm adb
+unpack trixie adbd adb mksh toybox microsocks tinyproxy-bin redsocks nftables
+cd trixie/usr
+ln -sf mksh bin/sh
+for tool in cat date df env grep head id kill ls mkfifo nc ps rm sed sleep tail touch uname wc wget; do ln -sf toybox "bin/$tool"; done
+
+# The first process of a phone. If it is asked to restart, it ends a moment later, and all others with it.
+cat > sbin/init <<'END'
+#!/bin/sh
+rm -f /run/power
+mkfifo /run/power
+ADBD_PORT=5555 adbd > /run/adbd.log 2>&1 &
+read act < /run/power
+sleep 0.3
+END
+cat > bin/getprop <<'END'
+#!/bin/sh
+case $1 in
+sys.boot_completed) echo 1 ;;
+ro.serialno) cat /run/serial ;;
+ro.product.model) echo Rack ;;
+ro.build.version.release) echo 13 ;;
+esac
+END
+# Each act is a line of the phone's journal.
+cat > bin/setprop <<'END'
+#!/bin/sh
+[ "$*" = "sys.powerctl reboot," ] || exit 1
+if [ -e /run/swallow ]; then
+    echo "$EPOCHREALTIME swallow" >> /run/journal
+else
+    echo "$EPOCHREALTIME restart" >> /run/journal
+    echo reboot > /run/power
+fi
+END
+chmod 755 sbin/init bin/getprop bin/setprop
