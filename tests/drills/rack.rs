@@ -52,8 +52,10 @@ impl RackSite {
                 own.push(rack.start_phone(number).await.expect("a phone"));
             }
             let server = rack.start_server(release, port, &own.iter().collect::<Vec<_>>()).await.expect("a server");
+            // A phone that no name stands for is forgotten once the server has dropped it from its list.
+            let serials: Vec<String> = own.iter().map(RackPhone::serial).collect();
             config += &format!(
-                "[platform.{name}]\nkind = \"adb\"\nserver = \"{}\"\nonly = [\"10.9.*\"]\npower-seconds = {power_seconds}\n",
+                "[platform.{name}]\nkind = \"adb\"\nserver = \"{}\"\nonly = {serials:?}\npower-seconds = {power_seconds}\n",
                 server.address
             );
             by_id.extend(own.into_iter().map(|phone| (id(name, &phone), Arc::new(phone))));
@@ -78,6 +80,27 @@ impl RackSite {
         program.keys = vec![key_of(&program.data, "rack").await];
         wait_until_running(&program, self.phones.len()).await;
         program
+    }
+}
+
+/// Kills the servers, and starts them again once the program knows that they are gone. Returns the
+/// time from their return until all phones run.
+async fn measure_return(site: &mut RackSite, program: &Program) -> Duration {
+    for server in &mut site.servers {
+        server.kill().expect("it ran");
+    }
+    for id in site.phones.keys() {
+        wait_until_unknown(program, id).await;
+    }
+    for server in &mut site.servers {
+        server.start().await.expect("it starts again");
+    }
+    wait_until_running(program, site.phones.len()).await
+}
+
+async fn wait_until_unknown(program: &Program, id: &str) {
+    while program.call("get_device", json!({"device_id": id})).await.expect("it is known")["state"] != "unknown" {
+        sleep(Duration::from_millis(300)).await;
     }
 }
 

@@ -60,11 +60,10 @@ async fn no_fault_of_a_phone_makes_an_effect_late_or_a_refund_false() {
     let Torment { mut program, told, silent, counts, .. } = Arc::into_inner(torment).expect("the workers have ended");
     program.stop().await;
     let (told, silent) = (told.into_inner().expect("no panic"), silent.into_inner().expect("no panic"));
-    let acts = site.phones.iter().map(|(id, phone)| (id.clone(), phone.acts().expect("a journal"))).collect();
-    let (books, figures) = AuditBooks::compare_on_rack(&program.data, &told, &acts, &silent);
+    let (books, figures) = AuditBooks::compare_on_rack(&program.data, &told, &site.phones, &silent);
     show(counts.into_inner().expect("no panic"));
     show([("tasks that ended while their phone could hear nothing", silent.len() as u64)]);
-    show(books.figures().chain(figures.into_iter().map(|(what, figure)| (what.to_owned(), figure))));
+    show(figures);
     show([("late effects of the control, of 16 commands that were given up", late)]);
     assert!(books.violations.is_empty(), "{:#?}", books.violations);
     assert!(late > 0, "the faults are too weak to show anything");
@@ -128,7 +127,7 @@ async fn count_late_effects(site: &RackSite) -> u64 {
     let server = site.rack.start_server("trixie", 5_035, &phones.iter().collect::<Vec<_>>()).await.expect("a server");
     for trial in 0..TRIALS {
         sleep(Duration::from_secs(8)).await;
-        let before: usize = phones.iter().map(|phone| phone.acts().expect("a journal").len()).sum();
+        let before: usize = phones.iter().map(|phone| phone.count_commands().expect("a journal")).sum();
         let fault = [PhoneFault::Freeze, PhoneFault::Cut][trial % 2];
         for phone in &phones {
             phone.begin(fault).expect("a fault");
@@ -138,7 +137,7 @@ async fn count_late_effects(site: &RackSite) -> u64 {
             phone.end(fault).expect("its end");
         }
         sleep(LATE).await;
-        late += phones.iter().map(|phone| phone.acts().expect("a journal").len()).sum::<usize>() - before;
+        late += phones.iter().map(|phone| phone.count_commands().expect("a journal")).sum::<usize>() - before;
     }
     late as u64
 }

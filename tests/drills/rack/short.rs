@@ -1,7 +1,7 @@
 //! One of everything, at each adb server: a restart, a restart without effect, a phone that stands
 //! still, and the return of a server. Then the proxies.
 
-use super::{PLATFORMS, RackSite, options, restart, wait_until_running};
+use super::{PLATFORMS, RackSite, measure_return, options, restart, wait_until_unknown};
 use crate::harness::program::Program;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs root and Debian: cargo xtask drill rack"]
@@ -30,17 +30,7 @@ async fn restarts_through_both_adb_servers_end_as_what_happened() {
         freeze(&program, twelve[1]),
         freeze(&program, thirteen[1]),
     );
-    let id = twelve[0].0.clone();
-    for server in &mut site.servers {
-        server.kill().expect("it ran");
-    }
-    wait_until_unknown(&program, &id).await;
-    let refused = program.call("set_power", restart(&id)).await.expect_err("no server");
-    assert_eq!(refused["code"], "upstream_unavailable", "{refused}");
-    for server in &mut site.servers {
-        server.start().await.expect("it starts again");
-    }
-    let took = wait_until_running(&program, site.phones.len()).await;
+    let took = measure_return(&mut site, &program).await;
     assert!(took < Duration::from_secs(10), "the phones run {took:?} after the return of the servers");
     println!("{:>8}  milliseconds until all phones run after the return of the servers", took.as_millis());
     program.stop().await;
@@ -58,7 +48,7 @@ async fn restart_and_swallow(program: &Program, (id, phone): (&String, &Arc<Rack
         println!("{:>8}  milliseconds until {status} of {id}", begun.elapsed().as_millis());
         assert_eq!((&task["status"], task["refund"].is_null()), (&json!(status), !swallows), "{task:#}");
         assert_eq!(task["evidence"]["reported"], "success", "{task:#}");
-        assert_eq!(phone.acts().expect("a journal").len(), acts, "{task:#}");
+        assert_eq!(phone.count_commands().expect("a journal"), acts, "{task:#}");
     }
 }
 
@@ -69,13 +59,7 @@ async fn freeze(program: &Program, (id, phone): (&String, &Arc<RackPhone>)) {
     let refused = program.call("set_power", restart(id)).await.expect_err("it does not answer");
     println!("{id}: {refused}");
     phone.end(PhoneFault::Freeze).expect("thawed");
-    assert_eq!(phone.acts().expect("a journal"), []);
-}
-
-async fn wait_until_unknown(program: &Program, id: &str) {
-    while program.call("get_device", json!({"device_id": id})).await.expect("it is known")["state"] != "unknown" {
-        sleep(Duration::from_millis(300)).await;
-    }
+    assert_eq!(phone.count_commands().expect("a journal"), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,12 +2,13 @@
 //! namespaces of its own, with one link to the network of this process. `cargo xtask drill rack`
 //! makes the roots of their programs, and the namespaces in which all of them end.
 //!
-//! A phone's journal has one line for each act that a command made it do. Start at [`Rack`].
+//! A phone's journal has one line for each of its acts. Start at [`Rack`].
 
 use anyhow::{Context, Result, bail, ensure};
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -55,6 +56,17 @@ pub enum PhoneFault {
     Kill,
 }
 
+/// An act of a phone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PhoneAct {
+    /// It starts, for whatever reason.
+    Start,
+    /// A command lets it restart.
+    Restart,
+    /// It accepts a command, and does not restart.
+    Swallow,
+}
+
 /// A program with a login that forwards requests from an address of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RackProxy {
@@ -81,6 +93,8 @@ impl Rack {
         let mut command = Command::new("unshare");
         command.args(["--net", "sh", "-c", include_str!("rack/phone.sh"), "phone"]);
         command.arg(self.roots.join("trixie")).arg(&folder).arg(number.to_string());
+        // The system wakes stopped processes in a group that has lost its last parent outside.
+        command.process_group(0);
         let shell = command.stderr(File::create(folder.join("log"))?).spawn().context("cannot run unshare")?;
         let phone = RackPhone { number, folder, shell };
         while network(phone.shell.id())? == network(std::process::id())? {
@@ -95,7 +109,8 @@ impl Rack {
         Ok(phone)
     }
 
-    /// Starts the adb server of a release of Debian, and lets it connect to these phones.
+    /// Starts the adb server of a release of Debian, and waits until it has connected to these
+    /// phones.
     pub async fn start_server(&self, release: &str, port: u16, phones: &[&RackPhone]) -> Result<RackServer> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let root = self.roots.join(release).display().to_string();
@@ -113,6 +128,11 @@ impl Rack {
         let log = self.folder.join(format!("{release}.log"));
         let mut server = RackServer { address, command, log, process: None, _connecting: connecting };
         server.start().await?;
+        for phone in phones {
+            while server.run(phone, "true").await.is_err() {
+                sleep(Duration::from_millis(50)).await;
+            }
+        }
         Ok(server)
     }
 
@@ -205,15 +225,23 @@ impl RackPhone {
         }
     }
 
-    /// Returns the restarts that it was made to do, or to swallow: for each the time in
-    /// milliseconds since the Unix epoch, and true if it did not swallow it.
-    pub fn acts(&self) -> Result<Vec<(i64, bool)>> {
-        let journal = fs::read_to_string(self.folder.join("journal")).unwrap_or_default();
+    /// Returns its journal, with the time in milliseconds since the Unix epoch.
+    pub fn journal(&self) -> Result<Vec<(i64, PhoneAct)>> {
         let act = |line: &str| {
             let (at, act) = line.split_once(' ').context("a line of the journal")?;
-            Ok(((at.replace('.', "").parse::<i64>()?) / 1_000, act == "restart"))
+            let act = match act {
+                "start" => PhoneAct::Start,
+                "restart" => PhoneAct::Restart,
+                _ => PhoneAct::Swallow,
+            };
+            Ok((at.replace('.', "").parse::<i64>()? / 1_000, act))
         };
-        journal.lines().map(act).collect()
+        fs::read_to_string(self.folder.join("journal"))?.lines().map(act).collect()
+    }
+
+    /// Returns the number of commands that it carried out or swallowed.
+    pub fn count_commands(&self) -> Result<usize> {
+        Ok(self.journal()?.iter().filter(|(_, act)| *act != PhoneAct::Start).count())
     }
 
     fn set_link(&self, state: &str) -> Result<()> {

@@ -5,60 +5,65 @@
 use super::super::load::TaskView;
 use super::{AuditBooks, Task, tasks};
 use crate::harness::writes::database;
+use driver::{PhoneAct, RackPhone};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
-/// The acts of each device: the time, and true if the phone did not swallow it.
-pub(crate) type RackActs = HashMap<String, Vec<(i64, bool)>>;
+/// The promises, in the order of their counts.
+const PROMISES: [&str; 5] = [
+    "effects of tasks that ended as failed, or are not charged",
+    "refunds of restarts that happened",
+    "restarts that were repeated",
+    "successes without a start of the phone",
+    "charges of tasks whose phone could hear nothing",
+];
 
 impl AuditBooks {
-    /// Compares the accounts of a run on the rack. `silent` has the tasks that ended while their
-    /// phone was not able to hear the word.
+    /// Compares the accounts of a run on the rack, whose phones have the ids of their devices.
+    /// `silent` has the tasks that ended while their phone was not able to hear the word. Returns
+    /// the figures, too.
     pub(crate) fn compare_on_rack(
         data: &Path,
         told: &[TaskView],
-        acts: &RackActs,
+        phones: &HashMap<String, Arc<RackPhone>>,
         silent: &HashSet<String>,
-    ) -> (Self, Vec<(&'static str, u64)>) {
-        let (db, mut broken) = (database(data), [0; 4]);
+    ) -> (Self, Vec<(String, u64)>) {
+        let db = database(data);
         let mut books = Self::compare_with(&db, &HashMap::new(), told, None);
-        let tasks = tasks(&db);
-        for (id, _) in tasks.iter().filter(|(id, task)| silent.contains(*id) && task.left) {
-            broken[3] += 1;
-            books.violations.push(format!("{id} is charged, and its phone heard nothing"));
-        }
-        for (device, acts) in acts {
-            let mut own: Vec<(&String, &Task)> = tasks.iter().filter(|(_, task)| task.target == *device).collect();
-            own.sort_by_key(|(_, task)| task.ready_at);
-            let mut last = None;
-            for (at, is_done) in acts {
-                let Some((id, task)) = own.iter().rfind(|(_, task)| task.ready_at <= *at) else {
-                    books.violations.push(format!("{device} acted at {at} for no task"));
-                    continue;
-                };
+        let (mut broken, mut restarts, all) = ([0; 5], 0, tasks(&db));
+        for (device, phone) in phones {
+            let journal = phone.journal().expect("a journal");
+            let mut tasks: Vec<(&String, &Task)> = all.iter().filter(|(_, task)| task.target == *device).collect();
+            tasks.sort_by_key(|(_, task)| task.ready_at);
+            for (at, (id, task)) in tasks.iter().enumerate() {
+                let next = tasks.get(at + 1).map_or(i64::MAX, |(_, next)| next.ready_at);
+                let acts = journal.iter().filter(|(at, _)| (task.ready_at..next).contains(at));
+                let count = |wanted| acts.clone().filter(|(_, act)| *act == wanted).count();
+                let end = task.finished_at.unwrap_or(i64::MAX);
+                let is_started = acts.clone().any(|(at, act)| *act == PhoneAct::Start && *at <= end);
+                let (done, swallowed) = (count(PhoneAct::Restart), count(PhoneAct::Swallow));
                 let breaches = [
-                    task.status == "failed" || !task.left,
-                    task.status == "failed_silent" && *is_done,
-                    last.replace(id) == Some(id),
+                    done + swallowed > 0 && (task.status == "failed" || !task.left),
+                    task.status == "failed_silent" && (is_started || done > 0),
+                    done + swallowed > 1,
+                    task.status == "success" && !is_started,
+                    task.left && silent.contains(*id),
                 ];
-                for (count, _) in broken.iter_mut().zip(breaches).filter(|(_, is_breach)| *is_breach) {
-                    *count += 1;
-                }
+                restarts += done as u64;
+                broken.iter_mut().zip(breaches).for_each(|(count, is_breach)| *count += u64::from(is_breach));
                 if breaches.contains(&true) {
-                    let (end, status) = (task.finished_at, &task.status);
-                    books.violations.push(format!("{id} on {device} acted at {at} and says {status} at {end:?}"));
+                    let (status, acts) = (&task.status, acts.collect::<Vec<_>>());
+                    books
+                        .violations
+                        .push(format!("{id} on {device}: {status} from {} to {end}: {acts:?}", task.ready_at));
                 }
             }
         }
         books.repeated += broken[2];
-        let names = [
-            "effects of tasks that ended as failed, or are not charged",
-            "refunds of restarts that happened",
-            "restarts that were repeated",
-            "charges of tasks whose phone could hear nothing",
-        ];
-        let done = acts.values().flatten().filter(|(_, is_done)| *is_done).count() as u64;
-        let figures = names.into_iter().zip(broken).chain([("restarts that phones carried out", done)]).collect();
+        let figures: Vec<_> = books.figures().collect();
+        let own = PROMISES.into_iter().zip(broken).chain([("restarts that phones carried out", restarts)]);
+        let figures = figures.into_iter().chain(own.map(|(what, figure)| (what.to_owned(), figure))).collect();
         (books, figures)
     }
 }

@@ -11,6 +11,7 @@ echo "RACK$number" > "$folder/serial"
 while :; do
     while [ -e "$folder/off" ]; do sleep 0.05; done
     cat /proc/sys/kernel/random/uuid > "$folder/boot_id"
+    echo "$(date +%s.%6N) start" >> "$folder/journal"
     unshare --pid --mount --uts --fork --kill-child sh -c '
         mount -t proc proc "$0/proc" && mount --bind "$1/boot_id" "$0/proc/sys/kernel/random/boot_id" &&
             mount --bind "$1" "$0/run" && [ ! -e "$1/off" ] && exec chroot "$0" /usr/sbin/init' "$root" "$folder"
