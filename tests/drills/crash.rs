@@ -32,7 +32,7 @@ fn proxy(number: u32) -> (&'static str, Value) {
 }
 
 /// Asserts that no file in the folder, logs included, contains one of these secrets.
-fn assert_without(folder: &Path, secrets: &[&str]) {
+pub(crate) fn assert_without(folder: &Path, secrets: &[&str]) {
     for entry in fs::read_dir(folder).expect("a folder").flatten() {
         if entry.path().is_dir() {
             assert_without(&entry.path(), secrets);

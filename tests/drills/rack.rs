@@ -2,6 +2,7 @@
 
 mod restarts;
 mod short;
+mod short_programs;
 mod writes;
 
 use super::options;

@@ -22,5 +22,5 @@ pub use operator::ProgramOperator;
 pub use postgres::PostgresPair;
 pub use process::Process;
 pub use program::{Instance, Start};
-pub use rack::{PROXY_LOGIN, PhoneAct, PhoneFault, Rack, RackPhone, RackProxy, RackServer};
+pub use rack::{PROXY_LOGIN, PhoneAct, PhoneFault, Rack, RackPhone, RackProxy, RackServer, write_program};
 pub use relay::{LinkRelay, LinkState};

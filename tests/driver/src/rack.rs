@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -67,9 +68,11 @@ pub enum PhoneAct {
     Swallow,
 }
 
-/// A program with a login that forwards requests from an address of its own.
+/// A program that forwards requests from an address of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RackProxy {
+    /// microsocks, without a login.
+    Open,
     /// microsocks.
     Socks5,
     /// tinyproxy.
@@ -96,6 +99,7 @@ impl Rack {
         // The system wakes stopped processes in a group that has lost its last parent outside.
         command.process_group(0);
         let shell = command.stderr(File::create(folder.join("log"))?).spawn().context("cannot run unshare")?;
+        fs::write(folder.join("pid"), shell.id().to_string())?;
         let phone = RackPhone { number, folder, shell };
         while network(phone.shell.id())? == network(std::process::id())? {
             sleep(Duration::from_millis(5)).await;
@@ -136,16 +140,50 @@ impl Rack {
         Ok(server)
     }
 
+    /// Makes programs of the phones' root available under their names, and an empty `/run`, in these
+    /// namespaces alone.
+    pub fn install(&self, programs: &[&str]) -> Result<()> {
+        run("mount -t tmpfs tmpfs /usr/local/sbin")?;
+        run("mount -t tmpfs tmpfs /run")?;
+        let root = self.roots.join("trixie");
+        for program in programs {
+            let script = format!(
+                "#!/bin/sh\nroot={}\nexec $root/usr/lib64/ld-linux-x86-64.so.2 --library-path $root/usr/lib/x86_64-linux-gnu \
+                 $root/usr/{program} \"$@\"\n",
+                root.display()
+            );
+            let name = Path::new(program).file_name().context("a name")?;
+            write_program(&Path::new("/usr/local/sbin").join(name), &script)?;
+        }
+        Ok(())
+    }
+
+    /// Adds an address to the network of this process.
+    pub fn add_address(&self, address: &str) -> Result<()> {
+        run(&format!("ip addr add {address} dev lo"))
+    }
+
+    /// Gives an address a name, for phones and for this machine.
+    pub fn name_host(&self, address: &str, name: &str) -> Result<()> {
+        let hosts = self.folder.join("hosts");
+        fs::write(&hosts, format!("127.0.0.1 localhost\n{address} {name}\n"))?;
+        let etc = self.roots.join("trixie/etc");
+        fs::create_dir_all(&etc)?;
+        fs::copy(&hosts, etc.join("hosts"))?;
+        run(&format!("mount --bind {} /etc/hosts", hosts.display()))
+    }
+
     /// Starts a proxy at `10.9.0.HOST`, and returns its address. It ends with the namespaces.
     pub async fn start_proxy(&self, kind: RackProxy, host: u8) -> Result<SocketAddr> {
         let (ip, (user, password)) = (Ipv4Addr::new(10, 9, 0, host), PROXY_LOGIN);
-        run(&format!("ip addr add {ip}/32 dev lo"))?;
+        self.add_address(&format!("{ip}/32"))?;
         let address = SocketAddr::from((ip, 1_080));
         let root = self.roots.join("trixie");
         let mut command = Command::new("chroot");
         command.arg(&root).stdout(Stdio::null()).stderr(Stdio::null());
         let ip = ip.to_string();
         match kind {
+            RackProxy::Open => command.args(["microsocks", "-i", &ip, "-p", "1080", "-b", &ip]),
             RackProxy::Socks5 => {
                 command.args(["microsocks", "-i", &ip, "-p", "1080", "-u", user, "-P", password, "-b", &ip])
             }
@@ -298,6 +336,12 @@ async fn ask(server: SocketAddr, services: &[&str]) -> Result<String> {
     let mut output = Vec::new();
     stream.read_to_end(&mut output).await?;
     Ok(String::from_utf8_lossy(&output).into_owned())
+}
+
+/// Writes a program.
+pub fn write_program(path: &Path, script: &str) -> Result<()> {
+    fs::write(path, script)?;
+    Ok(fs::set_permissions(path, fs::Permissions::from_mode(0o755))?)
 }
 
 async fn wait_for_listener(address: SocketAddr) -> Result<()> {

@@ -38,7 +38,7 @@ pub(crate) fn run(root: &Path, RackLoad { restarts, writes, seed }: &RackLoad) -
     }
     step(root, &["test", "--no-run", "--locked", "--package", "cloudphone", "--test", "all"])?;
     let wanted = match (restarts, writes) {
-        (None, None) => "drills::rack::short::",
+        (None, None) => "drills::rack::short",
         (Some(_), None) => "drills::rack::restarts::",
         (None, Some(_)) => "drills::rack::writes::",
         (Some(_), Some(_)) => "drills::rack::",

@@ -150,6 +150,10 @@ impl Prover<'_> {
         const REMEDY: &str =
             "proxy changes on this account end as timeout if the proxy's address is not seen, and are never refunded";
         let faulty = |step, found: String| vec![Finding::faulty(step, found, REMEDY)];
+        // This reading settles the phone's own address, without which no absence is evidence there.
+        if let Err(error) = self.control.exits(self.id, None).await {
+            return faulty(THERE, error.to_string());
+        }
         let (before, through) = match self.control.exits(self.id, Some(proxy)).await {
             Ok(Exits { ordinary, through: Some(through), .. }) => (ordinary, through.address()),
             Ok(_) => return faulty(THERE, "no request can be made explicitly through the proxy".to_owned()),

@@ -2,7 +2,8 @@
 //! a phone on.
 //!
 //! A program gets its arguments as the operator wrote them, without a shell. The arguments of the
-//! client are JSON on its standard input, and nowhere else. A program that did not start has done
+//! client are JSON on its standard input, and nowhere else. Its standard error is that of this
+//! server: a pipe would end what a program leaves running. A program that did not start has done
 //! nothing; the outcome of one that this server had to end is unknown. Start at
 //! [`RunningPrograms::act`].
 
@@ -152,7 +153,7 @@ impl HostProgram {
         };
         let mut command = Command::new(&self.path);
         command.args(self.arguments.iter().map(argument)).env_clear().env("PATH", PATH).current_dir("/");
-        command.stdin(input).stdout(output).stderr(Stdio::null()).process_group(0);
+        command.stdin(input).stdout(output).stderr(Stdio::inherit()).process_group(0);
         let child = command.spawn().map_err(|error| format!("{self}: {error}"))?;
         Ok(RunningProgram { child })
     }

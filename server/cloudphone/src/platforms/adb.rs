@@ -175,17 +175,19 @@ impl Adb {
     fn view(&self, id: &DeviceId, row: &AdbRow, is_known: bool) -> DeviceReading {
         let AdbRow { address, state, facts } = row;
         let PhoneFacts { start, model, release, cores, memory_mb, storage_gb, .. } = facts;
-        let offered = || if is_known { Flag::Offered } else { Flag::Unreachable };
+        // A phone that does not answer may do so in a moment.
+        let runs = *state == AdbState::Running;
+        let offered = |is_ready: bool| if is_known && is_ready { Flag::Offered } else { Flag::Unreachable };
         let power = match (state, start) {
             // Switching on and off needs no connection to the phone.
-            (state, _) if self.programs.named.power.is_some() && state.may_be_off() => offered(),
-            (AdbState::Running, Some(_)) => offered(),
+            (state, _) if self.programs.named.power.is_some() && state.may_be_off() => offered(true),
             (AdbState::Running, None) => Flag::Refused(NO_START),
+            (state, _) if state.may_run() => offered(runs),
             _ => Flag::Refused(state.why()),
         };
         let proxy = match (state, &self.programs.named.proxy) {
             (_, None) => Flag::Refused(NO_PROXY),
-            (AdbState::Running, Some(_)) => offered(),
+            (state, Some(_)) if state.may_run() => offered(runs),
             (_, Some(_)) => Flag::Refused(state.why()),
         };
         DeviceReading {

@@ -28,7 +28,7 @@ unpack() { # SUITE PACKAGE...
 }
 
 unpack bookworm adb
-unpack trixie adbd adb mksh toybox microsocks tinyproxy-bin redsocks nftables
+unpack trixie adbd adb mksh toybox microsocks tinyproxy-bin redsocks nftables jq
 cd trixie/usr
 ln -sf mksh bin/sh
 for tool in cat date df env grep head id kill ls mkfifo nc ps rm sed sleep tail touch uname wc wget; do ln -sf toybox "bin/$tool"; done

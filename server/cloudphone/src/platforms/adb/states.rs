@@ -56,6 +56,11 @@ impl AdbState {
         STATES[self as usize].2
     }
 
+    /// Returns true if the phone runs, or may do so in a moment.
+    pub(super) fn may_run(self) -> bool {
+        matches!(self, S::Running | S::Booting | S::Silent | S::Offline)
+    }
+
     /// Returns true if nothing speaks against switching the phone on or off.
     pub(super) fn may_be_off(self) -> bool {
         matches!(self, S::Running | S::Booting | S::Stopped | S::Silent | S::Absent | S::Offline)
