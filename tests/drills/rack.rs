@@ -53,7 +53,7 @@ impl RackSite {
                 own.push(rack.start_phone(number).await.expect("a phone"));
             }
             let server = rack.start_server(release, port, &own.iter().collect::<Vec<_>>()).await.expect("a server");
-            // A phone that no name stands for is forgotten once the server has dropped it from its list.
+            // A phone that only a pattern names is forgotten once it is not in the server's list.
             let serials: Vec<String> = own.iter().map(RackPhone::serial).collect();
             config += &format!(
                 "[platform.{name}]\nkind = \"adb\"\nserver = \"{}\"\nonly = {serials:?}\npower-seconds = {power_seconds}\n",
@@ -93,6 +93,8 @@ async fn measure_return(site: &mut RackSite, program: &Program) -> Duration {
     for id in site.phones.keys() {
         wait_until_unknown(program, id).await;
     }
+    // The list shows a phone for up to a minute after its last answer.
+    wait_until_running(program, 0).await;
     for server in &mut site.servers {
         server.start().await.expect("it starts again");
     }

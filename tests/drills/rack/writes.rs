@@ -39,7 +39,7 @@ async fn no_kill_of_a_server_or_of_the_program_loses_or_repeats_a_restart() {
             kills += 1;
             if load.count_acknowledged() * 2 >= writes {
                 // The reading of these phones was proven meanwhile.
-                for phone in swallowing.values().take(2) {
+                for phone in swallowing.values().take(4) {
                     phone.swallow(true).expect("a switch");
                 }
             }
