@@ -41,7 +41,10 @@ impl AuditBooks {
                 let acts = journal.iter().filter(|(at, _)| (task.ready_at..next).contains(at));
                 let count = |wanted| acts.clone().filter(|(_, act)| *act == wanted).count();
                 let end = task.finished_at.unwrap_or(i64::MAX);
-                let is_started = acts.clone().any(|(at, act)| *act == PhoneAct::Start && *at <= end);
+                // A phone that was off may have started before it took the command.
+                let swallowed_at = acts.clone().filter(|(_, act)| *act == PhoneAct::Swallow).map(|(at, _)| *at).max();
+                let window = swallowed_at.unwrap_or(task.ready_at)..=end;
+                let is_started = acts.clone().any(|(at, act)| *act == PhoneAct::Start && window.contains(at));
                 let (done, swallowed) = (count(PhoneAct::Restart), count(PhoneAct::Swallow));
                 let breaches = [
                     done + swallowed > 0 && (task.status == "failed" || !task.left),
