@@ -1,7 +1,10 @@
 //! The control interface of the double, for tests and people, under `/double` on a port of its own:
 //! switches, state and journal. It needs no signature, and is bound to loopback.
 
+use crate::acts;
+use crate::adb;
 use crate::endpoints;
+use crate::requests::Members;
 use crate::switches::{self, Switch, TABLE};
 use crate::traffic::{self, Journey};
 use crate::truth::Seat;
@@ -37,6 +40,7 @@ pub(crate) fn router(control: Control) -> Router {
         .route("/double/pads/{code}", get(one))
         .route("/double/pads/{code}/switches", get(of_pad).put(set_pad))
         .route("/double/pads/{code}/replace", post(replace))
+        .route("/double/pads/{code}/act/{action}", post(act))
         .route("/double/state", get(state))
         .route("/double/journal", get(journal))
         .route("/double/route", post(route))
@@ -77,6 +81,24 @@ async fn replace(State(control): State<Control>, Path(code): Path<String>) -> Re
         json!({"old": old, "new": new})
     });
     respond(replaced)
+}
+
+/// Carries out an act of the host, or a restart that the phone asks for.
+async fn act(
+    State(control): State<Control>,
+    Path((serial, action)): Path<(String, String)>,
+    body: Bytes,
+) -> Response<String> {
+    let ended = async {
+        let seat = seat(&control, adb::code(&serial))?;
+        let input = Members::read(&body).map_err(|refused| wrong(&refused.msg))?;
+        let ended = match action.as_str() {
+            "reboot" => Some(acts::reboot(&control.world, seat).await),
+            action => acts::carry_out(&control.world, seat, action, &input).await,
+        };
+        ended.map(|ended| json!(ended)).ok_or_else(|| wrong("there is no such act, or its input lacks something"))
+    };
+    respond(ended.await)
 }
 
 async fn state(State(control): State<Control>) -> Response<String> {

@@ -1,5 +1,5 @@
 //! The endpoints, with the paths that each has on VMOS Cloud and VSPhone, and on ARMCloud. Other
-//! paths are answered with 404.
+//! paths are answered with 404. The acts of the host and of adb have names without paths.
 
 /// A call of the platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(crate) const ENDPOINTS: [Endpoint; 20] = [
     at(Call::ModelInfo, "modelInfo", true, Some("/openapi/open/pad/modelInfo")),
     at(Call::PadDetails, "padDetails", false, Some("/openapi/open/pad/padDetails")),
     at(Call::CodeChanges, "queryPadIdChangeRecords", true, None),
-    at(Call::Restart, "restart", true, Some("/openapi/open/pad/restart")),
+    at(Call::Restart, RESTART, true, Some("/openapi/open/pad/restart")),
     at(Call::Reset, "reset", true, Some("/openapi/open/pad/reset")),
     at(Call::TimingOn, "timingPadOn", true, None),
     at(Call::TimingOff, "timingPadOff", true, None),
@@ -80,9 +80,18 @@ pub(crate) fn find(path: &str, has_proxy_info: HasProxyInfo) -> Option<&'static 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HasProxyInfo(pub(crate) bool);
 
-/// Returns the names of all endpoints.
+/// The name of a command over adb that changes nothing.
+pub(crate) const SHELL: &str = "shell";
+
+/// The name of a restart, over any of the interfaces.
+pub(crate) const RESTART: &str = "restart";
+
+/// The names of the other acts of the host.
+pub(crate) const ACTS: [&str; 5] = ["start", "stop", "status", "set-proxy", "clear-proxy"];
+
+/// Returns the names to which a switch can be limited.
 pub(crate) fn names() -> Vec<&'static str> {
-    ENDPOINTS.iter().map(|endpoint| endpoint.name).collect()
+    ENDPOINTS.iter().map(|endpoint| endpoint.name).chain([SHELL]).chain(ACTS).collect()
 }
 
 const fn at(call: Call, name: &'static str, pads: bool, armcloud: Option<&'static str>) -> Endpoint {

@@ -1,6 +1,6 @@
-//! A double of VMOS Cloud, VSPhone and ARMCloud: a program that simulates a fleet of pads on one
-//! machine and answers as that platform does. Switches make it deviate from the platform. A journal
-//! records every effect.
+//! A double of VMOS Cloud, VSPhone and ARMCloud, and of an adb server: a program that simulates a
+//! fleet of pads on one machine, and answers as those do. Switches make it deviate from them. A
+//! journal records every effect.
 //!
 //! [`main`] is the program. [`addresses`] computes the source addresses of requests. The product
 //! uses nothing of this crate.
@@ -17,6 +17,8 @@ mod journal;
 mod switches;
 mod world;
 // Answers.
+mod acts;
+mod adb;
 mod answers;
 mod faults;
 mod operations;
@@ -25,6 +27,7 @@ mod reads;
 mod tasks;
 mod wire;
 // Phones and proxies.
+mod host;
 mod net;
 mod proxies;
 mod shell;

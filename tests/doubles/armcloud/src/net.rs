@@ -1,11 +1,13 @@
 //! Connections from one loopback address to another, and plain HTTP/1.1 over them, for phones and
 //! for proxies. Other addresses are never contacted.
 
+use serde::de::DeserializeOwned;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::task::JoinSet;
 
 /// The maximum size of an answer.
 const ANSWER_MAX: usize = 16 << 20;
@@ -71,6 +73,32 @@ pub(crate) async fn exchange(mut stream: TcpStream, request: &[u8]) -> io::Resul
     }
     let body = if is_chunked { dechunk(&body) } else { body };
     Ok(Some(Reply { status, head, body }))
+}
+
+/// Sends a POST to the double's control interface, whose URL ends with `/double`. Returns its
+/// answer.
+pub(crate) async fn post<T: DeserializeOwned>(control: &str, path: &str, body: &str) -> io::Result<T> {
+    let host = control.trim_start_matches("http://").trim_end_matches("/double");
+    let address: SocketAddr = host.parse().map_err(io::Error::other)?;
+    let length = body.len();
+    let request = format!("POST /double/{path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n\r\n{body}");
+    let reply = exchange(TcpStream::connect(address).await?, request.as_bytes()).await?;
+    let reply = reply.ok_or_else(|| io::Error::other("the double does not answer"))?;
+    Ok(serde_json::from_slice(&reply.body)?)
+}
+
+/// Serves each connection, forever. An error on a connection concerns only its client.
+pub(crate) async fn serve_each<F>(listener: TcpListener, serve: impl Fn(TcpStream) -> F)
+where
+    F: Future<Output = io::Result<()>> + Send + 'static,
+{
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        if let Ok((stream, _)) = listener.accept().await {
+            connections.spawn(serve(stream));
+        }
+    }
 }
 
 /// Adds the header that a forwarding proxy adds.

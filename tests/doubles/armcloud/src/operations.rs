@@ -5,7 +5,7 @@ use crate::endpoints::{Call, Endpoint};
 use crate::requests::{Members, Refusal, missing};
 use crate::switches::{Asked, Switch};
 use crate::tasks::{self, Deed, Plan, Submitted};
-use crate::truth::{Kind, Proxy, Seat};
+use crate::truth::{Kind, Proxy, Seat, Task};
 use crate::world::World;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -100,22 +100,18 @@ pub(crate) async fn sync_command(world: &Arc<World>, operation: Operation<'_>) -
     let mut answer = flat(world, operation);
     let ([seat], Some(id)) = (operation.seats, answer.tasks.first().copied()) else { return answer };
     let limit = Duration::from_millis(world.switches().time(Switch::SyncLimit, *seat));
-    let ended = async {
-        loop {
-            if let Some(task) = world.truth().tasks.get(&id)
-                && (task.status == 3 || task.status < 0)
-            {
-                break json!([{
-                    "taskId": id, "padCode": task.code, "taskStatus": task.status, "taskResult": task.result,
-                    "errorMsg": task.error,
-                }]);
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    match tokio::time::timeout(limit, ended).await {
+    match tokio::time::timeout(limit, tasks::wait_for_end(world, id)).await {
         Ok(_) if operation.left_out.contains(seat) => answer.data = json!([]),
-        Ok(data) => answer.data = data,
+        Ok(status) => {
+            let truth = world.truth();
+            let row = |task: &Task| {
+                json!({
+                    "taskId": id, "padCode": task.code, "taskStatus": status, "taskResult": task.result,
+                    "errorMsg": task.error,
+                })
+            };
+            answer.data = truth.tasks.get(&id).map(row).into_iter().collect();
+        }
         Err(_) => {
             let tasks = answer.tasks;
             answer = Answer { tasks, ..Answer::of_code(110_012) };

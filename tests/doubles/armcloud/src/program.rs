@@ -1,8 +1,11 @@
-//! The command line, the two ports, and the first line of the output, which reports them.
+//! The command line, the ports, and the first line of the output, which reports them.
 
+use crate::adb;
 use crate::control::{self, Control};
 use crate::endpoints;
+use crate::host;
 use crate::journal::Journal;
+use crate::net;
 use crate::platform::{self, Platform};
 use crate::proxies::Proxies;
 use crate::switches;
@@ -20,20 +23,26 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 /// Simulates VMOS Cloud and VSPhone (/vcpcloud/api/padApi, /vsphone/api/padApi) and ARMCloud
-/// (/openapi, /task-center) on this machine.
+/// (/openapi, /task-center) on this machine, with an adb server in front of the same phones.
 ///
-/// The first line on stdout is JSON: the `url` of the platform, the `control` URL of its switches,
-/// state and journal, the keys of the account, the first `pads`, and the `proxies`.
+/// The first line on stdout is JSON: the `url` of the platform, the address of the `adb` server,
+/// the `control` URL of switches, state and journal, the keys of the account, the first `pads`, and
+/// the `proxies`. `armcloud-double act --control URL ACTION SERIAL` is a program for an operator:
+/// it does `start`, `stop`, `restart`, `status`, `set-proxy` or `clear-proxy` for a phone.
 #[derive(Debug, Parser)]
 #[command(name = "armcloud-double", version)]
 struct Flags {
     /// The platform's address, in 127.0.0.0/8
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
+    /// The adb server's address, in 127.0.0.0/8
+    #[arg(long, default_value = "127.0.0.1:0")]
+    adb_listen: SocketAddr,
     /// The number of pads
     #[arg(long, default_value_t = 12)]
     pads: usize,
@@ -72,10 +81,10 @@ pub fn main() -> ExitCode {
     if tools::is_tool(&name) {
         return tools::run(&name, &arguments);
     }
-    if let [word, tool, arguments @ ..] = arguments.as_slice()
-        && word == "tool"
-    {
-        return tools::run(tool, arguments);
+    match arguments.as_slice() {
+        [word, tool, arguments @ ..] if word == "tool" => return tools::run(tool, arguments),
+        [word, arguments @ ..] if word == "act" => return host::run(arguments),
+        _ => {}
     }
     match serve(Flags::parse()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -88,11 +97,15 @@ pub fn main() -> ExitCode {
 
 #[tokio::main]
 async fn serve(flags: Flags) -> Result<()> {
-    let Flags { listen, pads, access_key, secret_key, seed, proxies, proxy_login, journal, set } = flags;
-    ensure!(listen.ip().is_loopback() && listen.is_ipv4(), "`--listen {listen}` must be an address of 127.0.0.0/8");
+    let Flags { listen, adb_listen, pads, access_key, secret_key, seed, proxies, proxy_login, journal, set } = flags;
+    for (flag, address) in [("listen", listen), ("adb-listen", adb_listen)] {
+        let is_own = address.ip().is_loopback() && address.is_ipv4();
+        ensure!(is_own, "`--{flag} {address}` must be an address of 127.0.0.0/8");
+    }
     ensure!(pads <= 60_000, "`--pads {pads}` must be at most 60000");
     let port = Port::take(listen).with_context(|| format!("cannot listen at {listen}"))?;
-    let control = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let control = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let adb = TcpListener::bind(adb_listen).await.with_context(|| format!("cannot listen at {adb_listen}"))?;
     let opened = |path: &PathBuf| File::options().create(true).append(true).open(path);
     let file = journal.as_ref().map(opened).transpose().context("cannot open the journal")?;
     let folder = folder()?;
@@ -104,6 +117,7 @@ async fn serve(flags: Flags) -> Result<()> {
         seed,
         journal: Journal::new(file),
         control: urls.1.clone(),
+        adb: adb.local_addr()?,
         folder: folder.path().to_owned(),
     }));
     world.switches().set(None, from_flags(&set)?);
@@ -116,6 +130,8 @@ async fn serve(flags: Flags) -> Result<()> {
     let proxies = Proxies::listen(proxies, proxy_login).await?;
     let hello = hello(&world, &urls, &proxies);
     let proxied = proxies.serve(world.clone());
+    let of_adb = world.clone();
+    let over_adb = net::serve_each(adb, move |stream| adb::serve(of_adb.clone(), stream));
     let controlled = axum::serve(control, control::router(Control { world, closed, is_open })).into_future();
     writeln!(std::io::stdout(), "{hello}")?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -123,6 +139,7 @@ async fn serve(flags: Flags) -> Result<()> {
         ended = keep_open(&port, door, router, is_closed, open) => ended,
         ended = controlled => Ok(ended?),
         () = proxied => Ok(()),
+        () = over_adb => Ok(()),
         _ = tokio::signal::ctrl_c() => Ok(()),
         _ = terminate.recv() => Ok(()),
     }
@@ -180,7 +197,7 @@ fn hello(world: &World, (url, control): &(String, String), proxies: &Proxies) ->
     let truth = world.truth();
     let codes: Vec<&str> = truth.pads.iter().take(12).map(|pad| pad.code.as_str()).collect();
     json!({
-        "url": url, "control": control, "access_key": world.access_key, "secret_key": world.secret_key, "pads": codes,
+        "url": url, "adb": world.adb.to_string(), "control": control, "access_key": world.access_key, "secret_key": world.secret_key, "pads": codes,
         "proxies": proxies.show(),
     })
 }

@@ -3,10 +3,14 @@
 //! proxy](crate::addresses::of_proxy) at `127.0.0.1` and their port. They reach only this machine.
 //!
 //! The switches of proxies apply here too if they are set for all pads.
+//!
+//! A phone can also open a connection to a proxy that does not exist. It leads to [`serve_phone`],
+//! which takes the part of that proxy.
 
 use crate::addresses;
 use crate::net::{self, add_forwarded};
 use crate::switches::{Asked, Switch};
+use crate::truth::Seat;
 use crate::world::{World, now};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -29,9 +33,12 @@ pub(crate) struct Proxies {
 #[derive(Clone, Debug)]
 struct ProxyConnection {
     world: Arc<World>,
+    host: String,
     port: u16,
     /// `user:password`.
     login: Option<String>,
+    /// The pad that opened the connection, if a pad did. Its switches apply.
+    seats: Vec<Seat>,
 }
 
 /// The longest head of a request to a proxy.
@@ -62,28 +69,38 @@ impl Proxies {
         let mut open = JoinSet::new();
         for listener in listeners {
             let port = listener.local_addr().map_or(0, |address| address.port());
-            let proxy = ProxyConnection { world: world.clone(), port, login: login.clone() };
-            open.spawn(async move {
-                let mut connections = JoinSet::new();
-                loop {
-                    while connections.try_join_next().is_some() {}
-                    if let Ok((stream, _)) = listener.accept().await {
-                        let proxy = proxy.clone();
-                        // An error on a connection concerns only its client.
-                        connections.spawn(async move { drop(proxy.connection(stream).await) });
-                    }
-                }
-            });
+            let (world, host, login) = (world.clone(), "127.0.0.1".to_owned(), login.clone());
+            let proxy = ProxyConnection { world, host, port, login, seats: Vec::new() };
+            open.spawn(net::serve_each(listener, move |stream| {
+                let proxy = proxy.clone();
+                async move { proxy.connection(stream).await }
+            }));
         }
         while open.join_next().await.is_some() {}
         std::future::pending::<()>().await;
     }
 }
 
+/// Serves a connection that a phone has opened to the proxy at `host` and `port`.
+pub(crate) async fn serve_phone(
+    world: Arc<World>,
+    seat: Seat,
+    (host, port): (&str, u16),
+    stream: TcpStream,
+) -> io::Result<()> {
+    let proxy = ProxyConnection { world, host: host.to_owned(), port, login: None, seats: vec![seat] };
+    proxy.connection(stream).await
+}
+
 impl ProxyConnection {
+    /// Returns the scope of the switches that apply.
+    fn scope(&self) -> Asked<'_> {
+        Asked { endpoint: "", seats: &self.seats }
+    }
+
     async fn connection(&self, mut stream: TcpStream) -> io::Result<()> {
         let mut first = [0];
-        if stream.peek(&mut first).await? == 0 || self.world.switches().take_flag(Switch::ProxyDead, ALL) {
+        if stream.peek(&mut first).await? == 0 || self.world.switches().take_flag(Switch::ProxyDead, self.scope()) {
             return Ok(());
         }
         if first == [5] { self.socks(&mut stream).await } else { self.http(&mut stream).await }
@@ -166,11 +183,11 @@ impl ProxyConnection {
 
     /// Connects as the switches say, and records it in the journal.
     async fn reach(&self, host: &str, port: u16) -> ProxyOutcome {
-        let own = ("127.0.0.1", self.port);
+        let (own, asked) = ((self.host.as_str(), self.port), self.scope());
         let (lie, rotates, forwards) = {
             let mut switches = self.world.switches();
-            let lie = switches.take_text(Switch::ProxyLies, ALL);
-            (lie, switches.take_flag(Switch::ProxyRotates, ALL), switches.take_flag(Switch::ProxyForwards, ALL))
+            let lie = switches.take_text(Switch::ProxyLies, asked);
+            (lie, switches.take_flag(Switch::ProxyRotates, asked), switches.take_flag(Switch::ProxyForwards, asked))
         };
         let source = match rotates {
             true => addresses::of_rotating_proxy(own.0, own.1, self.world.rotate()),
@@ -178,14 +195,16 @@ impl ProxyConnection {
         };
         let way = if lie.is_some() { "answered by the proxy".to_owned() } else { source.to_string() };
         let proxy = format!("{}:{}", own.0, own.1);
-        let entry =
-            json!({"pad": null, "to": format!("{host}:{port}"), "proxy": proxy, "set_by": "client", "way": way});
+        let pad = self.seats.first().map(|seat| self.world.truth().pad(*seat).code.clone());
+        let by = if pad.is_some() { "command" } else { "client" };
+        let entry = json!({"pad": pad, "to": format!("{host}:{port}"), "proxy": proxy, "set_by": by, "way": way});
         self.world.journal.write(now(), "traffic", entry);
         if let Some(body) = lie {
             return ProxyOutcome::Told(body);
         }
         let Some(to) = net::resolve(host) else { return ProxyOutcome::Nobody };
-        let by = forwards.then_some(Ipv4Addr::LOCALHOST);
+        let client = self.seats.first().map_or(Ipv4Addr::LOCALHOST, |seat| addresses::of_pad(seat.0));
+        let by = forwards.then_some(client);
         net::connect(source, to, port).await.map_or(ProxyOutcome::Nobody, |stream| ProxyOutcome::Stream(stream, by))
     }
 
@@ -210,7 +229,7 @@ impl ProxyConnection {
     }
 
     fn login(&self) -> Option<String> {
-        self.world.switches().take_text(Switch::ProxyLogin, ALL).or_else(|| self.login.clone())
+        self.world.switches().take_text(Switch::ProxyLogin, self.scope()).or_else(|| self.login.clone())
     }
 }
 
@@ -223,8 +242,6 @@ enum ProxyOutcome {
     Stream(TcpStream, Option<Ipv4Addr>),
 }
 
-/// Only switches that are set for all pads apply to these proxies.
-const ALL: Asked<'_> = Asked { endpoint: "", seats: &[] };
 const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 const BAD_GATEWAY: &[u8] = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 

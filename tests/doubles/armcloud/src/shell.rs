@@ -18,9 +18,11 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
+use tempfile::TempDir;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
+use tokio::sync::SemaphorePermit;
 
 /// The number of characters of an output that the platform shows.
 const SHOWN: usize = 2_000;
@@ -35,47 +37,67 @@ pub(crate) enum Ran {
     Killed,
 }
 
-/// Runs a script on a pad. Only a few scripts run at a time.
+/// A script that runs on a pad. When it is dropped, all of its processes are killed.
+#[derive(Debug)]
+pub(crate) struct RunningScript<'a> {
+    pub(crate) child: Child,
+    group: Pid,
+    _folder: TempDir,
+    _turn: SemaphorePermit<'a>,
+}
+
+impl Drop for RunningScript<'_> {
+    fn drop(&mut self) {
+        let _ = kill_process_group(self.group, Signal::KILL);
+    }
+}
+
+/// Runs a script on a pad, with its output and its errors in one stream.
 pub(crate) async fn run(world: &World, seat: Seat, script: &str) -> Result<Ran> {
-    let _turn = world.shells.acquire().await?;
     let limit = Duration::from_millis(world.switches().time(Switch::ShellLimit, seat));
+    let (reader, writer) = std::io::pipe()?;
+    let streams = [Stdio::null(), writer.try_clone()?.into(), writer.into()];
+    let mut running = start(world, seat, script, streams).await?;
+    let mut output = Receiver::from_owned_fd(OwnedFd::from(reader))?;
+    // Processes that the script leaves running are killed with it.
+    let end = async {
+        let _ = running.child.wait().await;
+        drop(running);
+    };
+    let both = async { tokio::join!(read_output(&mut output), end).0 };
+    Ok(tokio::time::timeout(limit, both).await.map_or(Ran::Killed, Ran::Output))
+}
+
+/// Starts a script on a pad with these standard streams. Only a few scripts run at a time.
+pub(crate) async fn start<'a>(
+    world: &'a World,
+    seat: Seat,
+    script: &str,
+    [stdin, stdout, stderr]: [Stdio; 3],
+) -> Result<RunningScript<'a>> {
+    let turn = world.shells.acquire().await?;
     let (phone, tools) = phone(world, seat);
     let path = tool_folder(&world.folder, &tools)?;
-    let run = tempfile::Builder::new().prefix("run").tempdir_in(&world.folder)?;
-    let (home, file) = (run.path().join("home"), run.path().join("phone.json"));
+    let folder = tempfile::Builder::new().prefix("run").tempdir_in(&world.folder)?;
+    let (home, file) = (folder.path().join("home"), folder.path().join("phone.json"));
     fs::create_dir(&home)?;
     fs::write(&file, serde_json::to_vec(&phone)?)?;
-    let (reader, writer) = std::io::pipe()?;
-    let mut child = Command::new("/bin/sh")
+    let child = Command::new("/bin/sh")
         .arg("-c")
         .arg(script)
         .env_clear()
         .env("PATH", &path)
         .env(Phone::VARIABLE, &file)
         .current_dir(&home)
-        .stdin(Stdio::null())
-        .stdout(writer.try_clone()?)
-        .stderr(writer)
+        .stdin(stdin)
+        .stdout(stdout)
+        .stderr(stderr)
         .process_group(0)
         .kill_on_drop(true)
         .spawn()
         .context("/bin/sh does not start")?;
     let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)).context("the shell has no id")?;
-    let mut output = Receiver::from_owned_fd(OwnedFd::from(reader))?;
-    // Processes that the script leaves running are killed with it.
-    let end = async {
-        let _ = child.wait().await;
-        let _ = kill_process_group(group, Signal::KILL);
-    };
-    let both = async { tokio::join!(read_output(&mut output), end).0 };
-    match tokio::time::timeout(limit, both).await {
-        Ok(output) => Ok(Ran::Output(output)),
-        Err(_) => {
-            let _ = kill_process_group(group, Signal::KILL);
-            let _ = child.wait().await;
-            Ok(Ran::Killed)
-        }
-    }
+    Ok(RunningScript { child, group, _folder: folder, _turn: turn })
 }
 
 /// Returns the data for a pad's tools, and the optional tools that the pad has.
@@ -97,16 +119,19 @@ fn phone(world: &World, seat: Seat) -> (Phone, Vec<String>) {
         ("/proc/1/stat", truth.stat(seat)),
         ("/proc/uptime", truth.uptime(seat, now())),
         ("/proc/sys/kernel/random/boot_id", format!("{}\n", truth.boot_id(seat))),
+        ("/proc/cpuinfo", (0..8).map(|core| format!("processor\t: {core}\n")).collect()),
+        ("/proc/meminfo", "MemTotal:        3906252 kB\nMemFree:          512340 kB\n".to_owned()),
     ];
     let properties = [
         ("ro.build.version.release", pad.android),
         ("ro.product.model", pad.model),
-        ("sys.boot_completed", "1"),
+        ("sys.boot_completed", if pad.is_up() { "1" } else { "" }),
         ("ro.serialno", &pad.code),
     ];
     let phone = Phone {
         pad: pad.code.clone(),
         control: world.control.clone(),
+        adb: world.adb,
         tools: tools.clone(),
         wget_refuses_quiet,
         files: files.map(|(path, text)| (path.to_owned(), (!unreadable).then_some(text))).into(),

@@ -31,12 +31,12 @@ pub(crate) enum Deed {
 #[derive(Debug)]
 pub(crate) struct Plan {
     submit: Option<String>,
-    end: i64,
+    pub(crate) end: i64,
     effect: Option<String>,
     late: u64,
     queued: u64,
     absent: u64,
-    never_ends: bool,
+    pub(crate) never_ends: bool,
     end_time: Option<String>,
     output: Option<String>,
     ends_in: i64,
@@ -110,6 +110,17 @@ pub(crate) fn submit(world: &Arc<World>, seat: Seat, what: &'static str, deed: D
     drop(truth);
     tokio::spawn(run(world.clone(), id, seat, deed, plan));
     Submitted { task: Some(id), status: 1, is_made: true }
+}
+
+/// Waits for the end of a task. Returns its status.
+pub(crate) async fn wait_for_end(world: &World, id: u64) -> i64 {
+    loop {
+        let status = world.truth().tasks.get(&id).map_or(0, |task| task.status);
+        if status == 3 || status < 0 {
+            return status;
+        }
+        wait(5).await;
+    }
 }
 
 async fn run(world: Arc<World>, id: u64, seat: Seat, deed: Deed, plan: Plan) {
@@ -312,7 +323,7 @@ fn time(world: &World, seat: Seat, deed: &Deed) -> u64 {
     world.switches().time(switch, seat)
 }
 
-async fn wait(milliseconds: u64) {
+pub(crate) async fn wait(milliseconds: u64) {
     if milliseconds > 0 {
         tokio::time::sleep(Duration::from_millis(milliseconds)).await;
     }

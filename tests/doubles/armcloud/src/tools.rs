@@ -7,11 +7,8 @@ mod phone;
 mod toybox;
 
 use phone::Failure;
-pub(crate) use phone::Phone;
+pub(crate) use phone::{ALWAYS, Phone};
 use std::process::ExitCode;
-
-/// The tools of every phone. `cat` shows the pad's own values of some files of /proc.
-pub(crate) const ALWAYS: [&str; 4] = ["cat", "getprop", "sleep", "toybox"];
 
 /// Returns true if a phone can have a tool of this name.
 pub(crate) fn is_tool(name: &str) -> bool {

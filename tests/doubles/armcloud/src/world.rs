@@ -6,6 +6,7 @@ use crate::switches::{Switch, Switches};
 use crate::truth::Truth;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,6 +23,8 @@ pub(crate) struct World {
     pub(crate) journal: Journal,
     /// The URL, with `/double`, where the phones' tools ask for the routes of their requests.
     pub(crate) control: String,
+    /// The address of the adb server.
+    pub(crate) adb: SocketAddr,
     /// A permit for each script that may run now.
     pub(crate) shells: Semaphore,
     /// The folder for the files of phones.
@@ -42,17 +45,19 @@ pub(crate) struct Beginning {
     pub(crate) seed: u64,
     pub(crate) journal: Journal,
     pub(crate) control: String,
+    pub(crate) adb: SocketAddr,
     pub(crate) folder: PathBuf,
 }
 
 impl World {
     pub(crate) fn new(beginning: Beginning) -> Self {
-        let Beginning { access_key, secret_key, pads, seed, journal, control, folder } = beginning;
+        let Beginning { access_key, secret_key, pads, seed, journal, control, adb, folder } = beginning;
         Self {
             access_key,
             secret_key,
             journal,
             control,
+            adb,
             shells: Semaphore::new(SHELLS),
             folder,
             seed,

@@ -1,6 +1,8 @@
 //! The double in use: started as a program, called over HTTP with signatures, controlled by
 //! switches, checked by its journal.
 
+#[path = "double/adb.rs"]
+mod adb;
 #[path = "double/answers.rs"]
 mod answers;
 #[path = "double/control.rs"]

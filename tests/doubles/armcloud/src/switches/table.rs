@@ -156,7 +156,7 @@ switches! {
     }
     Shell {
         Shell "shell" OneOf(&["silent", "fails", "hangs"]),
-            "no command runs: the task ends with 3 and empty output, ends with -1, or stays at 2";
+            "no command runs: the task ends with 3 and empty output, ends with -1, or stays at 2; over adb alike";
         Tools "tools" SomeOf(&["curl", "wget", "nc"]),
             "the tools that the pad has (wget and nc are toybox's), by default all";
         WgetQuiet "wget_refuses_quiet" Flag, "toybox wget does not know -q, as in toybox itself";
@@ -184,6 +184,8 @@ switches! {
         Online "online" Integer, "the online that is shown";
         CvmStatus "cvm_status" Integer, "the cvmStatus that is shown";
         ProxyInList "proxy_in_list" Flag, "userPadList and padInfo show the proxy of setProxy";
+        AdbState "adb_state" Text, "the state of the pad in the list of adb; `absent` if it is not in the list";
+        AdbOld "adb_old" Flag, "adb on the pad has no shells with an exit status, as before Android 7";
         OfflineCommand "offline_command" OneOf(&["fails", "110031"]),
             "the end of a command on a pad that is not up; by default 3 with empty output";
     }

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
-use tokio::net::TcpStream;
+
+/// The tools of every phone. `cat` and `grep` show the pad's own values of some files of /proc.
+pub(crate) const ALWAYS: [&str; 8] = ["cat", "df", "getprop", "grep", "setprop", "sleep", "tail", "toybox"];
 
 /// The data about the phone for its tools, from the file that [`Self::VARIABLE`] names.
 #[derive(Debug, Serialize, Deserialize)]
@@ -14,6 +16,8 @@ pub(crate) struct Phone {
     pub(crate) pad: String,
     /// The URL of the double's control interface.
     pub(crate) control: String,
+    /// The address of the double's adb server.
+    pub(crate) adb: SocketAddr,
     /// The tools among `curl`, `wget` and `nc` that the phone has.
     pub(crate) tools: Vec<String>,
     pub(crate) wget_refuses_quiet: bool,
@@ -33,14 +37,7 @@ impl Phone {
     /// Asks the double for the route of a request.
     pub(super) async fn way(&self, host: &str, port: u16, proxy: Option<Hop>) -> io::Result<Way> {
         let journey = Journey { pad: self.pad.clone(), host: host.to_owned(), port, proxy };
-        let body = serde_json::to_string(&journey)?;
-        let control = self.control.trim_start_matches("http://").trim_end_matches("/double");
-        let address: SocketAddr = control.parse().map_err(io::Error::other)?;
-        let request =
-            format!("POST /double/route HTTP/1.1\r\nHost: {control}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-        let reply = net::exchange(TcpStream::connect(address).await?, request.as_bytes()).await?;
-        let reply = reply.ok_or_else(|| io::Error::other("the double does not answer"))?;
-        Ok(serde_json::from_slice(&reply.body)?)
+        net::post(&self.control, "route", &serde_json::to_string(&journey)?).await
     }
 }
 

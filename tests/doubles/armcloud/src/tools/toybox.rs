@@ -1,7 +1,8 @@
-//! The tools of toybox: `cat`, `getprop`, `sleep`, `wget` and `nc`, by their own names or after
-//! `toybox`.
+//! The tools of toybox, by their own names or after `toybox`: those of every phone, `wget` and
+//! `nc`.
 
-use super::phone::{Failure, Phone};
+use super::phone::{ALWAYS, Failure, Phone};
+use crate::host::ActEnd;
 use crate::net::{self, Reply};
 use crate::traffic::Way;
 use std::fs;
@@ -11,51 +12,60 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+const DF: &str = "\
+Filesystem       1K-blocks     Used Available Use% Mounted on
+/dev/block/dm-5  115249236 12000000 103249236  11% /data
+";
+
 pub(super) async fn run(phone: &Phone, name: &str, arguments: &[String]) -> Result<(), Failure> {
     let has = |tool: &str| phone.tools.iter().any(|known| known == tool);
     match (name, arguments) {
         ("cat", _) => cat(phone, arguments),
+        ("df", _) => print_text(DF),
         ("getprop", _) => getprop(phone, arguments),
+        ("grep", _) => grep(phone, arguments),
+        ("setprop", _) => setprop(phone, arguments).await,
         ("sleep", _) => sleep(arguments).await,
+        ("tail", _) => tail(phone, arguments),
         ("wget", _) if has("wget") => wget(phone, arguments).await,
         ("nc" | "netcat", _) if has("nc") => nc(phone, arguments).await,
         ("toybox", [tool, arguments @ ..]) if tool != "toybox" => Box::pin(run(phone, tool, arguments)).await,
         ("toybox", _) => {
-            let tools = ["cat", "getprop", "nc", "sleep", "wget"];
-            println!(
-                "{}",
-                tools
-                    .into_iter()
-                    .filter(|tool| !["nc", "wget"].contains(tool) || has(tool))
-                    .collect::<Vec<_>>()
-                    .join(" ")
-            );
-            Ok(())
+            let more = ["nc", "wget"].into_iter().filter(|tool| has(tool));
+            let tools: Vec<_> = ALWAYS.into_iter().filter(|tool| *tool != "toybox").chain(more).collect();
+            print_text(&format!("{}\n", tools.join(" ")))
         }
         _ => Err(Failure::new(127, format!("toybox: Unknown command {name} (see \"toybox --help\")"))),
     }
 }
 
+/// Returns the content of a file of the phone, or for `-` that of standard input.
+fn read(phone: &Phone, tool: &str, path: &str) -> Result<Vec<u8>, Failure> {
+    let failed = |what: &str| Failure::new(1, format!("{tool}: {path}: {what}"));
+    match phone.files.get(path) {
+        Some(Some(text)) => Ok(text.clone().into_bytes()),
+        Some(None) => Err(failed("Permission denied")),
+        None if path == "-" => {
+            io::read_to_string(io::stdin()).map(String::into_bytes).map_err(|error| failed(&error.to_string()))
+        }
+        None if path.starts_with("/proc/") || path.starts_with("/sys/") => Err(failed("No such file or directory")),
+        None => fs::read(path).map_err(|_| failed("No such file or directory")),
+    }
+}
+
+/// Prints a text. The reader may have closed the pipe.
+fn print_text(text: &str) -> Result<(), Failure> {
+    let _ = io::stdout().write_all(text.as_bytes());
+    Ok(())
+}
+
 fn cat(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
-    let failed = |path: &str, what: &str| Failure::new(1, format!("cat: {path}: {what}"));
-    let mut out = io::stdout();
     let mut ended = Ok(());
     let stdin = ["-".to_owned()];
     for path in if arguments.is_empty() { &stdin } else { arguments } {
-        let text = match phone.files.get(path) {
-            Some(Some(text)) => Ok(text.clone().into_bytes()),
-            Some(None) => Err(failed(path, "Permission denied")),
-            None if path == "-" => {
-                io::read_to_string(io::stdin()).map(String::into_bytes).map_err(|error| failed("-", &error.to_string()))
-            }
-            None if path.starts_with("/proc/") || path.starts_with("/sys/") => {
-                Err(failed(path, "No such file or directory"))
-            }
-            None => fs::read(path).map_err(|_| failed(path, "No such file or directory")),
-        };
-        match text {
+        match read(phone, "cat", path) {
             // The reader may have closed the pipe.
-            Ok(text) => drop(out.write_all(&text)),
+            Ok(text) => drop(io::stdout().write_all(&text)),
             Err(failure) => {
                 eprintln!("{}", failure.message);
                 ended = Err(Failure::new(1, ""));
@@ -74,6 +84,50 @@ fn getprop(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Runs `grep`, whose pattern is a text, with a `^` before it for the beginning of a line.
+fn grep(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
+    let Given { values, operands } = options("grep", arguments, &['c', 'q', 'w'], &[], &[])?;
+    let [pattern, paths @ ..] = operands.as_slice() else { return Err(Failure::new(2, "grep: no REGEX")) };
+    let has = |flag: char| values.iter().any(|(letter, _)| *letter == flag);
+    let text = read(phone, "grep", paths.first().map_or("-", String::as_str))?;
+    let text = String::from_utf8_lossy(&text);
+    let is_found = |line: &&str| match pattern.strip_prefix('^') {
+        Some(start) => line.starts_with(start),
+        None if has('w') => line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == pattern),
+        None => line.contains(pattern.as_str()),
+    };
+    let lines: Vec<&str> = text.lines().filter(is_found).collect();
+    match (has('c'), has('q')) {
+        (true, _) => print_text(&format!("{}\n", lines.len()))?,
+        (_, true) => {}
+        _ => print_text(&lines.iter().map(|line| format!("{line}\n")).collect::<String>())?,
+    }
+    if lines.is_empty() { Err(Failure::new(1, "")) } else { Ok(()) }
+}
+
+fn tail(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
+    let Given { values, operands } = options("tail", arguments, &[], &['n'], &[])?;
+    let count = values.first().and_then(|(_, count)| count.parse().ok()).unwrap_or(10);
+    let text = read(phone, "tail", operands.first().map_or("-", String::as_str))?;
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    let last = lines.iter().skip(lines.len().saturating_sub(count));
+    print_text(&last.map(|line| format!("{line}\n")).collect::<String>())
+}
+
+/// Runs `setprop`. The only property that can be set restarts the phone.
+async fn setprop(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
+    let failed = |why: &str| Failure::new(1, format!("Failed to set property: {why}"));
+    if arguments != ["sys.powerctl", "reboot,"] {
+        return Err(failed("it is not known"));
+    }
+    let act: io::Result<ActEnd> = net::post(&phone.control, &format!("pads/{}/act/reboot", phone.pad), "").await;
+    match act.map_err(|error| failed(&error.to_string()))?.status {
+        Some(0) => Ok(()),
+        status => Err(Failure::new(status.unwrap_or(1), "Failed to set property")),
+    }
 }
 
 async fn sleep(arguments: &[String]) -> Result<(), Failure> {
@@ -129,7 +183,10 @@ async fn nc(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
         |wanted: char| values.iter().find(|(letter, _)| *letter == wanted).and_then(|(_, value)| value.parse().ok());
     let port: u16 = port.parse().map_err(|_| failed(format!("bad port: {port}")))?;
     let mut request = Vec::new();
-    let reached = net::within(seconds('w'), reach(phone, host, port)).await;
+    let is_proxy = net::resolve(host).is_some_and(|address| !address.is_loopback());
+    let reached =
+        async { if is_proxy { reach_proxy(phone, host, port).await } else { reach(phone, host, port).await } };
+    let reached = net::within(seconds('w'), reached).await;
     let (mut stream, forwarded) = match reached.ok_or_else(|| failed("Timeout".to_owned()))?.map_err(failed)? {
         Reached::Told(reply) => {
             let _ = tokio::io::stdin().read_to_end(&mut request).await;
@@ -184,7 +241,18 @@ async fn reach(phone: &Phone, host: &str, port: u16) -> Result<Reached, String> 
     }
 }
 
-/// The options and the other arguments.
+/// Connects to a proxy that need not exist. The double takes its part.
+async fn reach_proxy(phone: &Phone, host: &str, port: u16) -> Result<Reached, String> {
+    let service = format!("proxy:{} {host} {port}", phone.pad);
+    let connect = async {
+        let mut stream = TcpStream::connect(phone.adb).await?;
+        stream.write_all(format!("{:04x}{service}", service.len()).as_bytes()).await?;
+        Ok::<_, io::Error>(Reached::Stream(stream, None))
+    };
+    connect.await.map_err(|error| error.to_string())
+}
+
+/// The options and the other arguments. The value of a flag is empty.
 #[derive(Debug, Default)]
 struct Given {
     values: Vec<(char, String)>,
@@ -203,7 +271,9 @@ fn options(
     let mut given = Given::default();
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
-        if let Some(word) = argument.strip_prefix("--") {
+        if argument == "--" {
+            given.operands.extend(rest.by_ref().cloned());
+        } else if let Some(word) = argument.strip_prefix("--") {
             let (word, value) = word.split_once('=').map_or((word, None), |(word, value)| (word, Some(value)));
             let (_, letter) = long.iter().find(|(known, _)| *known == word).ok_or_else(|| unknown(word))?;
             if valued.contains(letter) {
@@ -213,9 +283,8 @@ fn options(
         } else if argument.len() > 1 && argument.starts_with('-') {
             for (at, letter) in argument.char_indices().skip(1) {
                 if flags.contains(&letter) {
-                    continue;
-                }
-                if valued.contains(&letter) {
+                    given.values.push((letter, String::new()));
+                } else if valued.contains(&letter) {
                     let after = &argument[at + letter.len_utf8()..];
                     let value = if after.is_empty() { rest.next().map(String::as_str) } else { Some(after) };
                     given.values.push((letter, value.ok_or_else(|| missing(letter))?.to_owned()));

@@ -31,6 +31,7 @@ pub(super) fn pad(seat: Seat, seed: u64, now: u64) -> Pad {
         created: now,
         condition: Condition { pad_status: 10, online: true, cvm_status: 100, proxy: None },
         is_shown_up: false,
+        is_connected: false,
         started: now - 3_600_000 - u64::from(pick[2]) * 1_000,
         restarts: 0,
         sessions: Vec::new(),

@@ -40,6 +40,8 @@ pub(crate) struct Pad {
     pub(crate) condition: Condition,
     /// True if lists show the pad as running although it is not.
     pub(crate) is_shown_up: bool,
+    /// True if adb has connected to the pad over the network since its last start.
+    pub(crate) is_connected: bool,
     /// The start time of the container.
     pub(crate) started: u64,
     /// The number of container starts since the fleet was created.
@@ -96,7 +98,12 @@ impl Proxy {
 impl Pad {
     /// Returns true if the pad is running and reachable for commands.
     pub(crate) fn is_up(&self) -> bool {
-        self.condition.pad_status == 10 && self.condition.online
+        self.is_started() && self.condition.online
+    }
+
+    /// Returns true if the container runs, whether or not the pad has booted.
+    pub(crate) fn is_started(&self) -> bool {
+        self.condition.pad_status == 10
     }
 
     /// Changes the condition, and stores the previous one.
@@ -117,6 +124,7 @@ impl Pad {
     pub(crate) fn start(&mut self, now: u64) {
         self.started = now.max(self.started + 20);
         self.restarts += 1;
+        self.is_connected = false;
     }
 
     /// Returns the condition at a time.

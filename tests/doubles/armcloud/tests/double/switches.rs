@@ -247,6 +247,7 @@ async fn power_of_a_timing_pad_answers_with_tasks_and_a_refusal_says_what_it_is_
 async fn every_switch_is_shown_by_a_test() {
     let double = Double::start(&[]).await;
     let tests = [
+        include_str!("adb.rs"),
         include_str!("answers.rs"),
         include_str!("control.rs"),
         include_str!("operations.rs"),
