@@ -4,10 +4,6 @@ mod drills;
 mod harness;
 mod house;
 
-mod doubles {
-    pub(crate) mod adb;
-}
-
 mod contract {
     pub(crate) mod arguments;
     pub(crate) mod bad_spec;

@@ -1,7 +1,8 @@
-//! The double of ARMCloud as a process, with helpers to control and read it.
+//! The double of ARMCloud and of an adb server as a process, with helpers to control and read it.
 
 use crate::harness::program::binary;
 use serde_json::Value;
+use std::net::SocketAddr;
 use std::ops::Deref;
 use tempfile::TempDir;
 
@@ -26,6 +27,11 @@ impl Double {
         let flags = [&["--pads", &pads], flags].concat();
         let started = driver::DoubleProcess::start(&program, &flags).await;
         Self(started.expect("`cargo build --package armcloud-double` makes the double"))
+    }
+
+    /// Returns the address of its adb server.
+    pub(crate) fn adb(&self) -> SocketAddr {
+        self.greeting["adb"].as_str().expect("an address").parse().expect("an address")
     }
 
     /// Returns the codes of all pads, in the order of the fleet.

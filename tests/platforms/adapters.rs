@@ -6,8 +6,60 @@ mod armcloud;
 mod replicas;
 mod simulated;
 
-use adapter_suite::{CaseEnd, Double, Operation, run};
+use crate::harness::double::Double as Platform;
+use adapter_suite::{CaseEnd, Double, Mishap, Operation, PhoneDeed, run};
+use serde_json::{Value, json};
 use std::sync::Arc;
+
+/// Returns the switches of the double that give a phone this fault at an endpoint, or `None` if
+/// phones cannot have it.
+fn switches(endpoint: &str, operation: Operation, fault: Mishap) -> Option<Value> {
+    const FOREVER: u64 = 3_600_000;
+    let only = |value: Value| json!({"value": value, "endpoint": endpoint});
+    let has_proxy = matches!(operation, Operation::SetProxy | Operation::SetSecretProxy);
+    let mut set = match fault {
+        Mishap::None => json!({}),
+        Mishap::Refuses => json!({"code": only(json!(110_014))}),
+        Mishap::ActsAndRefuses => json!({"code_after_acting": only(json!(1_218))}),
+        Mishap::SaysNothing => json!({"stall_ms": only(json!(FOREVER))}),
+        Mishap::LosesCommand => json!({"drop_before_acting": only(json!(true))}),
+        Mishap::LosesAnswer => json!({"drop_after_acting": only(json!(true))}),
+        Mishap::CutsAnswer => json!({"half_body": only(json!(true))}),
+        Mishap::Swallows => json!({"effect": only(json!("never"))}),
+        Mishap::Fails => json!({"task_end": only(json!(-1))}),
+        Mishap::FailsButActs => json!({"task_end": only(json!(-1)), "effect": only(json!("always"))}),
+        Mishap::Unsure => json!({"task_end": only(json!(-4)), "effect": only(json!("always"))}),
+        Mishap::GivesUp => json!({"task_end": only(json!(-4))}),
+        Mishap::ShowsOnly if operation == Operation::Boot => json!({"effect": only(json!("show")), "power_ms": 200}),
+        Mishap::ActsLate => json!({"effect_late_ms": only(json!(1_500))}),
+        Mishap::NeverEnds => json!({"task_never_ends": only(json!(true))}),
+        Mishap::CannotBeRead => json!({"shell": "silent"}),
+        Mishap::IgnoresProxy if has_proxy => json!({"shell_ignores_proxy": true}),
+        Mishap::ProxyLies if has_proxy => json!({"proxy_lies": "203.0.113.7"}),
+        Mishap::Rotates if has_proxy => json!({"proxy_rotates": true}),
+        Mishap::ShowsOnly | Mishap::IgnoresProxy | Mishap::ProxyLies | Mishap::Rotates => return None,
+    };
+    if operation == Operation::SetSecretProxy {
+        set["proxy_login"] = json!("user:open-sesame");
+    }
+    Some(set)
+}
+
+/// Returns the effects on a pad that the journal of the double has.
+async fn deeds(platform: &Platform, code: &str) -> Vec<PhoneDeed> {
+    let deed = |line: Value| match (line["operation"].as_str()?, &line["proxy"]) {
+        ("restart", _) => Some(PhoneDeed::Restarted),
+        ("power_on", _) => Some(PhoneDeed::Booted),
+        ("power_off", _) => Some(PhoneDeed::Stopped),
+        ("set_proxy", Value::Null) => Some(PhoneDeed::ProxyCleared),
+        ("set_proxy", proxy) => {
+            let (host, port) = (proxy["host"].as_str()?.to_owned(), proxy["port"].as_u64()?);
+            Some(PhoneDeed::ProxySet { host, port: u16::try_from(port).ok()? })
+        }
+        _ => None,
+    };
+    platform.journal("did", code).await.into_iter().filter_map(deed).collect()
+}
 
 /// Carries out all cases of these operations. No case may break a promise. Returns the table of
 /// ends.

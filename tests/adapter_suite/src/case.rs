@@ -62,6 +62,8 @@ pub enum Mishap {
     Refuses,
     /// The platform acts, and refuses the command all the same.
     ActsAndRefuses,
+    /// The platform or the phone takes the connection and says nothing. It does not act.
+    SaysNothing,
     /// The command gets lost, and the platform does not answer.
     LosesCommand,
     /// The platform carries out the command and does not answer.
@@ -96,10 +98,11 @@ pub enum Mishap {
 }
 
 /// All faults, with `None`.
-pub const MISHAPS: [Mishap; 18] = [
+pub const MISHAPS: [Mishap; 19] = [
     Mishap::None,
     Mishap::Refuses,
     Mishap::ActsAndRefuses,
+    Mishap::SaysNothing,
     Mishap::LosesCommand,
     Mishap::LosesAnswer,
     Mishap::CutsAnswer,

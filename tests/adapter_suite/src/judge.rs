@@ -41,6 +41,7 @@ pub(crate) fn judge(operation: Operation, fault: Mishap, told: Result<Value, Val
         fault,
         Mishap::Refuses
             | Mishap::ActsAndRefuses
+            | Mishap::SaysNothing
             | Mishap::LosesCommand
             | Mishap::LosesAnswer
             | Mishap::CutsAnswer

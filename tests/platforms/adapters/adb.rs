@@ -1,86 +1,141 @@
-//! The adapter of phones behind an adb server, against the double.
+//! The adapter of phones behind an adb server, against the double: a separate program with its own
+//! time.
 
-use crate::doubles::adb::{AdbDouble, PhoneMood};
+use crate::harness::double::Double as Platform;
+use crate::harness::program::binary;
 use adapter_suite::{Double, Mishap, OPERATIONS, Operation, PhoneDeed};
+use cloudphone::adapter_kit::host_program::HostProgram;
 use cloudphone::adapter_kit::readings::PhoneReadings;
 use cloudphone::phones::contract::{DeviceId, DeviceState};
 use cloudphone::phones::port::{Control, Direction, PlatformName, Upstream};
-use cloudphone::platforms::adb::{Adb, AdbAddress, AdbPrograms, AdbSettings};
+use cloudphone::platforms::adb::{Adb, AdbAddress, AdbPrograms, AdbSettings, PowerPrograms, ProxyPrograms};
+use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
+use toolwarrant::http::{CallbackListener, CallbackPaths};
 use toolwarrant::{BoxFuture, Clock, Random};
 
 /// The number of phones, which exceeds the number of cases.
-const PHONES: usize = 48;
+const PHONES: u32 = 128;
 
 /// The ratio of the service's time to the double's.
 const FASTER: u32 = 5;
 
+/// The durations of the double's tasks.
+const TIMES: [&str; 8] =
+    ["--set", "restart_ms=500", "--set", "online_ms=200", "--set", "power_ms=200", "--set", "task_ms=100"];
+
 struct Rack {
-    server: AdbDouble,
-    /// True if each phone's start was seen to follow a restart.
+    platform: Platform,
+    codes: Vec<String>,
+    /// True if the readings of each phone were proven to follow the truth.
     shown: bool,
     adapter: OnceLock<Arc<Adb>>,
+    echo: (CallbackPaths, String),
     taken: AtomicUsize,
     background: Mutex<JoinSet<()>>,
     folder: TempDir,
 }
 
 impl Rack {
-    async fn new(shown: bool) -> Arc<Self> {
+    async fn new(phones: u32, shown: bool) -> Arc<Self> {
+        let platform = Platform::start(phones, &TIMES).await;
+        let (listener, paths) =
+            CallbackListener::bind("127.0.0.1:0".parse().expect("an address"), Random::System, None).expect("a port");
+        let url = format!("http://{}", listener.address().expect("an address"));
+        let mut background = JoinSet::new();
+        background.spawn(listener.serve(std::future::pending()));
         Arc::new(Self {
-            server: AdbDouble::start((0..PHONES).map(|n| format!("phone-{n}"))).await,
+            codes: platform.codes().await,
+            platform,
             shown,
             adapter: OnceLock::new(),
             taken: AtomicUsize::new(0),
-            background: Mutex::default(),
+            echo: (paths, url),
+            background: Mutex::new(background),
             folder: TempDir::new().expect("a temporary folder"),
         })
     }
+
+    fn adapter(&self) -> &Arc<Adb> {
+        self.adapter.get().expect("the adapter is made first")
+    }
+
+    /// Returns the double's program for an action.
+    fn program(&self, action: &str) -> HostProgram {
+        let path = binary().with_file_name("armcloud-double");
+        let (path, control) = (path.to_str().expect("a text"), self.platform.greeting["control"].as_str());
+        let words = [path, "act", "--control", control.expect("a URL"), action, "{serial}"];
+        HostProgram::parse(&words.map(str::to_owned)).expect("a program")
+    }
+
+    async fn wait_until_listed(&self) {
+        while !self.adapter().unread().is_empty() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
 }
 
-/// Returns the behaviour with this fault, or `None` if phones cannot have it.
-fn mood(operation: Operation, fault: Mishap) -> Option<PhoneMood> {
-    // Everything else is refused before anything is asked.
-    if operation != Operation::Restart && fault != Mishap::None {
-        return None;
+/// Returns the id of a phone.
+fn id(code: &str) -> DeviceId {
+    DeviceId::new(&format!("rack-{}", code.to_lowercase())).expect("an id")
+}
+
+/// Returns the switches that give a phone this fault, or `None` if phones cannot have it.
+fn switches(operation: Operation, fault: Mishap) -> Option<Value> {
+    let action = match operation {
+        Operation::SetProxy | Operation::SetSecretProxy => "set-proxy",
+        Operation::ClearProxy => "clear-proxy",
+        Operation::Restart => "restart",
+        Operation::Shutdown => "stop",
+        Operation::Boot => "start",
+        // It is refused before anything is asked.
+        Operation::Session if fault == Mishap::None => return Some(json!({})),
+        Operation::Session => return None,
+    };
+    match (fault, operation) {
+        // A status of 0 or another one is all that phones and programs report.
+        (Mishap::ActsAndRefuses | Mishap::Unsure | Mishap::GivesUp, _) => None,
+        // Only a phone has frames that can be cut.
+        (Mishap::CutsAnswer, Operation::Restart) => super::switches(action, operation, fault),
+        (Mishap::CutsAnswer, _) => None,
+        (Mishap::NeverEnds, _) => Some(json!({"task_never_ends": true, "effect": "always"})),
+        // The phone answers, and cannot make requests.
+        (Mishap::CannotBeRead, Operation::SetProxy | Operation::SetSecretProxy | Operation::ClearProxy) => {
+            Some(json!({"tools": []}))
+        }
+        _ => super::switches(action, operation, fault),
     }
-    Some(match fault {
-        Mishap::None => PhoneMood::Sound,
-        Mishap::Refuses => PhoneMood::SilentToCommands,
-        Mishap::LosesCommand => PhoneMood::LosesCommand,
-        Mishap::LosesAnswer => PhoneMood::LosesAnswer,
-        Mishap::CutsAnswer => PhoneMood::CutsAnswer,
-        Mishap::Swallows => PhoneMood::Swallows,
-        Mishap::Fails => PhoneMood::Fails,
-        Mishap::FailsButActs => PhoneMood::FailsButActs,
-        Mishap::ActsLate => PhoneMood::ActsLate,
-        Mishap::NeverEnds => PhoneMood::NeverEnds,
-        Mishap::CannotBeRead => PhoneMood::Silent,
-        Mishap::ActsAndRefuses | Mishap::Unsure | Mishap::GivesUp | Mishap::ShowsOnly => return None,
-        Mishap::IgnoresProxy | Mishap::ProxyLies | Mishap::Rotates => return None,
-    })
 }
 
 impl Double for Rack {
     fn adapter(&self, clock: &Clock) -> Arc<dyn Control> {
         let made = self.adapter.get_or_init(|| {
             let settings = AdbSettings {
-                server: AdbAddress::Tcp(self.server.address),
+                server: AdbAddress::Tcp(self.platform.adb()),
                 only: vec!["*".parse().expect("a pattern")],
-                names: [].into(),
                 connect: Vec::new(),
+                names: [].into(),
                 region: None,
                 power_seconds: 15,
-                proxy_seconds: 15,
-                programs: AdbPrograms::default(),
+                proxy_seconds: 10,
+                programs: AdbPrograms {
+                    restart: None,
+                    power: Some(PowerPrograms {
+                        start: self.program("start"),
+                        stop: self.program("stop"),
+                        status: self.program("status"),
+                    }),
+                    proxy: Some(ProxyPrograms { set: self.program("set-proxy"), clear: self.program("clear-proxy") }),
+                },
             };
+            let (paths, url) = &self.echo;
+            let readings = PhoneReadings::new(Some((paths.clone(), url.parse().expect("a URL"))), Random::System);
             let name = PlatformName::parse("rack").expect("a name");
-            let readings = PhoneReadings::new(None, Random::System);
             let adapter = Adb::new(name, settings, readings, self.folder.path(), (clock.clone(), &Random::System));
             let adapter = Arc::new(adapter.expect("a folder"));
             self.background.lock().expect("no panic").spawn(adapter.keep_fresh());
@@ -91,34 +146,42 @@ impl Double for Rack {
 
     fn stage(&self, operation: Operation, fault: Mishap) -> BoxFuture<'_, Option<DeviceId>> {
         Box::pin(async move {
-            let mood = mood(operation, fault)?;
-            let adapter = self.adapter.get().expect("the adapter is made first");
-            while !adapter.unread().is_empty() {
-                sleep(Duration::from_millis(20)).await;
+            let switches = switches(operation, fault)?;
+            self.wait_until_listed().await;
+            // The last phone is never staged.
+            let code = &self.codes[..self.codes.len() - 1][self.taken.fetch_add(1, Relaxed)];
+            let id = id(code);
+            if fault == Mishap::ShowsOnly {
+                self.platform.post(&format!("pads/{code}/act/stop")).await.expect("it stops");
+                self.adapter().read_anew(&id).await.expect("the server answers");
             }
-            let serial = format!("phone-{}", self.taken.fetch_add(1, Relaxed));
-            let id = DeviceId::new(&format!("rack-{serial}")).expect("an id");
-            self.server.set_mood(&serial, mood);
-            if mood == PhoneMood::Silent {
-                adapter.read_anew(&id).await.expect("the server answers");
+            self.platform.switch(Some(code), &switches).await;
+            if fault == Mishap::CannotBeRead {
+                self.adapter().read_anew(&id).await.expect("the server answers");
             }
-            if self.shown {
-                adapter.record(Direction::Start, &id).await.expect("recorded");
+            for direction in [Direction::Exit, Direction::Start] {
+                if self.shown {
+                    self.adapter().record(direction, &id).await.expect("recorded");
+                }
             }
             Some(id)
         })
     }
 
     fn deeds<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Vec<PhoneDeed>> {
-        let serial = id.as_str().strip_prefix("rack-").expect("a phone of the rack");
-        let deeds = vec![PhoneDeed::Restarted; self.server.restarts(serial) as usize];
-        Box::pin(async { deeds })
+        let code = id.as_str().strip_prefix("rack-").expect("a phone of the rack").to_uppercase();
+        Box::pin(async move { super::deeds(&self.platform, &code).await })
     }
 
     fn pass<'a>(&'a self, clock: &'a Clock) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             const MOMENT: Duration = Duration::from_millis(20);
-            sleep(MOMENT).await;
+            // While the machine is so busy that phones do not answer, their readings have time.
+            let spare = id(self.codes.last().expect("a phone"));
+            if !self.adapter().unread().is_empty() {
+                return sleep(MOMENT).await;
+            }
+            let _ = tokio::join!(sleep(MOMENT), self.adapter().boot_id(&spare));
             clock.advance(MOMENT * FASTER);
         })
     }
@@ -126,35 +189,37 @@ impl Double for Rack {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_fault_behind_an_adb_server_breaks_a_promise() {
-    let rack = Rack::new(true).await;
+    let rack = Rack::new(PHONES, true).await;
     insta::assert_snapshot!(super::table(rack.clone(), &OPERATIONS).await);
-    for service in rack.server.services() {
+    for line in rack.platform.get("journal").await.expect("lines")["entries"].as_array().expect("lines") {
+        let service = line["service"].as_str().unwrap_or_default();
         assert!(service.len() <= 4_000 && service != "host:transport:", "{service}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_restart_that_was_seen_no_missing_effect_is_refunded() {
-    let table = super::table(Rack::new(false).await, &[Operation::Restart]).await;
+async fn without_proven_readings_no_missing_effect_is_refunded() {
+    let operations = [Operation::SetProxy, Operation::Restart];
+    let table = super::table(Rack::new(PHONES, false).await, &operations).await;
     assert!(!table.contains("failed_silent"), "{table}");
+    insta::assert_snapshot!(table);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silent_phones_are_unknown_with_their_reason_and_all_others_run() {
-    let rack = Rack::new(false).await;
-    for n in (0..PHONES).step_by(4) {
-        rack.server.set_mood(&format!("phone-{n}"), PhoneMood::Silent);
+    let rack = Rack::new(12, false).await;
+    let silent = rack.codes.iter().step_by(4);
+    for code in silent.clone() {
+        rack.platform.switch(Some(code), &json!({"shell": "hangs"})).await;
     }
-    let adapter = rack.adapter(&Clock::system());
-    while !adapter.unread().is_empty() {
-        sleep(Duration::from_millis(20)).await;
-    }
-    let phones = adapter.list_page(None, 100).expect("from memory");
-    let (running, silent): (Vec<_>, Vec<_>) = phones
+    Double::adapter(&*rack, &Clock::system());
+    rack.wait_until_listed().await;
+    let phones = rack.adapter().list_page(None, 100).expect("from memory");
+    let (running, unknown): (Vec<_>, Vec<_>) = phones
         .iter()
-        .partition(|phone| phone.state() == DeviceState::Running && phone.offers.power.refusal().is_none());
-    assert_eq!((running.len(), silent.len()), (PHONES - PHONES / 4, PHONES / 4));
-    for phone in silent {
-        assert_eq!((phone.state, phone.offers.power.refusal()), (None, Some("the phone does not answer")));
+        .partition(|phone| phone.state() == DeviceState::Running && phone.offers.proxy.refusal().is_none());
+    assert_eq!((running.len(), unknown.len()), (rack.codes.len() - silent.len(), silent.len()));
+    for phone in unknown {
+        assert_eq!((phone.state, phone.offers.proxy.refusal()), (None, Some("the phone does not answer")));
     }
 }

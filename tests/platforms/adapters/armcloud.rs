@@ -103,42 +103,33 @@ impl Account {
     }
 }
 
-/// Returns the switches that give a pad this fault, or `None` if the double does not have it.
-fn switches(operation: Operation, fault: Mishap) -> Option<Value> {
-    let endpoint = match operation {
+/// Returns the endpoint of an operation.
+fn endpoint(operation: Operation) -> &'static str {
+    match operation {
         Operation::SetProxy | Operation::SetSecretProxy | Operation::ClearProxy => "setProxy",
         Operation::Restart => "restart",
         Operation::Shutdown => "timingPadOff",
         Operation::Boot => "timingPadOn",
         Operation::Session => "stsTokenByPadCode",
-    };
-    let only = |value: Value| json!({"value": value, "endpoint": endpoint});
-    let has_proxy = matches!(operation, Operation::SetProxy | Operation::SetSecretProxy);
+    }
+}
+
+/// Returns the switches that give a pad this fault, or `None` if the platform does not have it.
+fn switches(operation: Operation, fault: Mishap) -> Option<Value> {
     let has_task = !matches!(operation, Operation::Shutdown | Operation::Boot | Operation::Session);
-    let set = match fault {
-        Mishap::None => json!({}),
-        Mishap::Refuses => json!({"code": only(json!(110_014))}),
-        Mishap::ActsAndRefuses if operation != Operation::Session => {
-            json!({"code_after_acting": only(json!(1_218))})
-        }
-        Mishap::LosesCommand => json!({"drop_before_acting": only(json!(true))}),
-        Mishap::LosesAnswer => json!({"drop_after_acting": only(json!(true))}),
-        Mishap::CutsAnswer => json!({"half_body": only(json!(true))}),
-        Mishap::Swallows if has_task => json!({"effect": only(json!("never"))}),
-        Mishap::Fails if has_task => json!({"task_end": only(json!(-1))}),
-        Mishap::FailsButActs if has_task => json!({"task_end": only(json!(-1)), "effect": only(json!("always"))}),
-        Mishap::Unsure if has_task => json!({"task_end": only(json!(-4)), "effect": only(json!("always"))}),
-        Mishap::GivesUp if has_task => json!({"task_end": only(json!(-4))}),
-        Mishap::ShowsOnly if operation == Operation::Boot => json!({"effect": only(json!("show")), "power_ms": 200}),
-        Mishap::ActsLate if has_task => json!({"effect_late_ms": only(json!(1_500))}),
-        Mishap::NeverEnds if has_task => json!({"task_never_ends": only(json!(true))}),
-        Mishap::CannotBeRead if operation != Operation::Session => json!({"shell": "silent"}),
-        Mishap::IgnoresProxy if has_proxy => json!({"shell_ignores_proxy": true}),
-        Mishap::ProxyLies if has_proxy => json!({"proxy_lies": "203.0.113.7"}),
-        Mishap::Rotates if has_proxy => json!({"proxy_rotates": true}),
-        _ => return None,
-    };
-    Some(set)
+    let is_of_task = matches!(
+        fault,
+        Mishap::Swallows
+            | Mishap::Fails
+            | Mishap::FailsButActs
+            | Mishap::Unsure
+            | Mishap::GivesUp
+            | Mishap::ActsLate
+            | Mishap::NeverEnds
+    );
+    let is_of_phone = matches!(fault, Mishap::ActsAndRefuses | Mishap::CannotBeRead);
+    let lacks = is_of_task && !has_task || is_of_phone && operation == Operation::Session;
+    (!lacks).then(|| super::switches(endpoint(operation), operation, fault)).flatten()
 }
 
 /// The double compares signatures with the machine's clock.
@@ -205,21 +196,7 @@ impl Double for Account {
     }
 
     fn deeds<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Vec<PhoneDeed>> {
-        Box::pin(async move {
-            let done = self.platform.journal("did", &self.code(id)).await;
-            let deed = |line: Value| match (line["operation"].as_str()?, &line["proxy"]) {
-                ("restart", _) => Some(PhoneDeed::Restarted),
-                ("power_on", _) => Some(PhoneDeed::Booted),
-                ("power_off", _) => Some(PhoneDeed::Stopped),
-                ("set_proxy", Value::Null) => Some(PhoneDeed::ProxyCleared),
-                ("set_proxy", proxy) => Some(PhoneDeed::ProxySet {
-                    host: proxy["ip"].as_str().or(proxy["host"].as_str())?.to_owned(),
-                    port: proxy["port"].as_u64()? as u16,
-                }),
-                _ => None,
-            };
-            done.into_iter().filter_map(deed).collect()
-        })
+        Box::pin(async move { super::deeds(&self.platform, &self.code(id)).await })
     }
 
     fn pass<'a>(&'a self, clock: &'a Clock) -> BoxFuture<'a, ()> {

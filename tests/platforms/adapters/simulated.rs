@@ -35,8 +35,10 @@ fn part(fault: Mishap) -> Option<Part> {
         Mishap::CannotBeRead => Part::Unreadable,
         Mishap::IgnoresProxy => Part::Leaking,
         Mishap::Rotates => Part::Rotating,
+        // Their connections never fail.
+        Mishap::SaysNothing | Mishap::CutsAnswer => return None,
         Mishap::ActsAndRefuses | Mishap::ShowsOnly => return None,
-        Mishap::CutsAnswer | Mishap::Unsure | Mishap::GivesUp | Mishap::NeverEnds | Mishap::ProxyLies => return None,
+        Mishap::Unsure | Mishap::GivesUp | Mishap::NeverEnds | Mishap::ProxyLies => return None,
     })
 }
 

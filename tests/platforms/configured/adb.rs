@@ -1,22 +1,32 @@
 //! Phones behind an adb server, through the whole program: list, restart, refund, and the check.
 
-use super::{Site, end, list_all, until};
-use crate::doubles::adb::{AdbDouble, PhoneMood};
-use crate::harness::program::steady;
+use super::{FAST, Site, assert_nowhere, echo, end, id, list_all, until};
+use crate::harness::double::Double;
+use crate::harness::program::{binary, steady};
 use serde_json::{Value, json};
 
-const PHONES: [&str; 5] = ["emulator-5554", "192.0.2.7:5555", "old", "locked", "spare"];
+/// The number of phones in the lists: one of the double's phones is not served, and one that is
+/// served is missing.
+const PHONES: usize = 5;
 
-/// Starts a double, and returns it with the configuration of a site.
-async fn rack() -> (AdbDouble, String) {
-    let double = AdbDouble::start(PHONES.map(str::to_owned)).await;
-    let only = r#"["emulator-*", "192.0.2.7:5555", "old", "locked", "missing"]"#;
+/// Starts a double, and returns it with its phones and with the configuration of a site. The third
+/// phone is too old, and the fourth does not allow adb.
+async fn rack() -> (Double, Vec<String>, String) {
+    let double = Double::start(5, FAST).await;
+    let codes = double.codes().await;
+    double.switch(Some(&codes[2]), &json!({"adb_old": true})).await;
+    double.switch(Some(&codes[3]), &json!({"adb_state": "unauthorized"})).await;
     let config = format!(
-        "[platform.rack]\nkind = \"adb\"\nserver = \"{}\"\nonly = {only}\nnames = {{ emulator-5554 = \"Anna\" }}\n\
-         region = \"desk\"\npower-seconds = 1\n",
-        double.address
+        "[platform.rack]\nkind = \"adb\"\nserver = \"{}\"\nonly = [\"{}*\", \"{}\", \"{}\", \"{}\", \"missing\"]\n\
+         names = {{ {} = \"Anna\" }}\nregion = \"desk\"\npower-seconds = 1\n",
+        double.adb(),
+        codes[0],
+        codes[1],
+        codes[2],
+        codes[3],
+        codes[0]
     );
-    (double, config)
+    (double, codes, config)
 }
 
 fn restart(id: &str) -> Value {
@@ -27,28 +37,32 @@ fn ends(task: &Value) -> [&Value; 2] {
     [&task["status"], &task["evidence"]["reported"]]
 }
 
+/// Returns the number of restarts of a phone.
+async fn restarts(double: &Double, code: &str) -> usize {
+    double.journal("did", code).await.iter().filter(|line| line["operation"] == "restart").count()
+}
+
 #[tokio::test]
 async fn a_restart_goes_through_the_whole_house() {
-    let (double, config) = rack().await;
-    double.set_mood("old", PhoneMood::IsOld);
-    double.set_state("locked", "unauthorized");
+    let (double, codes, config) = rack().await;
+    let ids: Vec<_> = codes.iter().map(|code| id("rack", code)).collect();
     let site = Site::new();
     site.configure(&config);
-    let mut program = site.start(PHONES.len(), &[]).await;
+    let mut program = site.start(PHONES, &[]).await;
     let mut shown = list_all(&program).await;
-    for id in ["rack-emulator-5554", "rack-locked"] {
+    for id in [&ids[0], &ids[3]] {
         shown.push(program.call("get_device", json!({"device_id": id})).await.expect("it is known"));
     }
     insta::assert_snapshot!("list", format!("{:#}", json!(shown)));
 
     // The first restart shows that the reading follows.
-    let task = end(&program, "set_power", restart("rack-emulator-5554")).await;
+    let task = end(&program, "set_power", restart(&ids[0])).await;
     assert_eq!(ends(&task), [&json!("success"), &json!("success")], "{task}");
-    assert_eq!((double.restarts("emulator-5554"), site.ledger().get("refund")), (1, None));
-    double.set_mood("emulator-5554", PhoneMood::Swallows);
-    let task = end(&program, "set_power", restart("rack-emulator-5554")).await;
+    assert_eq!((restarts(&double, &codes[0]).await, site.ledger().get("refund")), (1, None));
+    double.switch(Some(&codes[0]), &json!({"effect": "never"})).await;
+    let task = end(&program, "set_power", restart(&ids[0])).await;
     assert_eq!(ends(&task), [&json!("failed_silent"), &json!("success")], "{task}");
-    assert_eq!((double.restarts("emulator-5554"), site.ledger().get("refund")), (1, Some(&1)));
+    assert_eq!((restarts(&double, &codes[0]).await, site.ledger().get("refund")), (1, Some(&1)));
 
     // A phone that takes the connection and says nothing was not told to go.
     let charged = |site: &Site| {
@@ -57,14 +71,14 @@ async fn a_restart_goes_through_the_whole_house() {
         count("charge") - count("reversal")
     };
     let before = charged(&site);
-    double.set_mood("192.0.2.7:5555", PhoneMood::SilentToCommands);
-    let task = end(&program, "set_power", restart("rack-192-0-2-7-5555")).await;
+    double.switch(Some(&codes[1]), &json!({"stall_ms": {"value": 600_000, "endpoint": "restart"}})).await;
+    let task = end(&program, "set_power", restart(&ids[1])).await;
     assert_eq!((ends(&task), charged(&site)), ([&json!("failed"), &json!("not_sent")], before), "{task}");
-    assert_eq!(double.restarts("192.0.2.7:5555"), 0);
+    assert_eq!(restarts(&double, &codes[1]).await, 0);
     for (tool, arguments) in [
-        ("set_power", json!({"device_id": "rack-emulator-5554", "action": "shutdown"})),
-        ("clear_proxy", json!({"device_id": "rack-emulator-5554"})),
-        ("set_power", restart("rack-locked")),
+        ("set_power", json!({"device_id": ids[0], "action": "shutdown"})),
+        ("clear_proxy", json!({"device_id": ids[0]})),
+        ("set_power", restart(&ids[3])),
     ] {
         let refused = program.call(tool, arguments).await.expect_err("it is not offered");
         assert_eq!(refused["retryable"], false, "{tool}: {refused}");
@@ -73,13 +87,47 @@ async fn a_restart_goes_through_the_whole_house() {
 }
 
 #[tokio::test]
+async fn a_proxy_and_a_shutdown_go_through_the_programs_of_the_operator() {
+    let (double, codes, config) = rack().await;
+    let (path, control) = (binary().with_file_name("armcloud-double"), &double.greeting["control"]);
+    let programs = ["start", "stop", "status", "set-proxy", "clear-proxy"].map(|action| {
+        format!(
+            "{action} = [\"{}\", \"act\", \"--control\", {control}, \"{action}\", \"{{serial}}\"]\n",
+            path.display()
+        )
+    });
+    let site = Site::new();
+    site.configure(&format!("{}{config}proxy-seconds = 1\n{}", echo(), programs.concat()));
+    let mut program = site.start(PHONES, &[]).await;
+    let device_id = id("rack", &codes[0]);
+    double.switch(Some(&codes[0]), &json!({"proxy_login": "user:open-sesame", "power_ms": 100})).await;
+    let proxy = json!({
+        "device_id": device_id, "scheme": "socks5", "host": "203.0.113.7", "port": 1080, "username": "user",
+        "password": "open-sesame",
+    });
+    let calls = [
+        ("set_proxy", proxy, "success"),
+        ("set_power", json!({"device_id": device_id, "action": "shutdown"}), "success"),
+        ("set_power", json!({"device_id": device_id, "action": "boot"}), "success"),
+        ("clear_proxy", json!({"device_id": device_id}), "success_unverified"),
+    ];
+    for (tool, arguments, status) in calls {
+        let task = end(&program, tool, arguments).await;
+        assert_eq!(ends(&task), [&json!(status), &json!("success")], "{task}");
+    }
+    let done = double.journal("did", &codes[0]).await;
+    let done: Vec<_> = done.iter().filter_map(|line| line["operation"].as_str()).collect();
+    assert_eq!(done, ["set_proxy", "power_off", "power_on", "set_proxy"]);
+    program.stop().await;
+    assert_nowhere(site.home.path(), &["open-sesame"]);
+}
+
+#[tokio::test]
 async fn a_check_names_each_phone_that_is_not_served_with_its_reason_and_a_server_that_is_gone() {
-    let (double, config) = rack().await;
-    double.set_mood("old", PhoneMood::IsOld);
-    double.set_state("locked", "unauthorized");
+    let (double, _, config) = rack().await;
     let site = Site::new();
     site.configure(&config);
-    let address = double.address.to_string();
+    let address = double.adb().to_string();
     let told = |text: &str| {
         let text = steady(text, site.home.path()).replace(&address, "SERVER");
         text.lines().filter(|line| !line.starts_with("TIME ")).collect::<Vec<_>>().join("\n")
@@ -94,30 +142,31 @@ async fn a_check_names_each_phone_that_is_not_served_with_its_reason_and_a_serve
 
 #[tokio::test]
 async fn a_server_that_comes_back_is_used_again_and_phones_keep_their_ids_meanwhile() {
-    let (double, config) = rack().await;
-    let address = double.address;
+    let (double, codes, config) = rack().await;
+    let address = double.adb().to_string();
     let site = Site::new();
     site.configure(&config);
-    let program = site.start(PHONES.len(), &[]).await;
+    let program = site.start(PHONES, &[]).await;
     let ids = async || list_all(&program).await.iter().map(|phone| phone["device_id"].clone()).collect::<Vec<_>>();
     let count = async |state: &str| list_all(&program).await.iter().filter(|phone| phone["state"] == state).count();
     let known = ids().await;
-    until(async || count("running").await == 4).await;
+    until(async || count("running").await == 2).await;
     drop(double);
     // The server shows a reading for two seconds.
-    let phone = json!({"device_id": "rack-emulator-5554"});
+    let first = id("rack", &codes[0]);
+    let phone = json!({"device_id": first});
     until(async || program.call("get_device", phone.clone()).await.expect("it is known")["state"] == "unknown").await;
-    let refused = program.call("set_power", restart("rack-emulator-5554")).await.expect_err("it cannot be sent");
+    let refused = program.call("set_power", restart(&first)).await.expect_err("it cannot be sent");
     assert_eq!((&refused["code"], site.ledger().len()), (&json!("upstream_unavailable"), 0), "{refused}");
-    until(async || count("unknown").await == PHONES.len()).await;
-    let _double = AdbDouble::start_at(address, PHONES.map(str::to_owned)).await;
+    until(async || count("unknown").await == PHONES).await;
+    let _double = Double::start(5, &["--adb-listen", &address]).await;
     until(async || count("running").await == 4).await;
     assert_eq!(ids().await, known);
 }
 
 #[tokio::test]
 async fn a_store_that_replicas_share_is_refused_by_name() {
-    let (_double, config) = rack().await;
+    let (_double, _, config) = rack().await;
     let site = Site::new();
     site.configure(&config);
     let (code, said) = site.operate("serve --listen 127.0.0.1:0 --store postgres://127.0.0.1:1/x").await;
