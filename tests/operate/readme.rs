@@ -108,3 +108,26 @@ async fn the_block_for_several_machines_starts_two_replicas_with_the_same_phones
         until_listed(address, key.as_ref().expect("a key"), 3).await;
     }
 }
+
+#[tokio::test]
+async fn the_block_for_own_phones_serves_the_phone_that_the_adb_server_has() {
+    let (home, double) = (TempDir::new().expect("a temporary folder"), Double::start(1, &[]).await);
+    let serial = double.codes().await.swap_remove(0);
+    let block = include_str!("../../README.md").split("```bash\n").nth(1).expect("a block").split("```").next();
+    let server = format!("kind = \"adb\"\\nserver = \"{}\"\\n", double.adb());
+    let block = adapt(block.expect("its end"), &[(r#"kind = "adb"\n"#, &server), ("SERIAL >", &format!("{serial} >"))]);
+    let bin = home.path().join("bin");
+    fs::create_dir(&bin).expect("a folder");
+    symlink(binary(), bin.join("cloudphone")).expect("a link");
+    fs::write(bin.join("adb"), "#!/bin/sh\n[ \"$*\" = devices ]\n").expect("written");
+    fs::set_permissions(bin.join("adb"), fs::Permissions::from_mode(0o755)).expect("a mode");
+    let variables = [("CLOUDPHONE_LISTEN", "127.0.0.1:0"), ("CLOUDPHONE_DEMO", "true"), ("CLOUDPHONE_JSON", "true")];
+    let mut shell = shell(home.path(), &block, &variables);
+    shell.current_dir(home.path()).process_group(0);
+    let mut shell = Process::start(shell).expect("it starts");
+    let _group = Group(Pid::from_raw(shell.id().expect("it runs").try_into().expect("a process")).expect("a process"));
+    let greeting = shell.greeting().await.expect("a line of JSON");
+    let address = greeting["listens"].as_str().expect("an address").parse().expect("an address");
+    let key = KeyPair::read(&greeting["keys"][0]).expect("a key");
+    until_listed(address, &key, 1).await;
+}

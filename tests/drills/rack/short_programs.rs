@@ -1,5 +1,6 @@
-//! The programs of an operator, and `docs/platforms/container-proxy` among them: phones are switched
-//! off and on, and get real proxies. Each row has a phone of its own, and all run at the same time.
+//! The programs of an operator, and `docs/platforms/container-proxy` among them. Phones are
+//! switched off and on, and get real proxies. Each row has a phone of its own, and all run at the
+//! same time.
 
 use super::super::crash::assert_without;
 use super::{PLATFORMS, RackSite, options};

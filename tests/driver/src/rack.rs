@@ -140,8 +140,8 @@ impl Rack {
         Ok(server)
     }
 
-    /// Makes programs of the phones' root available under their names, and an empty `/run`, in these
-    /// namespaces alone.
+    /// Makes programs of the phones' root available under their names, and an empty `/run`, in
+    /// these namespaces alone.
     pub fn install(&self, programs: &[&str]) -> Result<()> {
         run("mount -t tmpfs tmpfs /usr/local/sbin")?;
         run("mount -t tmpfs tmpfs /run")?;

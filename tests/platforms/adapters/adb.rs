@@ -16,6 +16,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
+use toolwarrant::handler::Flag;
 use toolwarrant::http::{CallbackListener, CallbackPaths};
 use toolwarrant::{BoxFuture, Clock, Random};
 
@@ -206,7 +207,7 @@ async fn without_proven_readings_no_missing_effect_is_refunded() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn silent_phones_are_unknown_with_their_reason_and_all_others_run() {
+async fn silent_phones_are_unknown_until_they_answer_and_all_others_run() {
     let rack = Rack::new(12, false).await;
     let silent = rack.codes.iter().step_by(4);
     for code in silent.clone() {
@@ -220,6 +221,6 @@ async fn silent_phones_are_unknown_with_their_reason_and_all_others_run() {
         .partition(|phone| phone.state() == DeviceState::Running && phone.offers.proxy.refusal().is_none());
     assert_eq!((running.len(), unknown.len()), (rack.codes.len() - silent.len(), silent.len()));
     for phone in unknown {
-        assert_eq!((phone.state, phone.offers.proxy.refusal()), (None, Some("the phone does not answer")));
+        assert_eq!((phone.state, &phone.offers.proxy), (None, &Flag::Unreachable));
     }
 }
