@@ -37,18 +37,21 @@ pub(crate) fn run(root: &Path, RackLoad { restarts, writes, seed }: &RackLoad) -
         return Ok(());
     }
     step(root, &["test", "--no-run", "--locked", "--package", "cloudphone", "--test", "all"])?;
-    let wanted = match (restarts, writes) {
-        (None, None) => "drills::rack::short",
-        (Some(_), None) => "drills::rack::restarts::",
-        (None, Some(_)) => "drills::rack::writes::",
-        (Some(_), Some(_)) => "drills::rack::",
+    let wanted: &[&str] = match (restarts, writes) {
+        (None, None) => &["drills::rack::short::", "drills::rack::short_programs::"],
+        (Some(_), None) => &["drills::rack::restarts::"],
+        (None, Some(_)) => &["drills::rack::writes::"],
+        (Some(_), Some(_)) => &["drills::rack::restarts::", "drills::rack::writes::"],
     };
-    // There is no network within the namespaces, and cargo needs none for tests that are built.
-    let tests = tests_of_the_product(wanted);
-    let mut command = Command::new(UNSHARE[0]);
-    command.args(&UNSHARE[1..]).arg(tests.get_program()).args(tests.get_args());
     let options = json!({"roots": home, "restarts": restarts, "writes": writes, "seed": seed});
-    test(root, "rack", command, &options, "a promise about phones behind adb was broken; details are above")
+    // Each part has namespaces of its own. There is no network within them, and cargo needs none for
+    // tests that are built.
+    wanted.iter().try_for_each(|part| {
+        let tests = tests_of_the_product(part);
+        let mut command = Command::new(UNSHARE[0]);
+        command.args(&UNSHARE[1..]).arg(tests.get_program()).args(tests.get_args());
+        test(root, "rack", command, &options, "a promise about phones behind adb was broken; details are above")
+    })
 }
 
 /// Prepares the folders of the rack. Returns the reason if that is not possible on this machine.
