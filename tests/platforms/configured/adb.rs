@@ -9,22 +9,20 @@ use serde_json::{Value, json};
 /// served is missing.
 const PHONES: usize = 5;
 
-/// Starts a double, and returns it with its phones and with the configuration of a site. The third
-/// phone is too old, and the fourth does not allow adb.
+/// Starts a double, and returns it with its phones and with the configuration of a site. The second
+/// phone is on the network, the third is too old, and the fourth does not allow adb.
 async fn rack() -> (Double, Vec<String>, String) {
     let double = Double::start(5, FAST).await;
     let codes = double.codes().await;
-    double.switch(Some(&codes[2]), &json!({"adb_old": true})).await;
-    double.switch(Some(&codes[3]), &json!({"adb_state": "unauthorized"})).await;
+    let [first, second, third, fourth, _] = &codes[..] else { panic!("five phones") };
+    double.switch(Some(second), &json!({"adb_state": "absent"})).await;
+    double.switch(Some(third), &json!({"adb_old": true})).await;
+    double.switch(Some(fourth), &json!({"adb_state": "unauthorized"})).await;
+    let only = json!([format!("{first}*"), format!("{second}:5555"), third, fourth, "missing"]);
     let config = format!(
-        "[platform.rack]\nkind = \"adb\"\nserver = \"{}\"\nonly = [\"{}*\", \"{}\", \"{}\", \"{}\", \"missing\"]\n\
-         names = {{ {} = \"Anna\" }}\nregion = \"desk\"\npower-seconds = 1\n",
-        double.adb(),
-        codes[0],
-        codes[1],
-        codes[2],
-        codes[3],
-        codes[0]
+        "[platform.rack]\nkind = \"adb\"\nserver = \"{}\"\nonly = {only}\nconnect = [\"{second}:5555\"]\n\
+         names = {{ {first} = \"Anna\" }}\nregion = \"desk\"\npower-seconds = 1\n",
+        double.adb()
     );
     (double, codes, config)
 }
@@ -45,7 +43,8 @@ async fn restarts(double: &Double, code: &str) -> usize {
 #[tokio::test]
 async fn a_restart_goes_through_the_whole_house() {
     let (double, codes, config) = rack().await;
-    let ids: Vec<_> = codes.iter().map(|code| id("rack", code)).collect();
+    let mut ids: Vec<_> = codes.iter().map(|code| id("rack", code)).collect();
+    ids[1] += "-5555";
     let site = Site::new();
     site.configure(&config);
     let mut program = site.start(PHONES, &[]).await;
