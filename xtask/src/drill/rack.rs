@@ -44,8 +44,8 @@ pub(crate) fn run(root: &Path, RackLoad { restarts, writes, seed }: &RackLoad) -
         (Some(_), Some(_)) => &["drills::rack::restarts::", "drills::rack::writes::"],
     };
     let options = json!({"roots": home, "restarts": restarts, "writes": writes, "seed": seed});
-    // Each part has namespaces of its own. There is no network within them, and cargo needs none for
-    // tests that are built.
+    // Each part has namespaces of its own. There is no network within them, and cargo needs none
+    // for tests that are built.
     wanted.iter().try_for_each(|part| {
         let tests = tests_of_the_product(part);
         let mut command = Command::new(UNSHARE[0]);

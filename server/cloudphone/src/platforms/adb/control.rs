@@ -9,6 +9,7 @@ use crate::adapter_kit::readings::{Dial, DialedConnection};
 use crate::adapter_kit::shell::{Shell, quote};
 use crate::phones::contract::{Command, DeviceId, PowerAction, SetPowerArgs, SetProxyArgs};
 use crate::phones::port::{Control, Direction, Exits, Finding, PlatformName, Unreachable};
+use std::collections::HashSet;
 use std::time::Duration;
 use toolwarrant::BoxFuture;
 use toolwarrant::base::hex;
@@ -97,13 +98,15 @@ impl Adb {
         self.registry.get(id).and_then(|listed| listed.row.facts.netcat)
     }
 
-    /// Records that a reading follows the truth on a phone.
+    /// Records that a reading follows the truth on a phone that answers.
     async fn prove(&self, direction: Direction, id: &DeviceId) -> Result<(), Unreachable> {
         let proven = match direction {
             Direction::Exit => &self.proven_exits,
             Direction::Start => &self.proven_starts,
         };
-        let recorded = proven.record(id, &self.find(id)?.0.facts.identity).await;
+        // The list may be from before the phone's first answer.
+        let now = self.listing.server().read_facts(&self.find(id)?.1, self.listing.until()).await?;
+        let recorded = proven.record(id, &now.identity).await;
         recorded.map_err(|error| Unreachable(error.to_string().into()))
     }
 }
@@ -206,7 +209,9 @@ impl Control for Adb {
             };
             lacks.into_iter().chain(self.programs.find_obstacles(&address))
         });
-        left_out.chain(of_phone).collect()
+        let mut told = HashSet::new();
+        // A program that is missing is missing for all phones.
+        left_out.chain(of_phone).filter(|finding| told.insert(finding.found.clone())).collect()
     }
 
     fn record<'a>(&'a self, direction: Direction, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {

@@ -1,0 +1,86 @@
+//! Each condition in which a phone can be, and a program that is gone: what clients and the
+//! operator are told.
+
+use super::super::{FAST, Site, id, list_all};
+use crate::harness::double::Double;
+use crate::harness::program::{Program, binary, steady};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::fs;
+
+/// The conditions, each of one phone: its switches at the double.
+fn conditions() -> [(&'static str, Value); 7] {
+    let udev = "no permissions (user in plugdev group; are your udev rules wrong?); see [http://adb.example]";
+    [
+        ("runs", json!({})),
+        ("is off", json!({})),
+        ("is unauthorized", json!({"adb_state": "unauthorized"})),
+        ("has no permissions", json!({"adb_state": udev})),
+        ("is in recovery", json!({"adb_state": "recovery"})),
+        ("has Android 6", json!({"adb_old": true})),
+        ("has no nc", json!({"tools": ["curl"]})),
+    ]
+}
+
+#[tokio::test]
+async fn each_condition_of_a_phone_is_told_to_clients_with_its_reason_and_to_the_operator_with_its_remedy() {
+    let conditions = conditions();
+    let (double, site) = (Double::start(7, FAST).await, Site::new());
+    let (codes, control) = (double.codes().await, &double.greeting["control"]);
+    let act = binary().with_file_name("armcloud-double").display().to_string();
+    // Only the program that sets proxies is removed later.
+    let set_proxy = site.path("set-proxy").display().to_string();
+    fs::copy("/bin/true", &set_proxy).expect("a program");
+    let mut config = format!("[platform.rack]\nkind = \"adb\"\nserver = \"{}\"\nonly = [\"*\"]\n", double.adb());
+    for action in ["start", "stop", "status", "clear-proxy"] {
+        let _ =
+            writeln!(config, "{action} = [\"{act}\", \"act\", \"--control\", {control}, \"{action}\", \"{{serial}}\"]");
+    }
+    let _ = writeln!(config, "set-proxy = [\"{set_proxy}\"]\npower-seconds = 1\nproxy-seconds = 1");
+    site.configure(&config);
+    for ((condition, switches), code) in conditions.iter().zip(&codes) {
+        double.switch(Some(code), switches).await;
+        if *condition == "is off" {
+            double.post(&format!("pads/{code}/act/stop")).await.expect("it stops");
+        }
+    }
+    let mut program = site.start(7, &[]).await;
+    let mut said = String::new();
+    for (condition, code) in conditions.iter().map(|(condition, _)| condition).zip(&codes) {
+        describe(&program, condition, &id("rack", code), &mut said).await;
+    }
+    let check = async |what: &str, said: &mut String| {
+        let (code, text) = site.operate("platform check rack").await;
+        let text = steady(&text, site.home.path()).replace(&double.adb().to_string(), "SERVER");
+        let lines = text.lines().filter(|line| !line.starts_with("TIME ") && !line.starts_with("start of a phone"));
+        let _ = writeln!(said, "== platform check, {what}: exit {code}\n{}", lines.collect::<Vec<_>>().join("\n"));
+    };
+    check("with all programs", &mut said).await;
+    fs::remove_file(&set_proxy).expect("it was there");
+    check("without `set-proxy`", &mut said).await;
+    program.stop().await;
+    let (code, text) = site.operate("config check").await;
+    let _ = writeln!(said, "== config check: exit {code}\n{}", steady(&text, site.home.path()));
+    insta::assert_snapshot!(said.replace(&codes[0], "CODE"));
+}
+
+/// Appends the answers to a client about a phone.
+async fn describe(program: &Program, condition: &str, id: &str, said: &mut String) {
+    let listed = list_all(program).await.into_iter().find(|phone| phone["device_id"] == id).expect("it is listed");
+    let phone = program.call("get_device", json!({"device_id": id})).await.expect("it is known");
+    let _ = writeln!(said, "== a phone that {condition}: {} in the list, {}", listed["state"], phone["state"]);
+    let _ = writeln!(said, "{}\n{:#}", phone["capabilities"], phone["notes"]);
+    let proxy = json!({"device_id": id, "scheme": "socks5", "host": "203.0.113.7", "port": 1080});
+    let action = if condition == "is off" { "boot" } else { "restart" };
+    for (tool, arguments) in [("set_proxy", proxy), ("set_power", json!({"device_id": id, "action": action}))] {
+        match program.call(tool, arguments).await {
+            Ok(accepted) => {
+                let task = program.task(&accepted["task_id"]).await;
+                let is_seen = task["status"] == "success";
+                let observed = if is_seen { json!("the effect") } else { task["evidence"]["observed"].clone() };
+                let _ = writeln!(said, "{tool}: {} {observed}", task["status"]);
+            }
+            Err(error) => drop(writeln!(said, "{tool}: {} {}", error["code"], error["message"])),
+        }
+    }
+}
