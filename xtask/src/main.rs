@@ -62,8 +62,7 @@ enum Verb {
     /// Check advisories, licences, versions and sources of all packages in Cargo.lock against
     /// deny.toml; needs Python, git, tar and xz
     Deny,
-    /// Check format, lints, crate graph and generated files, run all tests and the usual worlds of
-    /// `drill soak`; ends with a count
+    /// Check format, lints, crate graph and generated files, and run all tests; ends with a count
     Test,
     /// Follow CONTRIBUTING.md on a copy of the repository and docs/service.md in a new folder, and
     /// compare the output with the pages

@@ -152,6 +152,11 @@ impl Double for Rack {
             // The last phone is never staged.
             let code = &self.codes[..self.codes.len() - 1][self.taken.fetch_add(1, Relaxed)];
             let id = id(code);
+            if self.shown {
+                for direction in [Direction::Exit, Direction::Start] {
+                    self.adapter().record(direction, &id).await.expect("recorded");
+                }
+            }
             if fault == Mishap::ShowsOnly {
                 self.platform.post(&format!("pads/{code}/act/stop")).await.expect("it stops");
                 self.adapter().read_anew(&id).await.expect("the server answers");
@@ -159,11 +164,6 @@ impl Double for Rack {
             self.platform.switch(Some(code), &switches).await;
             if fault == Mishap::CannotBeRead {
                 self.adapter().read_anew(&id).await.expect("the server answers");
-            }
-            for direction in [Direction::Exit, Direction::Start] {
-                if self.shown {
-                    self.adapter().record(direction, &id).await.expect("recorded");
-                }
             }
             Some(id)
         })

@@ -2,8 +2,8 @@
 //! a phone on.
 //!
 //! A program gets its arguments as the operator wrote them, without a shell. The arguments of the
-//! client are JSON on its standard input, and nowhere else. Its standard error is that of this
-//! server: a pipe would end what a program leaves running. A program that did not start has done
+//! client are JSON on its standard input, and nowhere else. The beginning of its standard error is
+//! logged. A program that did not start has done
 //! nothing; the outcome of one that this server had to end is unknown. Start at
 //! [`RunningPrograms::act`].
 
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::watch;
 use toolwarrant::Clock;
 use toolwarrant::base::ignore_poison;
@@ -84,7 +84,7 @@ pub enum NoHostProgram {
     #[error("`{}` is not a file that can be executed", .0.display())]
     NotExecutable(PathBuf),
     /// A placeholder is part of an argument.
-    #[error("`{{serial}}` and `{{name}}` must each be a whole argument, because there is no shell")]
+    #[error("an argument is plain text, or `{{serial}}` or `{{name}}` as a whole, because there is no shell")]
     Placeholder,
 }
 
@@ -106,6 +106,8 @@ impl HostProgram {
             "{serial}" => Ok(ProgramArgument::Serial),
             "{name}" => Ok(ProgramArgument::Name),
             text if text.contains("{serial}") || text.contains("{name}") => Err(NoHostProgram::Placeholder),
+            // Two brackets are meant for the program.
+            text if text.starts_with('{') && !text.starts_with("{{") => Err(NoHostProgram::Placeholder),
             text => Ok(ProgramArgument::Text(text.to_owned())),
         };
         Ok(Self { arguments: arguments.iter().map(argument).collect::<Result<_, _>>()?, path })
@@ -153,8 +155,11 @@ impl HostProgram {
         };
         let mut command = Command::new(&self.path);
         command.args(self.arguments.iter().map(argument)).env_clear().env("PATH", PATH).current_dir("/");
-        command.stdin(input).stdout(output).stderr(Stdio::inherit()).process_group(0);
-        let child = command.spawn().map_err(|error| format!("{self}: {error}"))?;
+        command.stdin(input).stdout(output).stderr(Stdio::piped()).process_group(0);
+        let mut child = command.spawn().map_err(|error| format!("{self}: {error}"))?;
+        if let Some(errors) = child.stderr.take() {
+            tokio::spawn(log_errors(self.to_string(), target.serial.to_owned(), errors));
+        }
         Ok(RunningProgram { child })
     }
 }
@@ -217,11 +222,16 @@ impl RunningPrograms {
             Err(why) => return Sent::NotSent(why),
         };
         let (tell, mut told) = watch::channel(None);
-        let (name, until, time) = (program.to_string(), clock.now().plus(ACT_WITHIN), clock.clone());
+        let (name, phone) = (program.to_string(), target.serial.to_owned());
+        let (until, time) = (clock.now().plus(ACT_WITHIN), clock.clone());
         tokio::spawn(async move {
             let ended = time.before(until, running.tell(input.expose())).await;
             drop(running);
-            tell.send_replace(Some(interpret(&name, ended)));
+            let sent = interpret(&name, ended);
+            if sent != Sent::Ok {
+                tracing::warn!(phone, %sent, "a program did not do what it is for");
+            }
+            tell.send_replace(Some(sent));
         });
         let end = async { told.wait_for(Option::is_some).await.ok().and_then(|sent| sent.clone()) };
         match clock.before(clock.now().plus(PENDING_AFTER), end).await {
@@ -253,6 +263,19 @@ impl RunningPrograms {
     }
 }
 
+/// Logs the beginning of what a program prints on standard error. Reads the rest, too, so that
+/// nothing that the program leaves running is held up.
+async fn log_errors(program: String, phone: String, mut errors: ChildStderr) {
+    let (mut bytes, mut logged) = ([0; 1 << 10], 0);
+    while let Ok(count @ 1..) = errors.read(&mut bytes).await {
+        if logged < ANSWER_MAX {
+            let said = Remark::clean(&String::from_utf8_lossy(&bytes[..count]));
+            tracing::warn!(program, phone, said = said.as_str(), "a program prints an error");
+        }
+        logged = logged.saturating_add(count as u64);
+    }
+}
+
 /// Interprets the end of a program; `None` if it did not end in time.
 fn interpret(program: &str, ended: Option<io::Result<ExitStatus>>) -> Sent {
     match ended {
@@ -275,11 +298,13 @@ mod tests {
 
     const TARGET: ProgramTarget<'_> = ProgramTarget { serial: "127.0.0.1:5555", name: Some("Anna; reboot") };
 
-    /// Writes a program, and returns it with these arguments.
+    /// Writes a program in another process, and returns it with these arguments. A program that
+    /// this process had open for writing could not be run while another test starts one.
     fn write(folder: &TempDir, script: &str, arguments: &[&str]) -> HostProgram {
         let path = folder.path().join("program");
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+        let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod 700 "$0""#;
+        let written = std::process::Command::new("/bin/sh").arg("-c").arg(write).arg(&path).arg(script).status();
+        assert!(written.unwrap().success());
         let words: Vec<_> = [path.to_str().unwrap()].iter().chain(arguments).map(|word| (*word).to_owned()).collect();
         HostProgram::parse(&words).unwrap()
     }
@@ -298,7 +323,7 @@ mod tests {
         for missing in ["/nowhere", "/etc/passwd", "/bin"] {
             assert!(matches!(parse(&[missing]), Err(NoHostProgram::NotExecutable(_))), "{missing}");
         }
-        for part in ["-s{serial}", "{name}s"] {
+        for part in ["-s{serial}", "{name}s", "{nmae}"] {
             assert!(matches!(parse(&["/bin/sh", part]), Err(NoHostProgram::Placeholder)), "{part}");
         }
         assert!(parse(&["/bin/sh", "{serial}", "{name}", "{{.State.Running}}"]).is_ok());

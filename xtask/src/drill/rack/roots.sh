@@ -39,7 +39,8 @@ cat > sbin/init <<'END'
 rm -f /run/power
 mkfifo /run/power
 ADBD_PORT=5555 adbd > /run/adbd.log 2>&1 &
-read act < /run/power
+# The end of a process that has lost its parent interrupts this.
+until read act < /run/power; do :; done
 sleep 0.3
 END
 cat > bin/getprop <<'END'

@@ -109,7 +109,9 @@ pub(super) fn select(only: &[PhonePattern], lines: &[Option<ListLine>]) -> Selec
             Some(path) => (PhoneAddress::of_usb_path(path), false),
             None if admits(serial) => (PhoneAddress::of_serial(serial), counts.get(&**serial).is_some_and(|n| *n > 1)),
             None => {
-                selected.left_out.push((serial.clone(), "no pattern of `only` names it"));
+                selected
+                    .left_out
+                    .push((serial.clone(), "no pattern of `only` names it; add its serial there to serve it"));
                 continue;
             }
         };
@@ -189,10 +191,10 @@ nothing that is known
         assert_eq!(
             reasons,
             [
-                "0123456789ABCDEF: no pattern of `only` names it",
-                "0123456789ABCDEF: no pattern of `only` names it",
-                "(no serial number): no pattern of `only` names it",
-                "192.0.2.7:5555: no pattern of `only` names it",
+                "0123456789ABCDEF: no pattern of `only` names it; add its serial there to serve it",
+                "0123456789ABCDEF: no pattern of `only` names it; add its serial there to serve it",
+                "(no serial number): no pattern of `only` names it; add its serial there to serve it",
+                "192.0.2.7:5555: no pattern of `only` names it; add its serial there to serve it",
                 "model:Pixel: its serial could select other phones, too",
                 "a line: it cannot be read",
             ]

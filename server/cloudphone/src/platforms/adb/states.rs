@@ -58,7 +58,7 @@ impl AdbState {
 
     /// Returns true if the phone runs, or may do so in a moment.
     pub(super) fn may_run(self) -> bool {
-        matches!(self, S::Running | S::Booting | S::Silent | S::Offline)
+        matches!(self, S::Running | S::Booting | S::Silent | S::Absent | S::Offline)
     }
 
     /// Returns true if nothing speaks against switching the phone on or off.
