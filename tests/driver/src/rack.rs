@@ -204,7 +204,7 @@ impl RackServer {
     pub async fn start(&mut self) -> Result<()> {
         let log = File::options().create(true).append(true).open(&self.log)?;
         let mut command = Command::new("chroot");
-        command.args(&self.command).env("HOME", "/root").stdout(log.try_clone()?).stderr(log);
+        command.args(&self.command).env("HOME", "/tmp").stdout(log.try_clone()?).stderr(log);
         self.process = Some(command.spawn().context("cannot run chroot")?);
         wait_for_listener(self.address).await
     }

@@ -3,9 +3,8 @@
 //!
 //! A program gets its arguments as the operator wrote them, without a shell. The arguments of the
 //! client are JSON on its standard input, and nowhere else. The beginning of its standard error is
-//! logged. A program that did not start has done
-//! nothing; the outcome of one that this server had to end is unknown. Start at
-//! [`RunningPrograms::act`].
+//! logged. A program that did not start has done nothing; the outcome of one that this server had
+//! to end is unknown. Start at [`RunningPrograms::act`].
 
 use crate::phones::port::Unreachable;
 use rustix::process::{Pid, Signal, kill_process_group};

@@ -142,8 +142,9 @@ pub trait Control: Upstream {
     fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>>;
 
     /// Notes that the value of [`Self::boot_id`] was seen to change after a restart of this phone.
-    /// Default: does nothing, because nothing depends on it.
-    fn note_restart<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
+    /// `on` is the platform's own name of the phone, which stands after the `@`. Default: does
+    /// nothing, because nothing depends on it.
+    fn note_restart<'a>(&'a self, _: &'a DeviceId, _on: &'a str) -> BoxFuture<'a, Result<(), Unreachable>> {
         Box::pin(async { Ok(()) })
     }
 

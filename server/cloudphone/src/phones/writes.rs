@@ -200,7 +200,8 @@ impl Writes {
         }
         let verdict = if now == before { Verdict::Absent } else { Verdict::Present };
         if verdict == Verdict::Present
-            && let Err(Unreachable(why)) = self.control.note_restart(device).await
+            && let Some(on) = read_on(&now)
+            && let Err(Unreachable(why)) = self.control.note_restart(device, on).await
         {
             tracing::warn!(
                 device = device.as_str(),

@@ -165,8 +165,8 @@ impl Control for Platforms {
         self.owner(id).map_or_else(|| refuse(id), |owner| owner.boot_id(id))
     }
 
-    fn note_restart<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
-        self.owner(id).map_or_else(|| refuse(id), |owner| owner.note_restart(id))
+    fn note_restart<'a>(&'a self, id: &'a DeviceId, on: &'a str) -> BoxFuture<'a, Result<(), Unreachable>> {
+        self.owner(id).map_or_else(|| refuse(id), |owner| owner.note_restart(id, on))
     }
 }
 

@@ -9,7 +9,7 @@ unpack() { # SUITE PACKAGE...
     shift
     [ ! -d "$suite" ] || return 0
     rm -rf apt
-    mkdir -p apt/parts apt/lists/partial apt/archives/partial apt/root/usr/bin apt/root/usr/sbin apt/root/usr/lib apt/root/usr/lib64
+    mkdir -p apt/parts apt/lists/partial apt/archives/partial apt/tree/usr/bin apt/tree/usr/sbin apt/tree/usr/lib apt/tree/usr/lib64
     : > apt/status
     cp /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources apt/parts 2> /dev/null || true
     sed -Ei "/^(deb|Suites:)/s/\b$VERSION_CODENAME\b/$suite/g" apt/parts/*
@@ -18,13 +18,13 @@ unpack() { # SUITE PACKAGE...
     # A source without this suite is no failure, unless a package is missing then.
     $apt update || true
     $apt --download-only install "$@"
-    cd apt/root
+    cd apt/tree
     ln -s usr/bin usr/sbin usr/lib usr/lib64 .
-    mkdir dev proc run data tmp root
+    mkdir dev proc run data tmp
     mknod -m 666 dev/null c 1 3
     for package in ../archives/*.deb; do dpkg -x "$package" .; done
     cd ../..
-    mv apt/root "$suite"
+    mv apt/tree "$suite"
 }
 
 unpack bookworm adb

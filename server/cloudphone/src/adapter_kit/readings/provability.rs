@@ -117,11 +117,13 @@ pub(super) fn explicit(proxy: &SetProxyArgs) -> Option<String> {
 /// connections if `dials`. While the tool is not known, the phone is assumed to have curl.
 pub(super) fn asker(proxy: &SetProxyArgs, tool: Option<Tool>, dials: bool, by_server: bool) -> Option<Asker> {
     let speaks = matches!(proxy.scheme, ProxyScheme::Socks5 | ProxyScheme::Http);
-    match () {
-        () if dials && speaks => Some(Asker::PhoneConnection),
-        () if explicit(proxy).is_some() && matches!(tool, None | Some(Tool::Curl)) => Some(Asker::Phone),
-        () => (by_server && speaks).then_some(Asker::Server),
+    if dials && speaks {
+        return Some(Asker::PhoneConnection);
     }
+    if explicit(proxy).is_some() && matches!(tool, None | Some(Tool::Curl)) {
+        return Some(Asker::Phone);
+    }
+    (by_server && speaks).then_some(Asker::Server)
 }
 
 /// Returns what can be proven about a proxy on a phone that has `tool`.

@@ -86,14 +86,11 @@ impl FromStr for CallbackUrls {
     type Err = NoCallbackUrls;
 
     fn from_str(text: &str) -> Result<Self, NoCallbackUrls> {
-        let urls = text.split(',').map(str::parse).collect::<Result<Vec<CallbackUrl>, _>>()?;
-        let family = |url: &CallbackUrl| url.host.parse::<IpAddr>().ok().map(|address| address.is_ipv4());
-        let families: Vec<_> = urls.iter().map(family).collect();
-        match (<[_; 2]>::try_from(urls), &families[..]) {
-            (Ok([first, other]), [Some(one), Some(another)]) if one != another => {
-                Ok(Self { first, other: Some(other) })
-            }
-            (Err(urls), [_]) => urls.into_iter().next().map(Self::from).ok_or(NoCallbackUrls::Families),
+        let Some((first, other)) = text.split_once(',') else { return Ok(text.parse::<CallbackUrl>()?.into()) };
+        let (first, other): (CallbackUrl, CallbackUrl) = (first.parse()?, other.parse()?);
+        let is_ipv4 = |url: &CallbackUrl| url.host.parse().map(|address: IpAddr| address.is_ipv4());
+        match (is_ipv4(&first), is_ipv4(&other)) {
+            (Ok(one), Ok(another)) if one != another => Ok(Self { first, other: Some(other) }),
             _ => Err(NoCallbackUrls::Families),
         }
     }

@@ -43,8 +43,8 @@ impl Exits {
     /// before the send.
     ///
     /// Present: the request left from the address that the proxy shows, and no request in the other
-    /// family left from elsewhere. If no request could be made
-    /// through the proxy, the proxy's own literal address counts instead. Absent: the request left
+    /// family left from elsewhere. If no request could be made through the proxy, the proxy's own
+    /// literal address counts instead. Absent: the request left
     /// from the address before the send, which is the phone's own, and the proxy shows another
     /// address.
     ///

@@ -1,6 +1,6 @@
-//! Asks one phone whether it runs. A phone on the network that is lost is connected again, a stuck
-//! phone is asked to reconnect, and the operator's program says whether a phone is switched off.
-//! Start at [`PhoneAsker::ask`].
+//! Asks one phone whether it runs. The operator's program says whether it is switched off. A list
+//! also connects a lost phone on the network again, and asks a stuck one to reconnect; a client
+//! does not wait for that. Start at [`PhoneAsker::ask`].
 
 use super::address::NetworkAddress;
 use super::facts::{PhoneFacts, script};
@@ -35,29 +35,34 @@ impl PhoneAsker {
     /// Asks a phone that is in this state by the list. Returns its state, and its readings if it
     /// answers.
     pub(super) async fn ask(&self, address: &PhoneAddress, state: AdbState) -> (AdbState, Option<PhoneFacts>) {
-        let state = match state {
-            AdbState::Absent | AdbState::Offline if self.connects(address) && self.must_revive(address, true) => {
-                let told = self.tell_server(&format!("host:connect:{address}")).await.unwrap_or_default();
-                let is_there = ["connected to", "already connected"].iter().any(|start| told.starts_with(start));
-                if is_there { AdbState::Silent } else { state }
-            }
-            state => state,
-        };
         let asked = self.ask_listed(address, state).await;
-        let may_be_off = match asked.0 {
-            AdbState::Silent | AdbState::Absent | AdbState::Offline => true,
-            AdbState::Running | AdbState::Booting => {
-                ignore_poison(self.revived.lock()).remove(address);
-                false
-            }
-            _ => false,
+        let may_be_off = matches!(asked.0, AdbState::Silent | AdbState::Absent | AdbState::Offline);
+        let is_off = may_be_off && self.programs.is_stopped(address).await;
+        if is_off { (AdbState::Stopped, None) } else { asked }
+    }
+
+    /// Asks a phone like [`Self::ask`], and tries to bring it back if it is lost or stuck.
+    pub(super) async fn ask_or_revive(
+        &self,
+        address: &PhoneAddress,
+        state: AdbState,
+    ) -> (AdbState, Option<PhoneFacts>) {
+        let is_lost = matches!(state, AdbState::Absent | AdbState::Offline);
+        let state = if is_lost && self.connects(address) && self.must_revive(address, true) {
+            let told = self.tell_server(&format!("host:connect:{address}")).await.unwrap_or_default();
+            let is_there = ["connected to", "already connected"].iter().any(|start| told.starts_with(start));
+            if is_there { AdbState::Silent } else { state }
+        } else {
+            state
         };
-        if may_be_off && self.programs.is_stopped(address).await {
-            return (AdbState::Stopped, None);
-        }
-        if asked.0 == AdbState::Silent && self.must_revive(address, false) {
-            // The next list shows whether it helps.
-            let _ = self.tell_server(&format!("host-serial:{address}:reconnect")).await;
+        let asked = self.ask(address, state).await;
+        match asked.0 {
+            AdbState::Running | AdbState::Booting => drop(ignore_poison(self.revived.lock()).remove(address)),
+            AdbState::Silent if self.must_revive(address, false) => {
+                // The next list shows whether it helps.
+                let _ = self.tell_server(&format!("host-serial:{address}:reconnect")).await;
+            }
+            _ => {}
         }
         asked
     }

@@ -90,7 +90,7 @@ impl Adb {
             return Err(Unreachable(AdbState::Booting.why().into()));
         }
         let Some(start) = &now.start else { return Err(Unreachable("the start of the phone is not readable".into())) };
-        Ok(format!("{start}@{}", if now.identity.is_empty() { "-" } else { &now.identity }))
+        Ok(format!("{start}@{}", now.name()))
     }
 
     /// Returns the command with which a phone opens a connection.
@@ -98,25 +98,22 @@ impl Adb {
         self.registry.get(id).and_then(|listed| listed.row.facts.netcat)
     }
 
-    /// Records that a reading follows the truth on a phone that answers.
-    async fn prove(&self, direction: Direction, id: &DeviceId) -> Result<(), Unreachable> {
+    /// Records that a reading follows the truth on the phone of this name.
+    async fn prove(&self, direction: Direction, id: &DeviceId, name: &str) -> Result<(), Unreachable> {
         let proven = match direction {
             Direction::Exit => &self.proven_exits,
             Direction::Start => &self.proven_starts,
         };
-        // The list may be from before the phone's first answer.
-        let now = self.listing.server().read_facts(&self.find(id)?.1, self.listing.until()).await?;
-        let recorded = proven.record(id, &now.identity).await;
-        recorded.map_err(|error| Unreachable(error.to_string().into()))
+        proven.record(id, name).await.map_err(|error| Unreachable(error.to_string().into()))
     }
 }
 
 impl Control for Adb {
     /// The absence of an effect is evidence only on a phone whose reading was seen to follow one.
     fn facts(&self, id: &DeviceId, command: &Command) -> Facts {
-        let identity = || Some(self.registry.get(id)?.row.facts.identity.clone());
         let (starts, exits) = (&self.proven_starts, &self.proven_exits);
-        let proven = |proven: &ProvenPhones| identity().is_some_and(|identity| proven.has(id, &identity));
+        let proven =
+            |proven: &ProvenPhones| self.registry.get(id).is_some_and(|listed| proven.has(id, listed.row.facts.name()));
         let provability = match command {
             Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. }) if proven(starts) => Provability::Both,
             Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. }) => Provability::Presence,
@@ -168,8 +165,8 @@ impl Control for Adb {
         Box::pin(self.read_start(id))
     }
 
-    fn note_restart<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
-        Box::pin(self.prove(Direction::Start, id))
+    fn note_restart<'a>(&'a self, id: &'a DeviceId, on: &'a str) -> BoxFuture<'a, Result<(), Unreachable>> {
+        Box::pin(self.prove(Direction::Start, id, on))
     }
 
     fn account(&self) -> BoxFuture<'_, Vec<Finding>> {
@@ -215,7 +212,11 @@ impl Control for Adb {
     }
 
     fn record<'a>(&'a self, direction: Direction, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
-        Box::pin(self.prove(direction, id))
+        Box::pin(async move {
+            // The list may be from before the phone's first answer.
+            let now = self.listing.server().read_facts(&self.find(id)?.1, self.listing.until()).await?;
+            self.prove(direction, id, now.name()).await
+        })
     }
 
     fn state(&self, name: &PlatformName) -> UpstreamState {

@@ -61,6 +61,11 @@ pub(super) fn script() -> String {
 }
 
 impl PhoneFacts {
+    /// Returns the name of the phone in readings: its identity, or `-`.
+    pub(super) fn name(&self) -> &str {
+        if self.identity.is_empty() { "-" } else { &self.identity }
+    }
+
     /// Parses the output of [`script`]. Returns `None` if it is not whole.
     pub(super) fn parse(output: &str) -> Option<Self> {
         let (readings, start) = output.split_once(START_FOLLOWS)?;

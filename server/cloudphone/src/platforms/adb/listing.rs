@@ -121,7 +121,7 @@ impl AdbListing {
             {
                 let asker = self.asker.clone();
                 asked.spawn(async move {
-                    let answer = asker.ask(&address, state).await;
+                    let answer = asker.ask_or_revive(&address, state).await;
                     (address, answer)
                 });
             }

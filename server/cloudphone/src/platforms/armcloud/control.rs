@@ -172,8 +172,8 @@ impl Control for Armcloud {
         })
     }
 
-    fn note_restart<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
-        Box::pin(async move { self.proven_starts.record(id, &self.code(id)?).await.map_err(to_unreachable) })
+    fn note_restart<'a>(&'a self, id: &'a DeviceId, on: &'a str) -> BoxFuture<'a, Result<(), Unreachable>> {
+        Box::pin(async move { self.proven_starts.record(id, on).await.map_err(to_unreachable) })
     }
 
     fn account(&self) -> BoxFuture<'_, Vec<Finding>> {
