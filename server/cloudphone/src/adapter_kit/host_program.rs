@@ -388,7 +388,7 @@ mod tests {
             }
         };
         assert!(matches!(&end, Sent::NoAnswer(why) if why.as_str().contains("in time")), "{end:?}");
-        assert!(Command::new("flock").arg(&held).arg("true").status().await.unwrap().success());
+        assert!(Command::new("flock").args(["--wait", "20"]).arg(&held).arg("true").status().await.unwrap().success());
         assert!(matches!(programs.look_up(task), Sent::NoAnswer(why) if why.as_str() == LOST));
     }
 }
