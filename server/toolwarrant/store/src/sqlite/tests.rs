@@ -13,6 +13,7 @@ use crate::Store;
 use crate::suite::{AT, accept, advance, application, end, end_at, id, model, new, policy, repeat};
 use rusqlite::Connection;
 use std::fs;
+use std::iter;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -242,7 +243,7 @@ fn together<const N: usize>(work: [TransactionBody; N]) -> ([Result<i64, Fault>;
         .into_iter()
         .unzip();
     let ownership = Ownership::of(&database(folder.path()), None).unwrap();
-    let _ = commit(&mut connection, &ownership, requests.into_iter(), &WriteCounts::default());
+    let _ = commit(&mut connection, &ownership, requests.into_iter(), &mut iter::empty(), &WriteCounts::default());
     assert!(connection.is_autocommit(), "the transaction is still open");
     let mut select = connection.prepare("SELECT number FROM probe ORDER BY number").unwrap();
     let rows = select.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
@@ -299,7 +300,8 @@ fn a_transaction_that_cannot_begin_is_answered() {
     let (reply, mut answer) = oneshot::channel();
     let request: Box<dyn Request> = Box::new(Write::new(|_: &Connection| Ok(()), reply));
     let ownership = Ownership::of(&database(folder.path()), None).unwrap();
-    commit(&mut connection, &ownership, [request].into_iter(), &WriteCounts::default()).unwrap_err();
+    commit(&mut connection, &ownership, [request].into_iter(), &mut iter::empty(), &WriteCounts::default())
+        .unwrap_err();
     assert!(answer.try_recv().unwrap().unwrap_err().to_string().contains("locked"));
 }
 

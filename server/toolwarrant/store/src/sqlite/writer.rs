@@ -14,6 +14,7 @@ use super::fault::Fault;
 use super::ownership::Ownership;
 use super::queue::{Queue, Reply};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
+use std::cell::RefCell;
 use std::io;
 use std::iter;
 use std::sync::Arc;
@@ -66,18 +67,21 @@ impl Writer {
     /// # Errors
     /// The thread cannot be started.
     pub(super) fn start(mut connection: Connection, ownership: Ownership) -> io::Result<Self> {
-        let (mut queue, mut requests) = Queue::<Box<dyn Request>>::new();
+        let (mut queue, requests) = Queue::<Box<dyn Request>>::new();
+        let requests = RefCell::new(requests);
         let counts = Arc::new(WriteCounts::default());
         let counted = Arc::clone(&counts);
         queue.spawn("store-writer", move || {
             // The log reports a burst of failures once.
             let (mut failing, mut before) = (false, 1);
             let mut refusing = false;
-            while let Some(first) = requests.blocking_recv() {
+            let receive = || requests.borrow_mut().blocking_recv();
+            let next = || requests.borrow_mut().try_recv().ok();
+            while let Some(first) = receive() {
                 let (start, changes, mut taken) = (Instant::now(), connection.total_changes(), 1);
                 let more = iter::from_fn(|| {
                     while start.elapsed() < WINDOW {
-                        if let Ok(request) = requests.try_recv() {
+                        if let Some(request) = next() {
                             taken += 1;
                             return Some(request);
                         }
@@ -89,13 +93,8 @@ impl Writer {
                     None
                 });
                 let together = iter::once(first).chain(more).take(TOGETHER);
-                let committed = commit(&mut connection, &ownership, together, &counted);
+                let committed = commit(&mut connection, &ownership, together, &mut iter::from_fn(next), &counted);
                 let refuses = matches!(committed, Err(Failed::Everything(_)));
-                if let Err(Failed::Everything(why)) = &committed {
-                    while let Ok(waiting) = requests.try_recv() {
-                        waiting.answer(Err(why.clone()));
-                    }
-                }
                 if refuses != refusing {
                     refusing = refuses;
                     // If this setting fails, the only effect is a longer or shorter wait.
@@ -146,11 +145,12 @@ pub(super) enum Failed {
 }
 
 /// Runs all requests in one transaction or, if its commit fails, each in a separate one. Answers
-/// them.
+/// them, and refuses those that are `waiting` if every other request would fail too.
 pub(super) fn commit(
     connection: &mut Connection,
     ownership: &Ownership,
     mut requests: impl Iterator<Item = Box<dyn Request>>,
+    waiting: &mut dyn Iterator<Item = Box<dyn Request>>,
     counts: &WriteCounts,
 ) -> Result<(), Failed> {
     // Taken before anything can fail, so that the request is answered.
@@ -165,7 +165,7 @@ pub(super) fn commit(
     if matches!(committed, Err(Failed::Commit(_))) && taken.len() > 1 {
         let mut all = Ok(());
         for request in taken {
-            all = all.and(commit(connection, ownership, iter::once(request), counts));
+            all = all.and(commit(connection, ownership, iter::once(request), waiting, counts));
         }
         return all;
     }
@@ -176,6 +176,10 @@ pub(super) fn commit(
         counts.requests.add(taken.len() as u64);
     } else {
         counts.failures.add(1);
+    }
+    // All before the first answer: its caller may mend the cause and come again.
+    if matches!(committed, Err(Failed::Everything(_))) {
+        taken.extend(waiting);
     }
     for request in taken {
         request.answer(match &committed {
