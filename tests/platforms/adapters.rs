@@ -11,6 +11,9 @@ use adapter_suite::{CaseEnd, Double, Mishap, Operation, PhoneDeed, run};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
+/// The address from which requests through the proxy of the cases leave, as the double derives it.
+const PROXY_EXIT: &str = "127.222.232.120";
+
 /// Returns the switches of the double that give a phone this fault at an endpoint, or `None` if
 /// phones cannot have it.
 fn switches(endpoint: &str, operation: Operation, fault: Mishap) -> Option<Value> {
@@ -37,7 +40,26 @@ fn switches(endpoint: &str, operation: Operation, fault: Mishap) -> Option<Value
         Mishap::IgnoresProxy if has_proxy => json!({"shell_ignores_proxy": true}),
         Mishap::ProxyLies if has_proxy => json!({"proxy_lies": "203.0.113.7"}),
         Mishap::Rotates if has_proxy => json!({"proxy_rotates": true}),
-        Mishap::ShowsOnly | Mishap::IgnoresProxy | Mishap::ProxyLies | Mishap::Rotates => return None,
+        Mishap::Forwarded if has_proxy => json!({"forwarder": "127.99.0.1", "effect": only(json!("never"))}),
+        Mishap::SharesProxyAddress if has_proxy => {
+            json!({"own_address": PROXY_EXIT, "effect": only(json!("never"))})
+        }
+        // Each of the two operations that set a proxy is the other's neighbour.
+        Mishap::LeavesThroughNeighbour if has_proxy => {
+            json!({"own_address": "127.99.0.2", "shell_ignores_proxy": true})
+        }
+        Mishap::LeavesThroughApp if has_proxy => {
+            let own = if operation == Operation::SetProxy { "127.99.0.3" } else { "127.99.0.4" };
+            json!({"own_address": own, "public_address": "127.99.0.5", "shell_ignores_proxy": true})
+        }
+        Mishap::ShowsOnly
+        | Mishap::IgnoresProxy
+        | Mishap::ProxyLies
+        | Mishap::Rotates
+        | Mishap::Forwarded
+        | Mishap::SharesProxyAddress
+        | Mishap::LeavesThroughNeighbour
+        | Mishap::LeavesThroughApp => return None,
     };
     if operation == Operation::SetSecretProxy {
         set["proxy_login"] = json!("user:open-sesame");

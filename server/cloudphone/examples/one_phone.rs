@@ -5,8 +5,8 @@ use cloudphone::phones::contract::{
     Command, DeviceId, DeviceSpec, DeviceState, Proxy, ProxyScheme, SessionMode, SetProxyArgs,
 };
 use cloudphone::phones::port::{
-    AtHand, Control, DeviceReading, DeviceSnapshot, Exits, Offers, Paces, See, Session, SessionError, Through,
-    Unreachable, Upstream,
+    AtHand, Control, DeviceReading, DeviceSnapshot, Exits, Offers, Paces, PhoneStart, See, Session, SessionError,
+    Through, Unreachable, Upstream,
 };
 use cloudphone::{OwnFlags, program, service};
 use std::net::IpAddr;
@@ -138,11 +138,12 @@ impl Control for OnePhone {
         };
         let through = proxy.map(|proxy| seen(Some(proxy.clone())).map(Through::Phone)).transpose();
         Box::pin(async move {
-            Ok(Exits { ordinary: seen(self.proxy())?, through: through?, direct: seen(None).ok(), other: None })
+            let (ordinary, direct) = (seen(self.proxy())?, seen(None).ok());
+            Ok(Exits { ordinary, through: through?, direct, is_shared: false, other: None })
         })
     }
 
-    fn boot_id<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
-        Box::pin(async { Ok("the only one".to_owned()) })
+    fn boot_id<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<PhoneStart, Unreachable>> {
+        Box::pin(async { Ok(PhoneStart { value: "the only one".to_owned(), age: None }) })
     }
 }

@@ -1,6 +1,6 @@
 //! The commands of an operator that are about platforms: `platform list` and `platform check`.
 
-use crate::adapter_kit::check::{check, prove};
+use crate::adapter_kit::check::{check, prove, renew};
 use crate::phones::contract::{DeviceId, Host, Port, ProxyScheme, SetProxyArgs};
 use crate::phones::port::{Control, Finding, PlatformName};
 use clap::Subcommand;
@@ -34,12 +34,17 @@ pub enum PlatformCommand {
     Check {
         /// Its name in the configuration
         name: String,
-        /// Also restart this phone, and set and clear a proxy on it; no other write may run there
-        #[arg(long, value_name = "DEVICE", requires = "proxy")]
+        /// Also restart this phone, and with --proxy set and clear a proxy on it; no other write
+        /// may run there
+        #[arg(long, value_name = "DEVICE")]
         write: Option<String>,
         /// The proxy for --write, without user and password: http://HOST:PORT or socks5://HOST:PORT
-        #[arg(long, value_name = "URL")]
+        #[arg(long, value_name = "URL", requires = "write")]
         proxy: Option<String>,
+        /// Read the address of this phone without a proxy again, after an app of a former user had
+        /// passed its traffic on; clear its proxy first
+        #[arg(long, value_name = "DEVICE", conflicts_with = "write")]
+        direct: Option<String>,
         /// Do not ask before writing
         #[arg(long)]
         yes: bool,
@@ -49,11 +54,10 @@ pub enum PlatformCommand {
 impl OwnCommand for PhoneCommand {
     fn question(&self) -> Option<String> {
         match self {
-            Self::Platform(PlatformCommand::Check { write: Some(device), proxy: Some(proxy), yes: false, .. }) => {
-                Some(format!(
-                    "This restarts {device}, which ends everything that runs on it, sets the proxy {proxy} on it and \
-                     clears its proxy. Go on?"
-                ))
+            Self::Platform(PlatformCommand::Check { write: Some(device), proxy, yes: false, .. }) => {
+                let proxy = proxy.as_ref().map(|proxy| format!(", sets the proxy {proxy} on it and clears its proxy"));
+                let proxy = proxy.unwrap_or_default();
+                Some(format!("This restarts {device}, which ends everything that runs on it{proxy}. Go on?"))
             }
             Self::Platform(_) => None,
         }
@@ -80,31 +84,42 @@ impl Commands<PhoneCommand> for Operated {
         Box::pin(async move {
             match command {
                 PlatformCommand::List => Ok(self.states().iter().map(describe_upstream).collect()),
-                PlatformCommand::Check { name, write, proxy, yes: _ } => self.check(&name, write.zip(proxy)).await,
+                PlatformCommand::Check { name, write, proxy, direct, yes: _ } => {
+                    self.check(&name, write, proxy, direct).await
+                }
             }
         })
     }
 }
 
 impl Operated {
-    async fn check(&self, name: &str, write: Option<(String, String)>) -> Result<Value, Explanation> {
+    async fn check(
+        &self,
+        name: &str,
+        write: Option<String>,
+        proxy: Option<String>,
+        direct: Option<String>,
+    ) -> Result<Value, Explanation> {
         let found = self.members.iter().find(|(known, _)| known.as_str() == name);
         let Some((_, control)) = found else {
             let known: Vec<_> = self.members.iter().map(|(name, _)| name.as_str()).collect();
             return Err(format!("there is no platform `{name}`; the configuration has {}", known.join(", ")));
         };
-        let proxy = write.map(|(device, proxy)| proxy_of(&device, &proxy)).transpose()?;
-        if let Some(proxy) = &proxy
-            && !proxy.device_id.as_str().starts_with(&format!("{name}-"))
-        {
-            return Err(format!("{} is not a phone of {name}", proxy.device_id));
-        }
+        let device = |device: String| {
+            let id = DeviceId::new(&device).map_err(|_| format!("`{device}` is not a device id"))?;
+            if device.starts_with(&format!("{name}-")) { Ok(id) } else { Err(format!("{id} is not a phone of {name}")) }
+        };
+        let [write, direct] = [write.map(device).transpose()?, direct.map(device).transpose()?];
+        let proxy = write.as_ref().zip(proxy).map(|(device, proxy)| proxy_of(device, &proxy)).transpose()?;
         let mut steps: Vec<Finding> = check(&**control).await;
-        if let Some(proxy) = proxy.filter(|_| steps.iter().all(|step| step.sound)) {
-            steps.extend(prove(&**control, &self.clock, &self.random, &proxy).await);
+        let is_sound = |steps: &[Finding]| steps.iter().all(|step| step.sound);
+        if let Some(direct) = direct {
+            steps.push(renew(&**control, &direct).await);
         }
-        let sound = steps.iter().all(|step| step.sound);
-        Ok(json!({"platform": name, "sound": sound, "steps": steps}))
+        if let Some(write) = write.filter(|_| is_sound(&steps)) {
+            steps.extend(prove(&**control, (&self.clock, &self.random), &write, proxy.as_ref()).await);
+        }
+        Ok(json!({"platform": name, "sound": is_sound(&steps), "steps": steps}))
     }
 }
 
@@ -125,7 +140,7 @@ fn describe_upstream(state: &UpstreamState) -> Value {
 }
 
 /// Parses the proxy argument of `platform check`.
-fn proxy_of(device: &str, url: &str) -> Result<SetProxyArgs, Explanation> {
+fn proxy_of(device: &DeviceId, url: &str) -> Result<SetProxyArgs, Explanation> {
     let unsound = || format!("`{url}` is not a supported proxy: expected http://HOST:PORT or socks5://HOST:PORT");
     let read = Url::parse(url).map_err(|_| unsound())?;
     let scheme = match read.scheme() {
@@ -139,7 +154,7 @@ fn proxy_of(device: &str, url: &str) -> Result<SetProxyArgs, Explanation> {
     let port = read.port().or((scheme == ProxyScheme::Http).then_some(80)).ok_or_else(unsound)?;
     let host = read.host_str().unwrap_or_default().trim_matches(['[', ']']);
     Ok(SetProxyArgs {
-        device_id: DeviceId::new(device).map_err(|_| format!("`{device}` is not a device id"))?,
+        device_id: device.clone(),
         scheme,
         host: Host::new(host).map_err(|_| unsound())?,
         port: Port::new(port.into()).map_err(|_| unsound())?,

@@ -116,6 +116,7 @@ fn armcloud(
         requests_per_second,
         requests_per_minute,
         read_through_proxy,
+        shared_address,
         ..
     } = table;
     if base_url.is_none() {
@@ -164,6 +165,7 @@ fn armcloud(
         on_off,
         power_seconds,
         proxy_seconds,
+        shared_address: shared_address.unwrap_or(false),
     };
     let reads_through_proxy = read_through_proxy.unwrap_or(false);
     Some(PlatformConfig::Armcloud { account: Box::new(account), reads_through_proxy })

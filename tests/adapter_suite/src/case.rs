@@ -95,10 +95,20 @@ pub enum Mishap {
     ProxyLies,
     /// The phone's exit address changes with each request.
     Rotates,
+    /// The callback listener sees the address of a forwarder alone. The platform does not act.
+    Forwarded,
+    /// The phone leaves from the proxy's address without it. The platform does not act.
+    SharesProxyAddress,
+    /// The proxy is set, and the phone's user makes requests leave from the address that it had
+    /// before, through another phone that has the same address.
+    LeavesThroughNeighbour,
+    /// The proxy is set, and an app makes requests leave from where they left before. The platform
+    /// shows the phone's real address.
+    LeavesThroughApp,
 }
 
 /// All faults, with `None`.
-pub const MISHAPS: [Mishap; 19] = [
+pub const MISHAPS: [Mishap; 23] = [
     Mishap::None,
     Mishap::Refuses,
     Mishap::ActsAndRefuses,
@@ -118,6 +128,10 @@ pub const MISHAPS: [Mishap; 19] = [
     Mishap::IgnoresProxy,
     Mishap::ProxyLies,
     Mishap::Rotates,
+    Mishap::Forwarded,
+    Mishap::SharesProxyAddress,
+    Mishap::LeavesThroughNeighbour,
+    Mishap::LeavesThroughApp,
 ];
 
 /// The proxies of the cases.

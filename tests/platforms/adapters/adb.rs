@@ -103,7 +103,8 @@ fn switches(operation: Operation, fault: Mishap) -> Option<Value> {
         (Mishap::ActsAndRefuses | Mishap::Unsure | Mishap::GivesUp, _) => None,
         // Only a phone has frames that can be cut.
         (Mishap::CutsAnswer, Operation::Restart) => super::switches(action, operation, fault),
-        (Mishap::CutsAnswer, _) => None,
+        // No platform shows another address.
+        (Mishap::CutsAnswer | Mishap::LeavesThroughApp, _) => None,
         (Mishap::NeverEnds, _) => Some(json!({"task_never_ends": true, "effect": "always"})),
         // The phone answers, and cannot make requests.
         (Mishap::CannotBeRead, Operation::SetProxy | Operation::SetSecretProxy | Operation::ClearProxy) => {
@@ -124,6 +125,7 @@ impl Double for Rack {
                 region: None,
                 power_seconds: 15,
                 proxy_seconds: 10,
+                shared_address: false,
                 programs: AdbPrograms {
                     restart: None,
                     power: Some(PowerPrograms {

@@ -155,6 +155,7 @@ impl Double for Account {
                 on_off: Some(self.timing().cloned().collect()),
                 power_seconds: 15,
                 proxy_seconds: 10,
+                shared_address: false,
             };
             let (paths, url) = &self.echo;
             let readings = PhoneReadings::new(Some((paths.clone(), url.parse().expect("a URL"))), Random::System);

@@ -49,6 +49,7 @@ impl AdapterReplica {
             on_off: None,
             power_seconds: 15,
             proxy_seconds: 10,
+            shared_address: false,
         };
         let readings = PhoneReadings::new(None, Random::System);
         let (platform, time) = (PlatformName::parse("pads").expect("a name"), (clock, &Random::System));

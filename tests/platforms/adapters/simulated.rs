@@ -39,6 +39,8 @@ fn part(fault: Mishap) -> Option<Part> {
         Mishap::SaysNothing | Mishap::CutsAnswer => return None,
         Mishap::ActsAndRefuses | Mishap::ShowsOnly => return None,
         Mishap::Unsure | Mishap::GivesUp | Mishap::NeverEnds | Mishap::ProxyLies => return None,
+        Mishap::Forwarded | Mishap::SharesProxyAddress => return None,
+        Mishap::LeavesThroughNeighbour | Mishap::LeavesThroughApp => return None,
     })
 }
 

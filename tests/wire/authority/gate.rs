@@ -1,7 +1,7 @@
 //! Phones behind a gate: each reading waits until the test lets it through.
 
 use cloudphone::phones::contract::{Command, DeviceId, SessionMode, SetProxyArgs};
-use cloudphone::phones::port::{Control, Exits, Found, See, Session, SessionError, Unreachable, Upstream};
+use cloudphone::phones::port::{Control, Exits, Found, PhoneStart, See, Session, SessionError, Unreachable, Upstream};
 use cloudphone::platforms::simulator::Sim;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -74,7 +74,7 @@ impl Control for Gate {
         self.sim.exits(id, proxy)
     }
 
-    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
+    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<PhoneStart, Unreachable>> {
         self.sim.boot_id(id)
     }
 }

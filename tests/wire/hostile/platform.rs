@@ -3,7 +3,9 @@
 use cloudphone::phones::contract::{
     Command, DeviceId, DeviceSpec, Port, Proxy, ProxyScheme, SessionMode, SessionToken, SetProxyArgs,
 };
-use cloudphone::phones::port::{Control, DeviceSnapshot, Exits, See, Session, SessionError, Unreachable, Upstream};
+use cloudphone::phones::port::{
+    Control, DeviceSnapshot, Exits, PhoneStart, See, Session, SessionError, Unreachable, Upstream,
+};
 use cloudphone::platforms::simulator::Sim;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -118,7 +120,10 @@ impl Control for Hostile {
         Box::pin(async move { self.unreachable(self.sim.exits(id, proxy).await) })
     }
 
-    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
-        Box::pin(async move { Ok(format!("{} {}", self.unreachable(self.sim.boot_id(id).await)?, self.text)) })
+    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<PhoneStart, Unreachable>> {
+        Box::pin(async move {
+            let start = self.unreachable(self.sim.boot_id(id).await)?;
+            Ok(PhoneStart { value: format!("{} {}", start.value, self.text), ..start })
+        })
     }
 }

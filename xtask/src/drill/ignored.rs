@@ -10,10 +10,11 @@ use std::process::Command;
 /// The variable from which the tests of a drill read its options.
 const OPTIONS: &str = "DRILL";
 
-/// Returns the command that runs the tests of the product with this prefix, one at a time.
+/// Returns the command that runs the tests of the product with this prefix, one at a time. It names
+/// no package, so that it needs no other build than `cargo test`.
 pub(super) fn tests_of_the_product(prefix: &str) -> Command {
     let mut command = Command::new(env!("CARGO"));
-    command.args(["test", "--locked", "--package", "cloudphone", "--test", "all", "--", "--ignored", "--nocapture"]);
+    command.args(["test", "--locked", "--test", "all", "--", "--ignored", "--nocapture"]);
     command.args(["--test-threads", "1", prefix]);
     command
 }

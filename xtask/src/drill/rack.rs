@@ -5,11 +5,12 @@
 
 use super::ignored::{test, tests_of_the_product};
 use crate::test::step;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::json;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 
 /// The extent of a run. Without options, only the short part runs.
 #[derive(clap::Args)]
@@ -36,7 +37,7 @@ pub(crate) fn run(root: &Path, RackLoad { restarts, writes, seed }: &RackLoad) -
         println!("\nthe rack was left out: {missing}");
         return Ok(());
     }
-    step(root, &["test", "--no-run", "--locked", "--package", "cloudphone", "--test", "all"])?;
+    step(root, &["test", "--no-run", "--locked", "--test", "all"])?;
     let wanted: &[&str] = match (restarts, writes) {
         (None, None) => &["drills::rack::short::", "drills::rack::short_programs::"],
         (Some(_), None) => &["drills::rack::restarts::"],
@@ -44,13 +45,17 @@ pub(crate) fn run(root: &Path, RackLoad { restarts, writes, seed }: &RackLoad) -
         (Some(_), Some(_)) => &["drills::rack::restarts::", "drills::rack::writes::"],
     };
     let options = json!({"roots": home, "restarts": restarts, "writes": writes, "seed": seed});
-    // Each part has namespaces of its own. There is no network within them, and cargo needs none
-    // for tests that are built.
-    wanted.iter().try_for_each(|part| {
+    // Each part has namespaces of its own, so they run at once. There is no network within them,
+    // and cargo needs none for tests that are built.
+    let run = |part: &str| {
         let tests = tests_of_the_product(part);
         let mut command = Command::new(UNSHARE[0]);
         command.args(&UNSHARE[1..]).arg(tests.get_program()).args(tests.get_args());
         test(root, "rack", command, &options, "a promise about phones behind adb was broken; details are above")
+    };
+    thread::scope(|scope| {
+        let parts: Vec<_> = wanted.iter().map(|part| scope.spawn(|| run(part))).collect();
+        parts.into_iter().try_for_each(|part| part.join().unwrap_or_else(|_| bail!("a part of the drill has panicked")))
     })
 }
 

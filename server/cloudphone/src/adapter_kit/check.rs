@@ -10,7 +10,8 @@ use crate::phones::contract::{
     ClearProxyArgs, Command, DeviceCapability, DeviceId, DeviceState, PowerAction, SessionMode, SetPowerArgs,
     SetProxyArgs,
 };
-use crate::phones::port::{Control, DeviceReading, Direction, Exits, Finding, Pace, Through, Unreachable};
+use crate::phones::port::{Control, DeviceReading, Direction, Exits, Finding, NoAddress, Pace, Through, Unreachable};
+use std::net::IpAddr;
 use std::time::Duration;
 use toolwarrant::tasks::{Leave, Sent, TaskId};
 use toolwarrant::{Clock, Random, Timestamp};
@@ -42,40 +43,78 @@ pub async fn check(control: &dyn Control) -> Vec<Finding> {
         }
         Ok(phones) => phones,
     };
-    let running = phones.iter().find(|phone| phone.state() == DeviceState::Running);
+    let running: Vec<_> = phones.iter().filter(|phone| phone.state() == DeviceState::Running).collect();
     let more = if phones.len() == usize::from(SOUGHT) { " or more" } else { "" };
-    let runs = phones.iter().filter(|phone| phone.state() == DeviceState::Running).count();
+    let runs = running.len();
     findings.push(Finding::sound("listing", format!("{}{more} phones, of which {runs} run", phones.len())));
-    let Some(phone) = running else {
+    let Some((phone, others)) = running.split_first() else {
         findings.push(Finding::faulty("reading", "no phone is running", "start one, and check again"));
         return findings;
     };
-    findings.extend(read(control, phone).await);
+    findings.push(read_start(control, phone).await);
+    match read_address(control, phone).await {
+        Ok(address) => {
+            findings.push(Finding::sound(ADDRESS, format!("a request of {} came from {address}", phone.id)));
+            let other = others.iter().find(|other| other.offers(DeviceCapability::Proxy));
+            findings.push(compare(control, (phone, address), other.map(|other| &****other)).await);
+        }
+        Err(finding) => findings.push(finding),
+    }
     findings.push(session(control, phone).await);
     findings
 }
 
-/// Reads the start and the address of a phone.
-async fn read(control: &dyn Control, phone: &DeviceReading) -> [Finding; 2] {
-    const NO_COMMAND: &str = "restarts cannot be verified; check that commands are allowed on this account";
-    const NO_ECHO: &str =
-        "proxies cannot be verified; set --echo-listen and --echo-url so that phones reach this server";
-    let start = match control.boot_id(&phone.id).await {
-        Ok(start) => Finding::sound("start of a phone", format!("{} shows {start}", phone.id)),
-        Err(error) => Finding::faulty("start of a phone", format!("{}: {error}", phone.id), NO_COMMAND),
-    };
-    if !phone.offers(DeviceCapability::Proxy) {
-        return [start, Finding::sound("address of a phone", format!("{} does not offer proxies", phone.id))];
+/// Reads the start of a phone.
+async fn read_start(control: &dyn Control, phone: &DeviceReading) -> Finding {
+    const STEP: &str = "start of a phone";
+    const REMEDY: &str = "restarts cannot be verified; check that commands are allowed on this account";
+    match control.boot_id(&phone.id).await {
+        Ok(start) => Finding::sound(STEP, format!("{} shows {}", phone.id, start.value)),
+        Err(error) => Finding::faulty(STEP, format!("{}: {error}", phone.id), REMEDY),
     }
-    let exit = match control.exits(&phone.id, None).await {
-        Ok(Exits { ordinary, other, .. }) => {
-            let other = other.map(|other| format!(", and in the other family from {}", other.ordinary));
-            let found = format!("a request of {} came from {ordinary}{}", phone.id, other.unwrap_or_default());
-            Finding::sound("address of a phone", found)
-        }
-        Err(error) => Finding::faulty("address of a phone", format!("{}: {error}", phone.id), NO_ECHO),
+}
+
+const ADDRESS: &str = "address of a phone";
+
+/// Reads the address from which a phone makes requests.
+async fn read_address(control: &dyn Control, phone: &DeviceReading) -> Result<IpAddr, Finding> {
+    const REMEDY: &str =
+        "proxies cannot be verified; see that phones reach this server at --echo-url, through every firewall";
+    if let Err(NoAddress::NoListener) = control.judge_addresses(&[]) {
+        let found = "this server has no callback listener, so proxies end as success_unverified; restarts are verified";
+        return Err(Finding::sound(ADDRESS, found));
+    }
+    if !phone.offers(DeviceCapability::Proxy) {
+        return Err(Finding::sound(ADDRESS, format!("{} does not offer proxies", phone.id)));
+    }
+    let read = control.exits(&phone.id, None).await;
+    read.map(|exits| exits.ordinary).map_err(|error| Finding::faulty(ADDRESS, format!("{}: {error}", phone.id), REMEDY))
+}
+
+/// Checks that the callback listener sees the phones themselves. If it sees a forwarder, each phone
+/// seems to use each proxy.
+async fn compare(
+    control: &dyn Control,
+    (phone, address): (&DeviceReading, IpAddr),
+    other: Option<&DeviceReading>,
+) -> Finding {
+    const STEP: &str = "addresses of phones";
+    const FORWARDED: &str = "let phones reach the callback listener itself: a port forwarder, an ingress, a load balancer \
+                             or a tunnel in front of it shows its own address, and no proxy can be measured there";
+    const SHARED: &str = "see that no port forwarder, ingress, load balancer or tunnel is in front of the callback \
+                          listener; if your phones do share an address, say `shared-address = true` for this platform";
+    let read = match other {
+        Some(other) => control.exits(&other.id, None).await.ok().map(|exits| (other, exits.ordinary)),
+        None => None,
     };
-    [start, exit]
+    let seen: Vec<_> = [Some((phone, address)), read].into_iter().flatten().collect();
+    let found: Vec<_> = seen.iter().map(|(phone, address)| format!("{} from {address}", phone.id)).collect();
+    let found = found.join(", ");
+    match control.judge_addresses(&seen.iter().map(|(_, address)| *address).collect::<Vec<_>>()) {
+        Ok(()) => Finding::sound(STEP, found),
+        Err(why @ NoAddress::Shared) => Finding::faulty(STEP, format!("{found}: {why}"), SHARED),
+        Err(why) => Finding::faulty(STEP, format!("{found}: {why}"), FORWARDED),
+    }
 }
 
 async fn session(control: &dyn Control, phone: &DeviceReading) -> Finding {
@@ -89,10 +128,24 @@ async fn session(control: &dyn Control, phone: &DeviceReading) -> Finding {
     }
 }
 
-/// Restarts a phone, and sets and clears a proxy on it, to see whether readings follow. Records the
-/// directions that are proven.
-pub async fn prove(control: &dyn Control, clock: &Clock, random: &Random, proxy: &SetProxyArgs) -> Vec<Finding> {
-    let prover = Prover { control, clock, random, id: &proxy.device_id };
+/// Reads the address of a phone without a proxy again. From then on it counts as the phone's own.
+pub async fn renew(control: &dyn Control, id: &DeviceId) -> Finding {
+    const STEP: &str = "own address";
+    match control.renew_address(id).await {
+        Ok(address) => Finding::sound(STEP, format!("{id} makes requests from {address}, which counts as its own")),
+        Err(error) => Finding::faulty(STEP, format!("{id}: {error}"), "see that the phone runs, and try again"),
+    }
+}
+
+/// Restarts a phone and, with a proxy, sets and clears that on it, to see whether readings follow.
+/// Records the directions that are proven.
+pub async fn prove(
+    control: &dyn Control,
+    (clock, random): (&Clock, &Random),
+    id: &DeviceId,
+    proxy: Option<&SetProxyArgs>,
+) -> Vec<Finding> {
+    let prover = Prover { control, clock, random, id };
     let phone = match control.read_anew(prover.id).await {
         Ok(Some(phone)) if phone.state() == DeviceState::Running => phone,
         Ok(Some(phone)) => {
@@ -106,7 +159,9 @@ pub async fn prove(control: &dyn Control, clock: &Clock, random: &Random, proxy:
     };
     let seconds = |pace: Option<Pace>| pace.map_or(PATIENCE, |pace| Duration::from_secs(pace.deadline_seconds.into()));
     let mut findings = vec![prover.restart(seconds(phone.paces.power)).await];
-    if phone.offers(DeviceCapability::Proxy) {
+    if let Some(proxy) = proxy
+        && phone.offers(DeviceCapability::Proxy)
+    {
         findings.extend(prover.proxy(proxy, seconds(phone.paces.proxy)).await);
     }
     findings
@@ -126,7 +181,7 @@ impl Prover<'_> {
             "restarts on this account end as timeout if no other start is seen, and are never refunded";
         let faulty = |found: String| Finding::faulty(STEP, found, REMEDY);
         let before = match self.control.boot_id(self.id).await {
-            Ok(before) => before,
+            Ok(before) => before.value,
             Err(error) => return faulty(error.to_string()),
         };
         let args = SetPowerArgs { device_id: self.id.clone(), action: PowerAction::Restart, idempotency_key: None };
@@ -134,7 +189,10 @@ impl Prover<'_> {
         if let Err(why) = self.carry_out(&Command::SetPower(args), until).await {
             return faulty(why);
         }
-        let other_start = || async { self.control.boot_id(self.id).await.ok().filter(|now| *now != before) };
+        let other_start = || async {
+            let now = self.control.boot_id(self.id).await.ok()?.value;
+            (now != before).then_some(now)
+        };
         match self.wait(until, other_start).await {
             Some(now) => {
                 let recorded = self.control.record(Direction::Start, self.id).await;

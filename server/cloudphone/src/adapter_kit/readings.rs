@@ -9,18 +9,21 @@
 //! presence. Start at [`PhoneReadings::exits`].
 
 mod direct;
+mod ever;
 mod provability;
 mod script;
 mod through;
 
 pub use direct::DirectAddresses;
+pub use ever::EverRead;
 pub use provability::Tool;
 pub use script::{CallbackUrl, CallbackUrls, START, start_of};
 pub use through::{Dial, DialedConnection, Duplex, ProxyReader};
 
 use super::shell::{Shell, run_whole};
 use crate::phones::contract::{DeviceId, SetProxyArgs};
-use crate::phones::port::{Exits, OtherExits, Through, Unreachable};
+use crate::phones::port::{Exits, NoAddress, OtherExits, PhoneStart, Through, Unreachable};
+use crate::phones::proxy_hosts::ProxyHosts;
 use provability::{Asker, Tools};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -87,7 +90,7 @@ impl PhoneReadings {
             }
             None => None,
         };
-        Ok(Exits { ordinary, through, direct: None, other })
+        Ok(Exits { ordinary, through, direct: None, is_shared: false, other })
     }
 
     /// Reads the addresses in one family.
@@ -153,6 +156,23 @@ impl PhoneReadings {
         }
     }
 
+    /// Judges the addresses from which ordinary requests of different phones were seen to come.
+    /// `may_share` is true if the operator says that phones share addresses.
+    ///
+    /// # Errors
+    /// The reason that no such address is evidence.
+    pub fn judge_addresses(&self, seen: &[IpAddr], may_share: bool) -> Result<(), NoAddress> {
+        let Some((_, urls)) = &self.echo else { return Err(NoAddress::NoListener) };
+        let is_public = |host: &str| ProxyHosts::Public.judge(host).is_ok();
+        match seen {
+            _ if is_public(&urls.first.host) && !seen.iter().all(|address| is_public(&address.to_string())) => {
+                Err(NoAddress::Private)
+            }
+            [one, others @ ..] if others.contains(one) && !may_share => Err(NoAddress::Shared),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the program that made the phone's last request, if known.
     #[must_use]
     pub fn tool(&self, id: &DeviceId) -> Option<Tool> {
@@ -165,7 +185,7 @@ impl PhoneReadings {
     ///
     /// # Errors
     /// The phone cannot run commands, or one of the two could not be read.
-    pub async fn start(&self, shell: &dyn Shell, id: &DeviceId) -> Result<String, Unreachable> {
+    pub async fn start(&self, shell: &dyn Shell, id: &DeviceId) -> Result<PhoneStart, Unreachable> {
         let ran = run_whole(shell, &self.random, id, script::START).await?;
         script::start_of(&ran.output).ok_or_else(|| Unreachable("the start of the phone is not readable".into()))
     }

@@ -63,11 +63,12 @@ fn wrap_in_marks(nonce: &str, script: &str) -> String {
     format!("echo {nonce}'<';( {script} ) 2>&1;echo {nonce}'>'$?.")
 }
 
-/// Returns the text between the marks, and the status in the second one, which must end the output.
+/// Returns the text between the marks, and the status in the second one, which must end its line.
+/// The platform may add lines of its own.
 fn between(nonce: &str, raw: &str) -> Option<Ran> {
     let (_, rest) = raw.split_once(&format!("{nonce}<"))?;
     let (output, status) = rest.rsplit_once(&format!("{nonce}>"))?;
-    let status = status.trim_end().strip_suffix('.')?.parse().ok()?;
+    let status = status.lines().next()?.trim_end().strip_suffix('.')?.parse().ok()?;
     let output = output.trim().to_owned();
     (output.chars().count() <= OUTPUT_MAX).then_some(Ran { output, status })
 }

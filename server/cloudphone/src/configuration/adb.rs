@@ -14,7 +14,8 @@ const SERVER: &str = "127.0.0.1:5037";
 /// Reads the table. Returns `None` if something is missing, and reports it in `found`.
 pub(super) fn read(key: &Spanned<String>, table: PlatformTable, found: &mut Findings<'_>) -> Option<AdbSettings> {
     let programs = read_programs(&table, found);
-    let PlatformTable { server, only, names, region, power_seconds, proxy_seconds, connect, .. } = table;
+    let PlatformTable { server, only, names, region, power_seconds, proxy_seconds, shared_address, connect, .. } =
+        table;
     let (server, span) =
         server.map_or((SERVER.to_owned(), key.span()), |server| (server.get_ref().clone(), server.span()));
     let server = server.parse::<AdbAddress>();
@@ -43,6 +44,7 @@ pub(super) fn read(key: &Spanned<String>, table: PlatformTable, found: &mut Find
         region,
         power_seconds,
         proxy_seconds,
+        shared_address: shared_address.unwrap_or(false),
         programs,
     })
 }

@@ -24,6 +24,7 @@ pub(super) struct PlatformTable {
     pub(super) requests_per_second: Option<Spanned<u32>>,
     pub(super) requests_per_minute: Option<Spanned<u32>>,
     pub(super) read_through_proxy: Option<bool>,
+    pub(super) shared_address: Option<bool>,
     pub(super) server: Option<Spanned<String>>,
     pub(super) only: Option<Spanned<Vec<Spanned<String>>>>,
     pub(super) names: Option<BTreeMap<Spanned<String>, String>>,

@@ -11,14 +11,17 @@ mod exits;
 mod platform_name;
 mod reading;
 mod snapshot;
+mod start;
 
 pub use exits::{Exits, OtherExits, Through};
 pub use platform_name::{NoPlatformName, PlatformName};
 pub use reading::{DeviceReading, Offers, Pace, Paces};
 pub use snapshot::{DeviceSnapshot, RENDERED_MAX};
+pub use start::PhoneStart;
 
 use super::contract::{Command, DeviceId, SessionMode, SessionToken, SetProxyArgs};
 use serde::Serialize;
+use std::net::IpAddr;
 use std::sync::Arc;
 use thiserror::Error;
 use toolwarrant::operator::UpstreamState;
@@ -136,10 +139,23 @@ pub trait Control: Upstream {
         proxy: Option<&'a SetProxyArgs>,
     ) -> BoxFuture<'a, Result<Exits, Unreachable>>;
 
-    /// Reads a value that changes at each start of the phone, and at no other time. If a platform
-    /// can replace the phone behind an id, the value ends with `@` and the platform's own name of
-    /// the phone. Readings from two different phones do not prove a start.
-    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>>;
+    /// Judges the addresses from which ordinary requests of different phones were seen to come.
+    /// Default: they are the phones' own.
+    ///
+    /// # Errors
+    /// The reason that no such address is evidence.
+    fn judge_addresses(&self, _seen: &[IpAddr]) -> Result<(), NoAddress> {
+        Ok(())
+    }
+
+    /// Reads the address of the phone without a proxy again, which then counts as its own. Default:
+    /// nothing depends on it.
+    fn renew_address<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<IpAddr, Unreachable>> {
+        Box::pin(async { Err(Unreachable("this platform stores no addresses of phones".into())) })
+    }
+
+    /// Reads the latest start of the phone.
+    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<PhoneStart, Unreachable>>;
 
     /// Notes that the value of [`Self::boot_id`] was seen to change after a restart of this phone.
     /// `on` is the platform's own name of the phone, which stands after the `@`. Default: does
@@ -184,6 +200,20 @@ pub trait Control: Upstream {
             unserved,
         }
     }
+}
+
+/// The reason that the addresses of phones are no evidence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum NoAddress {
+    /// The operator has not set up a callback listener.
+    #[error("this server has no callback listener")]
+    NoListener,
+    /// An address is private or loopback.
+    #[error("a private address, although phones reach the callback listener at a public one")]
+    Private,
+    /// Two phones have the same address.
+    #[error("one address for both")]
+    Shared,
 }
 
 /// One step of a check.

@@ -56,6 +56,11 @@ impl Views {
         Self { clock, hasher: RandomState::new(), parts: Default::default() }
     }
 
+    /// Returns the time by the clock of the cache.
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
     /// Returns the view of a phone: from the cache, from a running reading, or from `read`.
     /// `listed` is the phone as lists show it, with the time when that reading began. A recent
     /// `listed` is used instead of a new reading, and no caller gets a view that is older than it.

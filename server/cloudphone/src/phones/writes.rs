@@ -5,13 +5,13 @@
 //! command took effect. An adapter only reads. Start at [`Writes`].
 
 use super::contract::{ClearProxyArgs, Command, DeviceId, DeviceState, PowerAction, Probe, SetPowerArgs, SetProxyArgs};
-use super::port::{Control, Through, Unreachable};
+use super::port::{Control, PhoneStart, Through, Unreachable};
 use super::views::Views;
 use std::net::IpAddr;
 use std::sync::Arc;
-use toolwarrant::BoxFuture;
 use toolwarrant::tasks::{Executor, Facts, Leave, Reading, Sent, Unreadable, Verdict, Write};
 use toolwarrant::text::Remark;
+use toolwarrant::{BoxFuture, Timestamp};
 
 /// The longest boot id, in bytes. Evidence shows two of them in full.
 const BOOT_ID_MAX: usize = 64;
@@ -73,7 +73,7 @@ impl Executor for Writes {
             let WriteOrder { device, probe, .. } = WriteOrder::read(write)?;
             match probe {
                 Some(Probe::ExitIp) => Ok(canonical(self.control.exits(&device, None).await?.ordinary)),
-                Some(Probe::BootId) => self.read_boot_id(&device).await,
+                Some(Probe::BootId) => Ok(self.read_boot_id(&device).await?.value),
                 Some(Probe::PowerState) | None => Err(Unreadable("nothing is compared".into())),
             }
         })
@@ -109,7 +109,7 @@ impl Executor for Writes {
                     (Some(Probe::PowerState), Command::SetPower(SetPowerArgs { action, .. })) => {
                         self.power_state(&device, *action).await
                     }
-                    (Some(Probe::BootId), Command::SetPower(_)) => self.boot_id(&device, baseline).await,
+                    (Some(Probe::BootId), Command::SetPower(_)) => self.boot_id(&device, baseline, write.sent_by).await,
                     (Some(Probe::ExitIp | Probe::PowerState | Probe::BootId) | None, _) => {
                         Err(Unreadable(format!("`{}` cannot be verified", write.tool).into()))
                     }
@@ -144,28 +144,33 @@ impl Writes {
         }
     }
 
-    /// Compares exit addresses. Present: an ordinary request leaves from the address that the proxy
-    /// shows or, if no request can be made through it, from the proxy's own address. Absent: the
-    /// request leaves from the address before the send, and a request through the proxy leaves from
-    /// another.
+    /// Compares exit addresses, as [`Exits::verdict`] explains.
+    ///
+    /// [`Exits::verdict`]: super::port::Exits::verdict
     async fn exit_ip(
         &self,
         device: &DeviceId,
         proxy: &SetProxyArgs,
         before: Option<&str>,
     ) -> Result<Reading, Unreadable> {
-        let before = before.ok_or_else(nothing_before)?;
         let exits = self.control.exits(device, Some(proxy)).await?;
-        let address = before.parse().map_err(|_| nothing_before())?;
+        let address = before.and_then(|before| before.parse().ok());
         let expected = match exits.through.map(Through::address) {
             Some(shown) => format!("after: the proxy's address, {}", canonical(shown)),
             None => format!("after: the proxy's own address, {}; nobody could ask through it", proxy.host.as_str()),
         };
+        let verdict = exits.verdict(proxy, address);
         let mut observed = before_after(before, &canonical(exits.ordinary));
         if let Some(other) = exits.other {
             observed += &format!("; in the other family: {}", canonical(other.ordinary));
         }
-        Ok(make_reading(exits.verdict(proxy, address), expected, observed))
+        if verdict == Verdict::Undecidable {
+            observed += match address.or(exits.direct) {
+                Some(_) => "; the phone had the proxy's address without it, so nothing is shown",
+                None => "; no address of the phone without this proxy is known, so nothing is shown",
+            };
+        }
+        Ok(make_reading(verdict, expected, observed))
     }
 
     /// Reads a power state. A list of phones is the platform's word, so a phone that is to run must
@@ -192,9 +197,21 @@ impl Writes {
         Ok(make_reading(verdict, format!("state {}", expected.as_str()), observed))
     }
 
-    async fn boot_id(&self, device: &DeviceId, before: Option<&str>) -> Result<Reading, Unreadable> {
-        let before = before.ok_or_else(nothing_before)?;
-        let now = self.read_boot_id(device).await?;
+    /// Compares starts. Without a start from before the send, a start after the send is the effect.
+    async fn boot_id(
+        &self,
+        device: &DeviceId,
+        before: Option<&str>,
+        sent_by: Option<Timestamp>,
+    ) -> Result<Reading, Unreadable> {
+        let begun = self.views.now();
+        let PhoneStart { value: now, age } = self.read_boot_id(device).await?;
+        let Some(before) = before else {
+            let (Some(age), Some(sent_by)) = (age, sent_by) else { return Err(nothing_before()) };
+            let verdict = if begun.minus(age) > sent_by { Verdict::Present } else { Verdict::Absent };
+            let observed = format!("before: not read; after: {now}, which had run for {} s", age.as_secs());
+            return Ok(make_reading(verdict, "after: a start after the request".to_owned(), observed));
+        };
         if read_on(before) != read_on(&now) {
             return Err(Unreadable("the platform has replaced the phone since it was read before the send".into()));
         }
@@ -209,17 +226,18 @@ impl Writes {
                 "it could not be stored that a phone's start follows a restart"
             );
         }
-        Ok(make_reading(verdict, "after: another boot id than before".to_owned(), before_after(before, &now)))
+        let observed = before_after(Some(before), &now);
+        Ok(make_reading(verdict, "after: another boot id than before".to_owned(), observed))
     }
 
     /// Reads the boot id. Refuses an empty one, which would differ from every other id, and one
     /// that would be cut, because two different ids could then look equal.
-    async fn read_boot_id(&self, device: &DeviceId) -> Result<String, Unreadable> {
-        let id = Remark::clean(&self.control.boot_id(device).await?);
-        match id.as_str() {
+    async fn read_boot_id(&self, device: &DeviceId) -> Result<PhoneStart, Unreadable> {
+        let start = self.control.boot_id(device).await?;
+        match Remark::clean(&start.value).as_str() {
             "" => Err(Unreadable("the boot id is empty".into())),
             id if id.len() > BOOT_ID_MAX => Err(Unreadable("the boot id is too long".into())),
-            id => Ok(id.to_owned()),
+            id => Ok(PhoneStart { value: id.to_owned(), ..start }),
         }
     }
 }
@@ -241,12 +259,11 @@ fn canonical(address: IpAddr) -> String {
     address.to_canonical().to_string()
 }
 
-fn before_after(before: &str, after: &str) -> String {
-    format!("before: {before}; after: {after}")
+fn before_after(before: Option<&str>, after: &str) -> String {
+    format!("before: {}; after: {after}", before.unwrap_or("not read"))
 }
 
-/// Returns the error for a missing baseline: without a reading from before the send, there is no
-/// evidence for or against.
+/// Returns the error for a missing baseline, where no other evidence is for or against.
 fn nothing_before() -> Unreadable {
     Unreadable("nothing was read before the send".into())
 }

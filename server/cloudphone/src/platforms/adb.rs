@@ -82,6 +82,8 @@ pub struct AdbSettings {
     pub power_seconds: u32,
     /// The longest time until a proxy is in force after its program has ended, in seconds.
     pub proxy_seconds: u32,
+    /// True if phones share addresses, such as behind one router.
+    pub shared_address: bool,
     /// The programs for what adb cannot do.
     pub programs: AdbPrograms,
 }
@@ -108,11 +110,22 @@ impl Adb {
         folder: &Path,
         (clock, random): (Clock, &Random),
     ) -> anyhow::Result<Self> {
-        let AdbSettings { server, only, connect, names, region, power_seconds, proxy_seconds, programs } = settings;
+        let AdbSettings {
+            server,
+            only,
+            connect,
+            names,
+            region,
+            power_seconds,
+            proxy_seconds,
+            shared_address,
+            programs,
+        } = settings;
         let [starts, exits, direct] = ["starts", "exits", "direct"].map(|what| folder.join(format!("{name}.{what}")));
         let proven_starts = ProvenPhones::open(&starts).with_context(|| format!("cannot use {}", starts.display()))?;
         let proven_exits = ProvenPhones::open(&exits).with_context(|| format!("cannot use {}", exits.display()))?;
         let direct = DirectAddresses::open(&direct).with_context(|| format!("cannot use {}", direct.display()))?;
+        let direct = direct.with_shared_addresses(shared_address);
         let registry = DeviceRegistry::open(&folder.join(format!("{name}.roster.json")), name, clock.clone())
             .context("cannot read the list of its phones")?;
         let (registry, jitter) = (Arc::new(registry), SplitMix(u64::from_le_bytes(random.bytes()?)));

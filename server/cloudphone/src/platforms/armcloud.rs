@@ -21,11 +21,12 @@ use crate::adapter_kit::device_registry::{DeviceRegistry, KnownPhones, Listed, R
 use crate::adapter_kit::duty::Duty;
 use crate::adapter_kit::guard::{Class, Guard, GuardLimits};
 use crate::adapter_kit::proven::{ProvenDirections, ProvenPhones};
-use crate::adapter_kit::readings::{DirectAddresses, PhoneReadings};
+use crate::adapter_kit::readings::{DirectAddresses, EverRead, PhoneReadings};
 use crate::adapter_kit::shared::SharedPlatforms;
 use crate::phones::contract::{DeviceId, SessionMode, SessionToken, SetProxyArgs};
 use crate::phones::port::{
-    AtHand, DeviceSnapshot, Found, Pace, Paces, PlatformName, See, Session, SessionError, Unreachable, Upstream,
+    AtHand, DeviceSnapshot, Direction, Found, Pace, Paces, PlatformName, See, Session, SessionError, Unreachable,
+    Upstream,
 };
 use anyhow::Context;
 use api::{Api, ApiCall, ApiError, ApiSettings, READ_WITHIN, WRITE_WITHIN};
@@ -55,6 +56,8 @@ pub struct Armcloud {
     /// The phones whose start was seen to follow a restart.
     proven_starts: ProvenPhones,
     direct: DirectAddresses,
+    /// Readings of starts, which need commands on phones.
+    starts: EverRead,
     abilities: Abilities,
     clock: Clock,
 }
@@ -84,6 +87,8 @@ pub struct Account {
     /// The longest time until a proxy is in force after the platform has reported success, in
     /// seconds.
     pub proxy_seconds: u32,
+    /// True if phones share addresses, such as behind one router.
+    pub shared_address: bool,
 }
 
 /// The longest time until a call that a caller waits for is sent.
@@ -118,6 +123,7 @@ impl Armcloud {
             on_off,
             power_seconds,
             proxy_seconds,
+            shared_address,
         } = account;
         let (shown, proven_starts, direct) = match shared {
             Some(shared) => {
@@ -136,6 +142,8 @@ impl Armcloud {
                 (shown, proven_starts, direct)
             }
         };
+        let direct = direct.with_shared_addresses(shared_address);
+        let starts = EverRead::new(shown.has(Direction::Start).is_some());
         let keys = AccountKeys { access_key: access_key.expose().clone(), secret_key };
         let settings =
             ApiSettings { base_url, prefix, family, scheme, read_within: READ_WITHIN, write_within: WRITE_WITHIN };
@@ -159,7 +167,20 @@ impl Armcloud {
         let usual = if family == Family::Armcloud { Abilities::of_network_storage() } else { Abilities::default() };
         let paces = Paces { proxy: pace(proxy_seconds), power: pace(power_seconds) };
         let abilities = Abilities { on_off: on_off.unwrap_or(usual.on_off), paces };
-        Ok(Self { api, family, registry, listing, refresh, readings, shown, proven_starts, direct, abilities, clock })
+        Ok(Self {
+            api,
+            family,
+            registry,
+            listing,
+            refresh,
+            readings,
+            shown,
+            proven_starts,
+            direct,
+            starts,
+            abilities,
+            clock,
+        })
     }
 
     /// Refreshes the list of its phones for as long as it is polled.

@@ -7,7 +7,7 @@
 
 use crate::phones::contract::{Command, DeviceId, SessionMode, SetProxyArgs};
 use crate::phones::port::{
-    AtHand, Control, Exits, Found, PlatformName, See, Session, SessionError, Unreachable, Upstream,
+    AtHand, Control, Exits, Found, PhoneStart, PlatformName, See, Session, SessionError, Unreachable, Upstream,
 };
 use std::collections::BTreeMap;
 use std::future::ready;
@@ -161,7 +161,7 @@ impl Control for Platforms {
         self.owner(id).map_or_else(|| refuse(id), |owner| owner.exits(id, proxy))
     }
 
-    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
+    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<PhoneStart, Unreachable>> {
         self.owner(id).map_or_else(|| refuse(id), |owner| owner.boot_id(id))
     }
 

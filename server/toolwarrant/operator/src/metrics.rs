@@ -210,6 +210,8 @@ fn task_metrics(page: &mut Page<'_>, engine: &Engine) {
     let help = "Writes that were sent to the platform, by outcome.";
     page.counters("task_sends_total", help, "outcome", counts.sends());
     page.counters("ledger_entries_total", "Entries in the ledger.", "kind", counts.entries());
+    let help = "Refunds on a target that had another one within a day.";
+    page.counter("repeated_refunds_total", help, counts.repeated_refunds.get());
     let help = "Time by which the task that is due first is late.";
     page.gauge("engine_lag_seconds", help, engine.lag().as_secs_f64());
     page.gauge("held_polls", "Calls that wait for the end of a task.", engine.poll_count());

@@ -16,6 +16,8 @@ pub struct EngineCounts {
     sent: [Count; SENT.len()],
     /// Number of ledger entries by kind, in the order of [`BOOKED`].
     booked: [Count; BOOKED.len()],
+    /// Number of refunds on a target that had another one within a day.
+    pub repeated_refunds: Count,
 }
 
 /// The outcomes of a send.

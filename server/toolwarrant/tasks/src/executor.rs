@@ -4,6 +4,7 @@ use super::leave::Leave;
 use super::machine::{Facts, Sent};
 use super::task::{Reading, TaskId};
 use toolwarrant_base::BoxFuture;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::text::{Remark, Secret};
 
 /// Carries out writes and reads their effect. An upstream that offers nothing more needs only
@@ -35,9 +36,9 @@ pub trait Executor: Send + Sync + 'static {
         false
     }
 
-    /// Takes the probe's reading before the send, to compare with later. Default: unreadable. The
-    /// engine then never sends a write that needs a baseline, unless its facts say that the probe
-    /// cannot prove anything.
+    /// Takes the probe's reading before the send, to compare with later. If it fails twice, the
+    /// engine sends without it, because the write may be what puts the target right. A presence can
+    /// then still be shown, by other means ([`Write::sent_by`]). Default: unreadable.
     fn baseline<'a>(&'a self, _write: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
         Box::pin(async { Err(Unreadable("this executor does not take readings before a send".into())) })
     }
@@ -77,6 +78,9 @@ pub struct Write {
     pub baseline: Option<String>,
     /// The upstream's name for the operation.
     pub operation: Option<String>,
+    /// A time by which the latest send had left; `None` before the first one. A change of the
+    /// target after it needs no baseline to show an effect.
+    pub sent_by: Option<Timestamp>,
 }
 
 /// A failed reading. The text is for the operator.

@@ -6,11 +6,13 @@
 //! that is safe.
 
 mod end;
+mod facts;
 mod happening;
 mod sent;
 mod times;
 
 pub use end::explain_end;
+pub use facts::{Facts, Provability};
 pub use happening::{Happening, Noted, Resend};
 pub use sent::{Refusal, Sent};
 pub(crate) use times::{READ_PATIENCE, SEND_PATIENCE};
@@ -25,8 +27,10 @@ use toolwarrant_base::clock::Timestamp;
 const ATTEMPTS_MAX: u8 = 3;
 /// Wait before the retry of a send that did not leave; doubled each time.
 const BACKOFF: Duration = Duration::from_secs(2);
-/// Wait between two readings, and between two look-ups.
+/// Shortest wait between two readings, and between two look-ups.
 const INTERVAL: Duration = Duration::from_secs(3);
+/// Maximum number of readings before the send. If all of them fail, the task is sent without one.
+const BASELINES_MAX: u8 = 2;
 /// The reason why a reading after the send proves less than it could.
 const NOT_COMPARED: &str = "there is no reading from before the send to compare with";
 
@@ -122,35 +126,6 @@ impl Entry {
     }
 }
 
-/// The abilities of the upstream and the probe for one write on one target.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
-    /// The upstream recognises a repeated request and does not carry it out again.
-    pub dedupes: bool,
-    /// The upstream can be asked for the outcome of a request, by the id of its task.
-    pub looks_up: bool,
-    /// The directions that the probe can prove.
-    pub provability: Provability,
-    /// The reason why no request will ever reach the target again, as a sentence fragment; set when
-    /// no upstream serves it any more.
-    pub gone: Option<&'static str>,
-}
-
-/// The directions that the probe of a write can prove on its target.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Provability {
-    /// Both the presence and the absence of the effect.
-    #[default]
-    Both,
-    /// Only the presence of the effect. An `Absent` counts as `Unreadable`.
-    Presence,
-    /// Only the absence of the effect. A `Present` proves nothing.
-    Absence,
-    /// Neither direction; with the reason, as a sentence fragment. The engine takes no reading and
-    /// no baseline.
-    Nothing(&'static str),
-}
-
 /// The result of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
@@ -186,7 +161,7 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: &dyn Fn() -> Facts)
             known @ (Facts { provability: Provability::Nothing(_), .. } | Facts { gone: Some(_), .. }) => {
                 step.ready(now, &|| known)
             }
-            _ => step.wait(now.plus(INTERVAL)),
+            _ => step.on_failed_baseline(now, facts),
         },
         (Phase::Sending, Event::Found | Event::Adopted) => {
             // A send of another process can arrive until then.
@@ -225,14 +200,16 @@ pub fn abandon(task: Task, now: Timestamp) -> Step {
 
 impl Step {
     /// Takes the reading before the send if the probe needs one and can prove something, then
-    /// sends. Once anything may have been sent, a reading no longer counts as a baseline.
+    /// sends. Once anything may have been sent, a reading no longer counts as a baseline. A target
+    /// that cannot be read does not prevent the send, which may be what puts it right.
     fn ready(self, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         if now < self.task.not_before {
             let due = self.task.not_before;
             return self.wait(due);
         }
-        let Task { policy, baseline, left, .. } = &self.task;
-        let compares = policy.probe.as_ref().is_some_and(|probe| probe.baseline) && baseline.is_none() && !left;
+        let Task { policy, baseline, failed_baselines, left, .. } = &self.task;
+        let is_missing = baseline.is_none() && *failed_baselines < BASELINES_MAX;
+        let compares = policy.probe.as_ref().is_some_and(|probe| probe.baseline) && is_missing && !left;
         match facts() {
             Facts { gone: Some(why), .. } => self.note_obstacle(why.to_owned()).unsent(now, facts),
             Facts { provability: Provability::Both | Provability::Presence | Provability::Absence, .. } if compares => {
@@ -242,6 +219,14 @@ impl Step {
                 self.enter(Phase::Baseline).perform(Effect::Baseline)
             }
             _ => self.send(now, facts),
+        }
+    }
+
+    fn on_failed_baseline(mut self, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
+        self.task.failed_baselines += 1;
+        match self.task.failed_baselines {
+            BASELINES_MAX.. => self.send(now, facts),
+            _ => self.wait(now.plus(INTERVAL)),
         }
     }
 
@@ -281,7 +266,8 @@ impl Step {
         if now >= self.task.deadline_at {
             return self.on_answer(UpstreamAnswer::None, now, facts);
         }
-        self.again(now)
+        let elapsed = self.task.last_send_at.map_or(Duration::ZERO, |sent| now.since(sent));
+        self.again(now, elapsed)
     }
 
     fn on_sent(mut self, sent: Sent, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
@@ -345,15 +331,20 @@ impl Step {
         })
     }
 
-    /// The decision table for tasks that cannot be verified. The upstream's answer decides at once.
-    /// Without an answer, the task waits for its deadline. A reported failure does not count while
-    /// an earlier send is unanswered, because that send may have worked.
+    /// Decides without a reading, and notes why none can prove anything.
     fn unverifiable(mut self, why: Option<&str>, now: Timestamp) -> Self {
-        let Task { outcome, unanswered, deadline_at, .. } = self.task;
         if let Some(why) = why {
             self.task.reading = None;
             self = self.note_obstacle(format!("nothing can be checked: {why}"));
         }
+        self.decide_by_answer(now)
+    }
+
+    /// The decision table for tasks that cannot be verified. The upstream's answer decides at once.
+    /// Without an answer, the task waits for its deadline. A reported failure does not count while
+    /// an earlier send is unanswered, because that send may have worked.
+    fn decide_by_answer(self, now: Timestamp) -> Self {
+        let Task { outcome, unanswered, deadline_at, .. } = self.task;
         match outcome.map(|(upstream, _)| upstream) {
             Some(UpstreamAnswer::Ok) => self.end(Status::SuccessUnverified, now),
             Some(UpstreamAnswer::Err | UpstreamAnswer::Refused(_)) if !unanswered => self.end(Status::Failed, now),
@@ -385,10 +376,13 @@ impl Step {
         let not_absent = reading.verdict == Verdict::Present;
         self.task.obstacle = obstacle.map(str::to_owned);
         self.task.reading = Some((reading, now));
+        if shown == Verdict::Undecidable {
+            return self.decide_by_answer(now);
+        }
         if begun >= answered_at.plus(self.task.policy.settle()) {
             let Readings { absent, unreadable, not_absent: unshown } = &mut self.task.settled;
             let count = match shown {
-                Verdict::Present => None,
+                Verdict::Present | Verdict::Undecidable => None,
                 Verdict::Absent => Some(absent),
                 Verdict::Unreadable if not_absent => Some(unshown),
                 Verdict::Unreadable => Some(unreadable),
@@ -413,8 +407,20 @@ impl Step {
                 self.enter(Phase::Ready).wait(now)
             }
             _ if last => self.end(Status::Timeout, now),
-            _ => self.again(now),
+            _ => self.read_again(answered_at, now),
         }
+    }
+
+    /// Waits until the next reading. Once the effect has settled, two readings follow each other
+    /// closely, because they can decide.
+    fn read_again(self, answered_at: Timestamp, now: Timestamp) -> Self {
+        let settled_at = answered_at.plus(self.task.policy.settle());
+        let Readings { absent, unreadable, not_absent } = self.task.settled;
+        let is_read_twice = absent.saturating_add(unreadable).saturating_add(not_absent) >= 2;
+        let decides = now >= settled_at && !is_read_twice;
+        let mut step = self.again(now, if decides { Duration::ZERO } else { now.since(answered_at) });
+        step.task.wake_at = step.task.wake_at.map(|due| if now < settled_at { due.min(settled_at) } else { due });
+        step
     }
 
     /// Returns true if the task may be sent again after an unanswered send that had no effect in
@@ -447,11 +453,12 @@ impl Step {
         if status == Status::FailedSilent {
             self.entries.push(Entry::Refund);
         }
-        // This also applies after a success: the target may have been in the wanted state before,
+        let Task { policy, baseline, last_send_at, outcome, left, unanswered, .. } = &self.task;
+        // Without a reading from before, the target may have been in the wanted state already,
         // while the command is still on its way.
-        let Task { policy, last_send_at, outcome, left, unanswered, .. } = &self.task;
-        let settled =
-            (*last_send_at).max(outcome.filter(|_| *left).map(|(_, at)| at)).map(|at| at.plus(policy.settle()));
+        let is_over = status == Status::Success && baseline.is_some() && !unanswered;
+        let quiet = (*last_send_at).max(outcome.filter(|_| *left).map(|(_, at)| at));
+        let settled = quiet.filter(|_| !is_over).map(|at| at.plus(policy.settle()));
         let given_up = last_send_at.filter(|_| *unanswered).map(|at| at.plus(policy.deadline()));
         self.entries.push(Entry::Release(settled.max(given_up).map_or(now, |quiet| quiet.max(now))));
         self.task.wake_at = None;
@@ -476,10 +483,11 @@ impl Step {
         self
     }
 
-    /// Waits until the next look-up or reading, which comes at the deadline at the latest.
-    fn again(self, now: Timestamp) -> Self {
+    /// Waits until the next look-up or reading: as long again as it has taken so far, and until the
+    /// deadline at most.
+    fn again(self, now: Timestamp, elapsed: Duration) -> Self {
         let deadline = self.task.deadline_at;
-        self.wait(now.plus(INTERVAL).min(deadline))
+        self.wait(now.plus(elapsed.max(INTERVAL)).min(deadline))
     }
 
     fn wait(mut self, until: Timestamp) -> Self {

@@ -87,6 +87,9 @@ pub struct Task {
     /// The probe's reading before the send, if the probe compares.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
+    /// Number of readings before the send that failed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed_baselines: u8,
     /// No byte of the current send may leave later than this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_not_after: Option<Timestamp>,
@@ -221,8 +224,11 @@ pub enum Verdict {
     Absent,
     /// The effect could not be read.
     Unreadable,
+    /// No reading can decide about this write, because its effect looks like its absence. The
+    /// observation says why.
+    Undecidable,
 }
-names!(Verdict { Present = "present", Absent = "absent", Unreadable = "unreadable" });
+names!(Verdict { Present = "present", Absent = "absent", Unreadable = "unreadable", Undecidable = "undecidable" });
 
 /// One reading of a target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -258,6 +264,7 @@ impl Task {
             wake_at: Some(not_before),
             attempts: 0,
             baseline: None,
+            failed_baselines: 0,
             send_not_after: None,
             left: false,
             last_send_at: None,
@@ -269,6 +276,13 @@ impl Task {
             obstacle: None,
             finished_at: None,
         }
+    }
+
+    /// Returns a time by which the latest send had left; `None` if nothing was sent.
+    #[must_use]
+    pub fn last_departure(&self) -> Option<Timestamp> {
+        let answered_at = self.outcome.map(|(_, at)| at);
+        self.last_send_at.map(|latest| answered_at.map_or(latest, |at| at.min(latest)))
     }
 
     /// Returns the status of an ended task.

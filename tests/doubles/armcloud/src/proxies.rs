@@ -184,14 +184,17 @@ impl ProxyConnection {
     /// Connects as the switches say, and records it in the journal.
     async fn reach(&self, host: &str, port: u16) -> ProxyOutcome {
         let (own, asked) = ((self.host.as_str(), self.port), self.scope());
-        let (lie, rotates, forwards) = {
+        let (lie, forwarder, rotates, forwards) = {
             let mut switches = self.world.switches();
             let lie = switches.take_text(Switch::ProxyLies, asked);
-            (lie, switches.take_flag(Switch::ProxyRotates, asked), switches.take_flag(Switch::ProxyForwards, asked))
+            let forwarder = switches.take_address(Switch::Forwarder, asked);
+            let rotates = switches.take_flag(Switch::ProxyRotates, asked);
+            (lie, forwarder, rotates, switches.take_flag(Switch::ProxyForwards, asked))
         };
-        let source = match rotates {
-            true => addresses::of_rotating_proxy(own.0, own.1, self.world.rotate()),
-            false => addresses::of_proxy(own.0, own.1),
+        let source = match (forwarder, rotates) {
+            (Some(forwarder), _) => forwarder,
+            (None, true) => addresses::of_rotating_proxy(own.0, own.1, self.world.rotate()),
+            (None, false) => addresses::of_proxy(own.0, own.1),
         };
         let way = if lie.is_some() { "answered by the proxy".to_owned() } else { source.to_string() };
         let proxy = format!("{}:{}", own.0, own.1);

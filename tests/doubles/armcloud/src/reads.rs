@@ -19,6 +19,8 @@ struct View<'a> {
     cvm_status: i64,
     /// The `host` of the proxy, if lists show it.
     proxy: Option<&'a str>,
+    /// The `publicIp` that lists show.
+    public: Option<Value>,
 }
 
 /// Returns a page of pads: `infos`, or ARMCloud's `padDetails` with more details.
@@ -183,11 +185,12 @@ fn view<'a>(switches: &Switches, truth: &'a Truth, seat: Seat) -> View<'a> {
         online: shown(Switch::Online, i64::from(online)),
         cvm_status: shown(Switch::CvmStatus, cvm_status),
         proxy: proxy.map(|proxy| proxy.host.as_str()),
+        public: switches.look(Switch::PublicAddress, seat).or(proxy.map(|proxy| json!(proxy.host)).as_ref()).cloned(),
     }
 }
 
 fn row(view: &View<'_>, details: Details) -> Value {
-    let View { pad, pad_status, online, cvm_status: _, proxy: _ } = view;
+    let View { pad, pad_status, online, cvm_status: _, proxy: _, public: _ } = view;
     let number = pad.seat.0;
     let mut row = json!({
         "padCode": pad.code, "padGrade": "m2-3", "padStatus": pad_status, "groupId": 0, "idcCode": "001",
@@ -217,13 +220,13 @@ fn row(view: &View<'_>, details: Details) -> Value {
 }
 
 fn seat_row(view: &View<'_>, [created, expires]: &[String; 2]) -> Value {
-    let View { pad, pad_status: _, online: _, cvm_status, proxy } = view;
+    let View { pad, pad_status: _, online: _, cvm_status, proxy, public } = view;
     json!({
         "padCode": pad.code, "padName": pad.name, "equipmentId": pad.seat.equipment(), "userId": 100_200, "cvmStatus": cvm_status,
         "status": 1, "deviceIp": null, "padIp": null, "androidVersion": pad.android, "configName": "M2-3", "goodName": "M2-3",
         "goodId": 7, "supplierType": "8", "bootTime": pad.started, "createTime": created,
         "signExpirationTime": expires, "signExpirationTimeTamp": pad.created + MONTH,
-        "proxyIp": proxy, "proxyId": null, "ipAddress": "Singapore", "publicIp": proxy, "groupId": 0, "groupName": null,
+        "proxyIp": proxy, "proxyId": null, "ipAddress": "Singapore", "publicIp": public, "groupId": 0, "groupName": null,
         "remark": null, "screenshotLink": null, "maintainContent": null,
     })
 }

@@ -117,6 +117,7 @@ fn phone(world: &World, seat: Seat) -> (Phone, Vec<String>) {
     let pad = truth.pad(seat);
     let files = [
         ("/proc/1/stat", truth.stat(seat)),
+        ("/proc/self/stat", truth.own_stat(seat, now())),
         ("/proc/uptime", truth.uptime(seat, now())),
         ("/proc/sys/kernel/random/boot_id", format!("{}\n", truth.boot_id(seat))),
         ("/proc/cpuinfo", (0..8).map(|core| format!("processor\t: {core}\n")).collect()),

@@ -11,6 +11,7 @@ pub(crate) use table::{Switch, TABLE};
 use crate::truth::Seat;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
+use std::net::Ipv4Addr;
 use table::{Row, When};
 
 /// The switches in force.
@@ -106,6 +107,10 @@ impl Switches {
 
     pub(crate) fn take_text(&mut self, switch: Switch, asked: Asked<'_>) -> Option<String> {
         self.take(switch, asked)?.as_str().map(str::to_owned)
+    }
+
+    pub(crate) fn take_address(&mut self, switch: Switch, asked: Asked<'_>) -> Option<Ipv4Addr> {
+        self.take_text(switch, asked)?.parse().ok()
     }
 
     pub(crate) fn look_flag(&self, switch: Switch, seat: Seat) -> bool {

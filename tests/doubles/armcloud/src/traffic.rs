@@ -49,9 +49,9 @@ pub(crate) fn way(world: &World, journey: &Journey) -> Option<Way> {
         let seat = truth.ever(pad)?;
         (seat, truth.pad(seat).condition.proxy.clone())
     };
-    let own = addresses::of_pad(seat.0);
     let asked = Asked { endpoint: "", seats: &[seat] };
     let mut switches = world.switches();
+    let own = switches.take_address(Switch::OwnAddress, asked).unwrap_or_else(|| addresses::of_pad(seat.0));
     let set = set
         .filter(|set| !set.bypass.contains(host))
         .filter(|_| named.is_some() || !switches.take_flag(Switch::ShellIgnoresProxy, asked));
@@ -80,6 +80,10 @@ pub(crate) fn way(world: &World, journey: &Journey) -> Option<Way> {
                 Way::From { source, forwarded }
             }
         }
+    };
+    let way = match (way, switches.take_address(Switch::Forwarder, asked)) {
+        (Way::From { forwarded, .. }, Some(source)) => Way::From { source, forwarded },
+        (way, _) => way,
     };
     drop(switches);
     let through = through.map(|(proxy, proxy_port, _)| format!("{proxy}:{proxy_port}"));

@@ -117,9 +117,18 @@ impl Truth {
     /// Returns `/proc/1/stat` of a pad. Field 22 is the start time of its container, in hundredths
     /// of a second since the start of its host.
     pub(crate) fn stat(&self, seat: Seat) -> String {
-        let ticks = (self.pad(seat).started.saturating_sub(fleet::host_start(seat, self.seed, self.start_time()))) / 10;
+        self.stat_of("1 (init second_stage)", seat, self.pad(seat).started)
+    }
+
+    /// Returns `/proc/self/stat` of a process on a pad that starts now.
+    pub(crate) fn own_stat(&self, seat: Seat, now: u64) -> String {
+        self.stat_of("4711 (cat)", seat, now)
+    }
+
+    fn stat_of(&self, process: &str, seat: Seat, started: u64) -> String {
+        let ticks = started.saturating_sub(fleet::host_start(seat, self.seed, self.start_time())) / 10;
         format!(
-            "1 (init second_stage) S 0 0 0 0 -1 4194560 9731 412690 113 1210 218 517 1093 823 20 0 1 0 {ticks} 11231232 \
+            "{process} S 0 0 0 0 -1 4194560 9731 412690 113 1210 218 517 1093 823 20 0 1 0 {ticks} 11231232 \
              2381 18446744073709551615 1 1 0 0 0 0 0 0 65536 0 0 0 17 5 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
         )
     }

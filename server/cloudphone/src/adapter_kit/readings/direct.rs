@@ -6,19 +6,23 @@
 //! measured against an address that was read before this server ever set a proxy. The address is
 //! stored before the proxy is sent. A phone whose address was not read by then never gets one.
 
+use super::ever::EverRead;
 use crate::adapter_kit::shared::{SharedPlatforms, within_patience};
 use crate::phones::contract::{DeviceId, SetProxyArgs};
-use crate::phones::port::Exits;
-use std::collections::HashMap;
+use crate::phones::port::{Exits, Unreachable};
+use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
+use std::ops::Not;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::task::spawn_blocking;
+use toolwarrant::Timestamp;
 use toolwarrant::base::ignore_poison;
 use toolwarrant::sharing::{Document, StoreError};
+use toolwarrant::tasks::Provability;
 
 /// The name space of the addresses that replicas share. Their keys are the ids of the phones.
 const SPACE: &str = "direct";
@@ -26,13 +30,23 @@ const SPACE: &str = "direct";
 /// The text for a phone whose address was not read in time.
 const UNKNOWN: &str = "-";
 
+/// The text for an address of several phones.
+const SEVERAL: &str = "*";
+
+/// The reason that nothing is provable on an account.
+const NEVER_READ: &str = "no request of a phone of this account has ever reached the callback listener";
+
 /// The addresses of the phones of one platform. The file has a line per phone, `ID ADDRESS;` or `ID
 /// -;`. Each entry starts a new line, so that a truncated entry does not spoil the next one.
-/// Replicas share a document per phone, `ADDRESS` or `-`, which never changes.
+/// Replicas share a document per phone, `ADDRESS` or `-`, and one per address, `@ADDRESS`, with the
+/// phone that has it, or [`SEVERAL`].
 #[derive(Debug)]
 pub struct DirectAddresses {
     phones: Arc<Mutex<KnownAddresses>>,
     shared: Option<Arc<SharedPlatforms>>,
+    /// True if the operator says that phones share addresses, and that their users are one.
+    may_share: bool,
+    ever: EverRead,
 }
 
 #[derive(Debug, Default)]
@@ -40,10 +54,12 @@ struct KnownAddresses {
     /// `None` if replicas share the addresses.
     file: Option<File>,
     phones: HashMap<DeviceId, Option<IpAddr>>,
+    /// The phones that were asked in this run.
+    asked: HashSet<DeviceId>,
 }
 
 impl DirectAddresses {
-    /// Reads the file at `path`, or creates it. If there are two lines about a phone, the first
+    /// Reads the file at `path`, or creates it. If there are several lines about a phone, the last
     /// counts. A truncated line means that the address is not known.
     ///
     /// # Errors
@@ -56,40 +72,97 @@ impl DirectAddresses {
         for line in text.lines() {
             let (id, address) = line.split_once(' ').unwrap_or((line, ""));
             if let Ok(id) = DeviceId::new(id) {
-                phones.entry(id).or_insert_with(|| address.strip_suffix(';')?.parse().ok());
+                phones.insert(id, address.strip_suffix(';').and_then(|address| address.parse().ok()));
             }
         }
-        let known = KnownAddresses { file: Some(file), phones };
-        Ok(Self { phones: Arc::new(Mutex::new(known)), shared: None })
+        let ever = EverRead::new(phones.values().any(Option::is_some));
+        let known = KnownAddresses { file: Some(file), phones, asked: HashSet::new() };
+        Ok(Self { phones: Arc::new(Mutex::new(known)), shared: None, may_share: false, ever })
     }
 
     /// Shares the addresses with other replicas.
     #[must_use]
     pub fn of_replicas(shared: Arc<SharedPlatforms>) -> Self {
-        Self { phones: Arc::default(), shared: Some(shared) }
+        Self { phones: Arc::default(), shared: Some(shared), may_share: false, ever: EverRead::default() }
     }
 
-    /// Returns the address of a phone; `None` if it is not known. Another replica may have stored
-    /// it, so this may ask the store. If that does not answer, the address is not known, which is
+    /// Lets an address count as a phone's own even if other phones have it, too.
+    #[must_use]
+    pub fn with_shared_addresses(self, may_share: bool) -> Self {
+        Self { may_share, ..self }
+    }
+
+    /// Returns true if the operator says that phones share addresses.
+    #[must_use]
+    pub fn may_share(&self) -> bool {
+        self.may_share
+    }
+
+    /// Limits what a reading can prove on a phone at present. Asks for one reading of each phone
+    /// whose own address is not known before its first proxy, even if that proves nothing else.
+    #[must_use]
+    pub fn restrict(&self, id: &DeviceId, provability: Provability, now: Timestamp) -> Provability {
+        let known = self.lock();
+        let is_new = !known.phones.contains_key(id) && !known.asked.contains(id);
+        match provability {
+            Provability::Nothing(_) if is_new => Provability::Presence,
+            Provability::Nothing(why) => Provability::Nothing(why),
+            _ if !is_new && self.ever.is_in_vain(now) => Provability::Nothing(NEVER_READ),
+            provability => provability,
+        }
+    }
+
+    /// Returns the address of a phone; `None` if it is not known. Replicas ask the store, because
+    /// another one may have stored it. If that does not answer, the address is not known, which is
     /// the safe side: no absence is provable then.
     pub async fn of(&self, id: &DeviceId) -> Option<IpAddr> {
-        let known = self.lock().phones.get(id).copied();
-        match (known, &self.shared) {
-            (None, Some(shared)) => self.read(shared, id).await.ok().flatten(),
-            (known, _) => known.flatten(),
+        match &self.shared {
+            Some(shared) => self.read(shared, id).await.ok().flatten(),
+            None => self.lock().phones.get(id).copied().flatten(),
         }
     }
 
     /// Adds the address without a proxy to a reading. A reading that was taken before a proxy is
-    /// sent is that address. If it cannot be stored, an absence is never evidence on this phone.
-    pub async fn complete(&self, id: &DeviceId, proxy: Option<&SetProxyArgs>, exits: Exits) -> Exits {
-        if proxy.is_none() {
+    /// sent is that address, unless the platform says that the phone has another one: it is then
+    /// the address of an app that passes traffic on. If it cannot be stored, an absence is never
+    /// evidence on this phone.
+    ///
+    /// # Errors
+    /// Those of the reading.
+    pub async fn complete(
+        &self,
+        (id, public): (&DeviceId, Option<IpAddr>),
+        proxy: Option<&SetProxyArgs>,
+        reading: Result<Exits, Unreachable>,
+        now: Timestamp,
+    ) -> Result<Exits, Unreachable> {
+        self.lock().asked.insert(id.clone());
+        self.ever.note(reading.is_ok(), now);
+        let exits = reading?;
+        let is_own =
+            public.is_none_or(|public| public.is_ipv4() != exits.ordinary.is_ipv4() || public == exits.ordinary);
+        if proxy.is_none() && is_own {
             let _ = self.note(id, Some(exits.ordinary)).await;
         }
-        Exits { direct: self.of(id).await, ..exits }
+        let direct = self.of(id).await;
+        let is_shared = match direct {
+            Some(address) if !self.may_share => self.is_shared(id, address).await,
+            _ => false,
+        };
+        Ok(Exits { direct, is_shared, ..exits })
     }
 
-    /// Returns true if this process knows that the entry of the phone is final.
+    /// Returns true if another phone of the account has this address as well, or if that is not
+    /// known. Its user could then have chosen the address.
+    async fn is_shared(&self, id: &DeviceId, address: IpAddr) -> bool {
+        let Some(shared) = &self.shared else {
+            return self.lock().phones.iter().any(|(other, known)| other != id && *known == Some(address));
+        };
+        let found = within_patience(shared.sharing.documents.documents(SPACE, vec![key_of(address)])).await;
+        found.is_ok_and(|found| found.first().is_some_and(|document| document.body == id.as_str().as_bytes())).not()
+    }
+
+    /// Returns true if this process knows that the phone has an entry.
     #[must_use]
     pub fn is_settled(&self, id: &DeviceId) -> bool {
         self.lock().phones.contains_key(id)
@@ -111,16 +184,61 @@ impl DirectAddresses {
         spawn_blocking(move || ignore_poison(known.lock()).append(id, address)).await?
     }
 
-    async fn put(&self, shared: &SharedPlatforms, id: &DeviceId, address: Option<IpAddr>) -> Result<(), StoreError> {
-        let body = address.map_or_else(|| UNKNOWN.to_owned(), |address| address.to_string()).into_bytes();
-        let document = Document { key: id.to_string(), version: 0, body };
-        let put = within_patience(shared.sharing.documents.put_documents(SPACE, vec![document])).await?;
-        match put == [true] {
-            true => drop(self.lock().phones.insert(id.clone(), address)),
-            // Another replica was first.
-            false => drop(self.read(shared, id).await?),
+    /// Stores the address of a phone durably in place of an earlier entry.
+    ///
+    /// # Errors
+    /// The file or the document cannot be written.
+    pub async fn replace(&self, id: &DeviceId, address: IpAddr) -> io::Result<()> {
+        if let Some(shared) = &self.shared {
+            return self.overwrite(shared, id, address).await.map_err(io::Error::other);
         }
-        Ok(())
+        let (known, id) = (Arc::clone(&self.phones), id.clone());
+        spawn_blocking(move || {
+            let mut known = ignore_poison(known.lock());
+            known.phones.remove(&id);
+            known.append(id, Some(address))
+        })
+        .await?
+    }
+
+    async fn put(&self, shared: &SharedPlatforms, id: &DeviceId, address: Option<IpAddr>) -> Result<(), StoreError> {
+        if let Some(address) = address {
+            Self::claim(shared, id, address).await?;
+        }
+        let put = shared.sharing.documents.put_documents(SPACE, vec![document_of(id, address, 0)]);
+        if within_patience(put).await? == [true] {
+            self.lock().phones.insert(id.clone(), address);
+            return Ok(());
+        }
+        // Another replica was first.
+        self.read(shared, id).await.map(drop)
+    }
+
+    async fn overwrite(&self, shared: &SharedPlatforms, id: &DeviceId, address: IpAddr) -> Result<(), StoreError> {
+        Self::claim(shared, id, address).await?;
+        let documents = &shared.sharing.documents;
+        let found = within_patience(documents.documents(SPACE, vec![id.to_string()])).await?;
+        let version = found.first().map_or(0, |found| found.version);
+        let put = documents.put_documents(SPACE, vec![document_of(id, Some(address), version)]);
+        match within_patience(put).await? == [true] {
+            true => Ok(()),
+            false => Err(StoreError::Unavailable("another replica has changed it meanwhile; try again".to_owned())),
+        }
+    }
+
+    /// Records that a phone has an address, before the phone's own entry, so that no phone has an
+    /// address of which others do not know.
+    async fn claim(shared: &SharedPlatforms, id: &DeviceId, address: IpAddr) -> Result<(), StoreError> {
+        let documents = &shared.sharing.documents;
+        let claim = Document { key: key_of(address), version: 0, body: id.to_string().into_bytes() };
+        if within_patience(documents.put_documents(SPACE, vec![claim.clone()])).await? == [true] {
+            return Ok(());
+        }
+        let found = within_patience(documents.documents(SPACE, vec![claim.key])).await?;
+        let others = found.into_iter().filter(|found| found.body != claim.body);
+        let several = others.map(|found| Document { body: SEVERAL.as_bytes().to_vec(), ..found }).collect();
+        // If this fails, another phone has just done the same.
+        within_patience(documents.put_documents(SPACE, several)).await.map(drop)
     }
 
     async fn read(&self, shared: &SharedPlatforms, id: &DeviceId) -> Result<Option<IpAddr>, StoreError> {
@@ -134,6 +252,15 @@ impl DirectAddresses {
     fn lock(&self) -> MutexGuard<'_, KnownAddresses> {
         ignore_poison(self.phones.lock())
     }
+}
+
+fn document_of(id: &DeviceId, address: Option<IpAddr>, version: u64) -> Document {
+    let body = address.map_or_else(|| UNKNOWN.to_owned(), |address| address.to_string()).into_bytes();
+    Document { key: id.to_string(), version, body }
+}
+
+fn key_of(address: IpAddr) -> String {
+    format!("@{address}")
 }
 
 impl KnownAddresses {

@@ -5,9 +5,11 @@
 
 use super::Tool;
 use crate::adapter_kit::shell::quote;
+use crate::phones::port::PhoneStart;
 use std::fmt::Write;
 use std::net::IpAddr;
 use std::str::FromStr;
+use std::time::Duration;
 use toolwarrant::http::Expected;
 use url::{Host, Url};
 
@@ -143,8 +145,12 @@ pub(super) fn requests(url: &CallbackUrl, ordinary: &Expected, explicit: Option<
     script + ";wait;echo $t"
 }
 
-/// A script that prints the boot id of the kernel and the state of the first process.
-pub const START: &str = "cat /proc/sys/kernel/random/boot_id;cat /proc/1/stat";
+/// A script that prints the boot id of the kernel, the state of the first process, and the state of
+/// a process that has just started.
+pub const START: &str = "cat /proc/sys/kernel/random/boot_id;cat /proc/1/stat;echo now;cat /proc/self/stat";
+
+/// The line before the state of the process that has just started.
+const NOW_FOLLOWS: &str = "now\n";
 
 /// The number of characters that identify a boot id.
 const BOOT_ID_SHOWN: usize = 8;
@@ -153,18 +159,31 @@ const BOOT_ID_SHOWN: usize = 8;
 /// the name is field 2.
 const START_AFTER_NAME: usize = 22 - 2 - 1;
 
-/// Returns the output of [`START`] as one short text. Returns `None` if a part is missing or
-/// malformed.
-pub fn start_of(output: &str) -> Option<String> {
-    let (boot_id, stat) = output.split_once('\n')?;
+/// The time between two ticks, in which Linux gives the starts of processes to programs.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Returns the start in the output of [`START`]. Returns `None` if a part of it is missing or
+/// malformed. The age comes from the starts of two processes, because containers differ in what
+/// they show as the time since the boot.
+pub fn start_of(output: &str) -> Option<PhoneStart> {
+    let (first, now) = output.rsplit_once(NOW_FOLLOWS).unwrap_or((output, ""));
+    let (boot_id, stat) = first.split_once('\n')?;
     let boot_id = boot_id.trim_end();
     let is_uuid = boot_id.len() == 36
         && boot_id.bytes().enumerate().all(|(at, byte)| match at {
             8 | 13 | 18 | 23 => byte == b'-',
             _ => byte.is_ascii_hexdigit(),
         });
-    // The name is in brackets, and may itself contain blanks and brackets.
+    let (front, start) = start_ticks(stat)?;
+    let elapsed = start_ticks(now).and_then(|(_, now)| u32::try_from(now.checked_sub(start)?).ok());
+    let age = elapsed.map(|ticks| TICK * ticks);
+    let value = || format!("{}:{start}", &boot_id[..BOOT_ID_SHOWN]);
+    (is_uuid && front.starts_with("1 (")).then(|| PhoneStart { value: value(), age })
+}
+
+/// Returns the text before the end of the name of a process, and the ticks from the boot until its
+/// start. The name is in brackets, and may itself contain blanks and brackets.
+fn start_ticks(stat: &str) -> Option<(&str, u64)> {
     let (front, fields) = stat.rsplit_once(')')?;
-    let start: u64 = fields.split_ascii_whitespace().nth(START_AFTER_NAME)?.parse().ok()?;
-    (is_uuid && front.starts_with("1 (")).then(|| format!("{}:{start}", &boot_id[..BOOT_ID_SHOWN]))
+    Some((front, fields.split_ascii_whitespace().nth(START_AFTER_NAME)?.parse().ok()?))
 }

@@ -73,7 +73,7 @@ fn address(text: &str) -> IpAddr {
 
 #[test]
 fn an_absence_needs_a_reading_through_the_proxy_that_can_be_compared_and_a_presence_needs_its_address() {
-    use Verdict::{Absent, Present, Unreadable};
+    use Verdict::{Absent, Present, Undecidable, Unreadable};
     let (own, exit, other) = ("192.0.2.1", "198.51.100.7", "203.0.113.9");
     let (own6, exit6) = ("2001:db8::1", "2001:db8::7");
     let by_phone = |text: &str| Some(Through::Phone(address(text)));
@@ -84,9 +84,9 @@ fn an_absence_needs_a_reading_through_the_proxy_that_can_be_compared_and_a_prese
         ("proxy.example", own, other, by_phone(exit), Unreadable),
         ("proxy.example", own, exit, None, Unreadable),
         ("proxy.example", own, own, None, Unreadable),
-        // The same proxy was in force before, or shows the phone's own address.
-        ("proxy.example", exit, exit, by_phone(exit), Present),
-        (exit, exit, exit, None, Present),
+        // The same proxy was in force before, or the phone shares its address, or a forwarder does.
+        ("proxy.example", exit, exit, by_phone(exit), Undecidable),
+        (exit, exit, exit, None, Undecidable),
         // A literal address is where the proxy accepts connections; its exit address may be
         // another.
         (exit, own, exit, None, Present),
@@ -106,22 +106,32 @@ fn an_absence_needs_a_reading_through_the_proxy_that_can_be_compared_and_a_prese
         (other, own, own, by_server(exit6), Unreadable),
         ("::ffff:198.51.100.7", own, exit, None, Present),
     ] {
-        let exits = Exits { ordinary: address(ordinary), through, direct: Some(address(before)), other: None };
-        let judged = exits.verdict(&proxy("socks5", host, 1080), address(before));
+        let (ordinary_before, direct) = (Some(address(before)), Some(address(before)));
+        let exits = Exits { ordinary: address(ordinary), through, direct, is_shared: false, other: None };
+        let proxy = proxy("socks5", host, 1080);
+        let judged = exits.verdict(&proxy, ordinary_before);
         assert_eq!(judged, verdict, "{host}: {before} then {ordinary}, through {through:?}");
         // Nothing may leave beside the proxy in the other family.
         for (ordinary, through, may_be) in [(exit6, Some(exit6), true), (own6, Some(exit6), false), (own6, None, false)]
         {
             let other = Some(OtherExits { ordinary: address(ordinary), through: through.map(address) });
-            let judged = Exits { other, ..exits }.verdict(&proxy("socks5", host, 1080), address(before));
-            assert_eq!(judged, if verdict == Present && !may_be { Unreadable } else { verdict }, "{host}: {before}");
+            let judged = Exits { other, ..exits }.verdict(&proxy, ordinary_before);
+            let leaks = matches!(verdict, Present | Undecidable) && !may_be;
+            assert_eq!(judged, if leaks { Unreadable } else { verdict }, "{host}: {before}");
         }
         // Another proxy that was in force before may lead to the one that is set now, and continue
         // from there to this very address.
-        for direct in [None, Some(address("192.0.2.250"))] {
-            let judged = Exits { direct, ..exits }.verdict(&proxy("socks5", host, 1080), address(before));
+        // The user of a phone that has the same address can make the requests leave from there.
+        for (direct, is_shared) in [(None, false), (Some(address("192.0.2.250")), false), (direct, true)] {
+            let judged = Exits { direct, is_shared, ..exits }.verdict(&proxy, ordinary_before);
             assert_eq!(judged, if verdict == Absent { Unreadable } else { verdict }, "{host}: {before}");
         }
+        // Without an address from before the send, the phone's own one stands for it, and shows no
+        // absence.
+        let unread = if verdict == Absent { Unreadable } else { verdict };
+        assert_eq!(exits.verdict(&proxy, None), unread, "{host}: {ordinary}, through {through:?}");
+        let unknown = if matches!(unread, Present) { Undecidable } else { unread };
+        assert_eq!(Exits { direct: None, ..exits }.verdict(&proxy, None), unknown, "{host}: {ordinary}");
     }
 }
 
@@ -187,7 +197,7 @@ async fn no_phone_and_no_proxy_gets_a_verdict_by_a_lie() {
     for (what, host, login, prints, ordinary, through, verdict) in [
         ("the proxy works", name, "", "curl", &[EXIT] as Askers, [&[EXIT] as Askers, &[EXIT]], present),
         ("nothing happened", name, "", "curl", &[OWN], [&[EXIT], &[EXIT]], absent),
-        ("it was in force before", name, "", "curl", &[OWN], [&[OWN], &[OWN]], present),
+        ("it was in force before", name, "", "curl", &[OWN], [&[OWN], &[OWN]], "Undecidable"),
         ("the proxy answers for the echo", name, "", "curl", &[OWN], [nobody, nobody], unreadable),
         ("the proxy answers for one of both", name, "", "curl", &[OWN], [&[EXIT], nobody], unreadable),
         ("it does so for the phone's own request", name, "", "curl", nobody, [&[EXIT], &[EXIT]], lost),
@@ -233,7 +243,7 @@ async fn no_phone_and_no_proxy_gets_a_verdict_by_a_lie() {
         let judged = match exits {
             Ok(exits) => {
                 let exits = Exits { direct: Some(OWN.into()), ..exits };
-                format!("{:?}", exits.verdict(&proxy, OWN.into()))
+                format!("{:?}", exits.verdict(&proxy, Some(OWN.into())))
             }
             Err(Unreachable(why)) => why.as_str().to_owned(),
         };
@@ -264,7 +274,7 @@ async fn a_reading_that_the_server_takes_is_used_where_the_phone_cannot_and_nowh
         let exits = readings.exits(&staged, None, &phone(), Some(&proxy)).await.unwrap();
         assert_eq!(
             exits,
-            Exits { ordinary: OWN.into(), through, direct: None, other: None },
+            Exits { ordinary: OWN.into(), through, direct: None, is_shared: false, other: None },
             "{manner:?} {login} {prints}"
         );
         assert_eq!(!heard.lock().unwrap().is_empty(), connects, "{manner:?} {login} {prints}");
@@ -371,7 +381,10 @@ async fn a_phone_asks_through_a_proxy_twice_and_is_told_nothing_but_urls_a_host_
         let shell = LocalShell::new(folder.path());
         let exits = running.readings().exits(&shell, None, &phone(), Some(&proxy(scheme, host, 1080))).await.unwrap();
         let own = address("127.0.0.1");
-        assert_eq!(exits, Exits { ordinary: own, through: Some(Through::Phone(own)), direct: None, other: None });
+        assert_eq!(
+            exits,
+            Exits { ordinary: own, through: Some(Through::Phone(own)), direct: None, is_shared: false, other: None }
+        );
         let through = fs::read_to_string(&log).unwrap().lines().filter(|line| line.contains(provability)).count();
         assert_eq!(through, 2);
         assert!(shell.ran.lock().unwrap().iter().all(|command| command.len() < 2_000), "{:?}", shell.ran);
@@ -412,7 +425,13 @@ async fn a_start_is_read_with_any_name_of_the_first_process_and_malformed_output
     let fields = "S 0 1 1 0 -1 4194560 8 9 10 11 12 13 14 15 20 0 1 0 1234567 23 24 25";
     for (name, comm) in [("init", "init"), ("blanks and brackets", "a) S 0 (b"), ("a line break", "a\nb")] {
         let output = format!("{ID}\r\n1 ({comm}) {fields}");
-        assert_eq!(script::start_of(&output).as_deref(), Some("9f2c41d0:1234567"), "{name}");
+        let start = |age| Some(PhoneStart { value: "9f2c41d0:1234567".to_owned(), age });
+        assert_eq!(script::start_of(&output), start(None), "{name}");
+        // The age is that of the first process, by a process that has just started.
+        for (now, age) in [("1234999", Some(Duration::from_millis(4_320))), ("1234566", None), ("x", None)] {
+            let own = format!("{output}\nnow\n4711 (cat) {}", fields.replace("1234567", now));
+            assert_eq!(script::start_of(&own), start(age), "{name} {now}");
+        }
     }
     let short = fields.split(" 1234567").next().unwrap();
     for nonsense in [
@@ -432,7 +451,8 @@ async fn a_start_is_read_with_any_name_of_the_first_process_and_malformed_output
     }
     let running = Running::start();
     let shell = LocalShell::new(Path::new("/bin"));
-    let start = running.readings().start(&shell, &phone()).await.unwrap();
+    let PhoneStart { value: start, age } = running.readings().start(&shell, &phone()).await.unwrap();
+    assert!(age.is_some());
     let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     assert!(start.starts_with(&boot_id[..8]) && start.contains(':'), "{start}");
 }

@@ -87,7 +87,7 @@ async fn an_output_that_is_cut_lost_replaced_or_followed_by_something_is_an_unkn
         |output| output[..output.len() / 2].to_owned(),
         |output| output[4..].to_owned(),
         |output| output.lines().skip(1).collect(),
-        |output| output + "and more",
+        |output| output.trim_end().to_owned() + "and more",
         |output| output.replace('>', "> "),
         |output| output.replace("0.", "-1."),
     ];
@@ -98,10 +98,12 @@ async fn an_output_that_is_cut_lost_replaced_or_followed_by_something_is_an_unkn
             "{n}"
         );
     }
-    let kept: [fn(String) -> String; 3] = [
+    let kept: [fn(String) -> String; 5] = [
         |output| output.replace('\n', "\r\n"),
         |output| output.trim().to_owned(),
         |output| format!("sh: hi\n{output}"),
+        |output| format!("Success\n{output}"),
+        |output| format!("{output}\nSuccess"),
     ];
     for way in kept {
         assert_eq!(run_with(way, "echo hello").await, Ok(Ran { output: "hello".to_owned(), status: 0 }));

@@ -15,6 +15,9 @@ pub struct Exits {
     /// The address of the phone's ordinary requests before this server ever set a proxy on it, if
     /// known.
     pub direct: Option<IpAddr>,
+    /// True if another phone may have the same `direct` address. The user of that phone can make
+    /// requests come from there.
+    pub is_shared: bool,
     /// The requests in the other family of addresses. `None` if none of the phone's ordinary ones
     /// arrived there, or if the operator has no observer there.
     pub other: Option<OtherExits>,
@@ -40,13 +43,16 @@ pub enum Through {
 
 impl Exits {
     /// Checks whether the phone uses `proxy`, given the address that an ordinary request left from
-    /// before the send.
+    /// before the send, if one was read.
     ///
-    /// Present: the request left from the address that the proxy shows, and no request in the other
-    /// family left from elsewhere. If no request could be made through the proxy, the proxy's own
-    /// literal address counts instead. Absent: the request left
-    /// from the address before the send, which is the phone's own, and the proxy shows another
-    /// address.
+    /// Present: the request left from the address that the proxy shows, which is not the address
+    /// from before, and no request in the other family left from elsewhere. If no request could be
+    /// made through the proxy, the proxy's own literal address counts instead. If nothing was read
+    /// before the send, the phone's own address counts as the address from before. Undecidable: the
+    /// address from before is the one that the proxy shows, or none is known. A forwarder in front
+    /// of the callback listener or a network that the phone shares with the proxy looks like that.
+    /// Absent: the request left from the address before the send, which is the phone's own and no
+    /// other phone's, and the proxy shows another address.
     ///
     /// Without a reading through the proxy, the verdict is never Absent, because a proxy that was
     /// already in force looks the same. Two addresses of different families do not contradict each
@@ -54,35 +60,33 @@ impl Exits {
     /// proxy with a name does not contradict either: the phone may resolve the name to another
     /// machine.
     #[must_use]
-    pub fn verdict(&self, proxy: &SetProxyArgs, before: IpAddr) -> Verdict {
-        let (ordinary, before) = (self.ordinary.to_canonical(), before.to_canonical());
-        let through = self.through.map(Through::canonical);
+    pub fn verdict(&self, proxy: &SetProxyArgs, before: Option<IpAddr>) -> Verdict {
+        let [ordinary, through] = [Some(self.ordinary), self.through.map(Through::address)].map(to_canonical);
+        let [before, direct] = [before, self.direct].map(to_canonical);
         let literal = proxy.host_address();
-        if through.map(Through::address).or(literal) == Some(ordinary) {
+        if through.or(literal) == ordinary {
             let leaks = self.other.is_some_and(|other| other.through != Some(other.ordinary));
-            return if leaks { Verdict::Unreadable } else { Verdict::Present };
+            return match before.or(direct) {
+                _ if leaks => Verdict::Unreadable,
+                Some(former) if Some(former) != ordinary => Verdict::Present,
+                _ => Verdict::Undecidable,
+            };
         }
-        let comparable = match through {
-            Some(Through::Phone(shown)) => shown.is_ipv4() == ordinary.is_ipv4(),
-            Some(Through::Server(shown)) => shown.is_ipv4() == ordinary.is_ipv4() && literal.is_some(),
-            None => false,
-        };
-        let own = self.direct.map(|address| address.to_canonical()) == Some(before);
-        match comparable && own && ordinary == before && Some(ordinary) != literal {
+        let is_of_one_family = through.map(|shown| shown.is_ipv4()) == ordinary.map(|seen| seen.is_ipv4());
+        let contradicts = is_of_one_family && (literal.is_some() || matches!(self.through, Some(Through::Phone(_))));
+        let is_own = direct == before && !self.is_shared;
+        match contradicts && ordinary == before && is_own && ordinary != literal {
             true => Verdict::Absent,
             false => Verdict::Unreadable,
         }
     }
 }
 
-impl Through {
-    fn canonical(self) -> Self {
-        match self {
-            Self::Phone(address) => Self::Phone(address.to_canonical()),
-            Self::Server(address) => Self::Server(address.to_canonical()),
-        }
-    }
+fn to_canonical(address: Option<IpAddr>) -> Option<IpAddr> {
+    address.map(|address| address.to_canonical())
+}
 
+impl Through {
     /// Returns the address.
     #[must_use]
     pub fn address(self) -> IpAddr {

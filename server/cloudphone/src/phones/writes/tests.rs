@@ -3,9 +3,10 @@
 use super::*;
 use crate::phones::contract::{DeviceSpec, SessionMode};
 use crate::phones::port::{DeviceReading, Exits, Offers, Paces, See, Session, SessionError, Upstream};
-use Verdict::{Absent, Present, Unreadable as Unread};
+use Verdict::{Absent, Present, Undecidable, Unreadable as Unread};
 use std::net::IpAddr;
 use std::sync::Mutex;
+use std::time::Duration;
 use toolwarrant::handler::Flag;
 use toolwarrant::tasks::{Leave, TaskId};
 use toolwarrant::text::Secret;
@@ -17,6 +18,8 @@ struct Staged {
     own: Option<&'static str>,
     through: Option<&'static str>,
     boot: Option<&'static str>,
+    /// The seconds for which it has run.
+    age: Option<u64>,
     /// The address that it has without a proxy.
     direct: Option<IpAddr>,
     /// Outer: the platform answers; middle: the phone exists; inner: its state can be read.
@@ -72,12 +75,20 @@ impl Control for Staged {
         Box::pin(async move {
             let through =
                 proxy.map(|_| stage(self.through)).transpose()?.map(|address| Through::Phone(address.parse().unwrap()));
-            Ok(Exits { ordinary: stage(self.own)?.parse().unwrap(), through, direct: self.direct, other: None })
+            Ok(Exits {
+                ordinary: stage(self.own)?.parse().unwrap(),
+                through,
+                direct: self.direct,
+                is_shared: false,
+                other: None,
+            })
         })
     }
 
-    fn boot_id<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
-        Box::pin(async { Ok(stage(self.boot)?.to_owned()) })
+    fn boot_id<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<PhoneStart, Unreachable>> {
+        Box::pin(async {
+            Ok(PhoneStart { value: stage(self.boot)?.to_owned(), age: self.age.map(Duration::from_secs) })
+        })
     }
 }
 
@@ -113,6 +124,7 @@ fn write(tool: &str, more: &str, probe: Option<Probe>, baseline: Option<&str>) -
         probe: probe.map(|probe| probe.as_str().to_owned()),
         baseline: baseline.map(str::to_owned),
         operation: None,
+        sent_by: None,
     }
 }
 
@@ -132,14 +144,15 @@ async fn a_proxy_is_in_force_where_the_phone_leaves_from_the_address_that_the_pr
     for (name, before, through, own, verdict) in [
         ("set", Some(home), Some(proxy), Some(proxy), Present),
         ("set, as an IPv6 address", Some(home), Some(mapped), Some(proxy), Present),
-        ("the same proxy set again", Some(proxy), Some(proxy), Some(proxy), Present),
-        ("the same proxy set again, as an IPv6 address", Some(proxy), Some(mapped), Some(proxy), Present),
+        ("the same proxy set again", Some(proxy), Some(proxy), Some(proxy), Undecidable),
+        ("the same proxy set again, as an IPv6 address", Some(proxy), Some(mapped), Some(proxy), Undecidable),
         ("not set", Some(home), Some(proxy), Some(home), Absent),
         ("another proxy, which may lead there by the first", Some(other), Some(proxy), Some(other), Unread),
         ("rotates", Some(home), Some(proxy), Some(other), Unread),
         ("the proxy cannot be reached", Some(home), None, Some(home), Unread),
         ("the phone cannot be reached", Some(home), Some(proxy), None, Unread),
         ("nothing was read before", None, Some(proxy), Some(home), Unread),
+        ("nothing was read before, and it is not the own address", None, Some(proxy), Some(proxy), Present),
     ] {
         let writes = writes(Arc::new(Staged { own, through, direct: home.parse().ok(), ..Staged::default() }));
         let reading = writes.probe(&set_proxy(before)).await;
@@ -187,6 +200,24 @@ async fn a_restart_is_another_boot_id_than_before() {
         let writes = writes(Arc::new(Staged { boot, ..Staged::default() }));
         let reading = writes.probe(&set_power("restart", Probe::BootId, before)).await;
         assert_eq!(reading.verdict, verdict, "{before:?} {boot:?}: {reading:?}");
+    }
+}
+
+/// The clock stands at 100 s, and the request had left by 60 s.
+#[tokio::test]
+async fn without_a_start_from_before_a_restart_is_a_start_after_the_request() {
+    for (age, sent_by, verdict) in [
+        (Some(39), Some(60), Present),
+        (Some(40), Some(60), Absent),
+        (Some(500), Some(60), Absent),
+        (None, Some(60), Unread),
+        (Some(0), None, Unread),
+    ] {
+        let views = Views::new(Clock::manual(Timestamp(100_000)));
+        let writes = Writes::new(Arc::new(Staged { boot: Some("a1@x"), age, ..Staged::default() }), Arc::new(views));
+        let sent_by = sent_by.map(|seconds: u64| Timestamp(seconds * 1_000));
+        let write = Write { sent_by, ..set_power("restart", Probe::BootId, None) };
+        assert_eq!(writes.probe(&write).await.verdict, verdict, "{age:?} {sent_by:?}");
     }
 }
 

@@ -8,7 +8,7 @@ use super::programs::PhonePrograms;
 use super::server::AdbServer;
 use super::states::AdbState;
 use super::wire::PhoneAddress;
-use crate::phones::port::Unreachable;
+use crate::phones::port::{PhoneStart, Unreachable};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -110,7 +110,21 @@ impl AdbServer {
     /// # Errors
     /// The phone does not answer.
     pub(super) async fn read_facts(&self, address: &PhoneAddress, until: Timestamp) -> Result<PhoneFacts, Unreachable> {
+        Ok(self.read_facts_and_start(address, until).await?.0)
+    }
+
+    /// Takes the readings of a phone, and reads its start with its age.
+    ///
+    /// # Errors
+    /// The phone does not answer.
+    pub(super) async fn read_facts_and_start(
+        &self,
+        address: &PhoneAddress,
+        until: Timestamp,
+    ) -> Result<(PhoneFacts, Option<PhoneStart>), Unreachable> {
         let output = self.reach(address, until).await?.run(&script()).await?;
-        PhoneFacts::parse(&output).ok_or_else(|| Unreachable("the readings of the phone are not whole".into()))
+        let facts = PhoneFacts::parse(&output);
+        let facts = facts.ok_or_else(|| Unreachable("the readings of the phone are not whole".into()))?;
+        Ok((facts, PhoneFacts::parse_start(&output)))
     }
 }

@@ -8,8 +8,9 @@ use crate::adapter_kit::proven::ProvenPhones;
 use crate::adapter_kit::readings::{Dial, DialedConnection};
 use crate::adapter_kit::shell::{Shell, quote};
 use crate::phones::contract::{Command, DeviceId, PowerAction, SetPowerArgs, SetProxyArgs};
-use crate::phones::port::{Control, Direction, Exits, Finding, PlatformName, Unreachable};
+use crate::phones::port::{Control, Direction, Exits, Finding, NoAddress, PhoneStart, PlatformName, Unreachable};
 use std::collections::HashSet;
+use std::net::IpAddr;
 use std::time::Duration;
 use toolwarrant::BoxFuture;
 use toolwarrant::base::hex;
@@ -83,14 +84,14 @@ impl Adb {
     }
 
     /// Reads the start of a phone that has booted.
-    async fn read_start(&self, id: &DeviceId) -> Result<String, Unreachable> {
+    async fn read_start(&self, id: &DeviceId) -> Result<PhoneStart, Unreachable> {
         let (_, address) = self.find(id)?;
-        let now = self.listing.server().read_facts(&address, self.listing.until()).await?;
+        let (now, start) = self.listing.server().read_facts_and_start(&address, self.listing.until()).await?;
         if !now.has_booted {
             return Err(Unreachable(AdbState::Booting.why().into()));
         }
-        let Some(start) = &now.start else { return Err(Unreachable("the start of the phone is not readable".into())) };
-        Ok(format!("{start}@{}", now.name()))
+        let start = start.ok_or_else(|| Unreachable("the start of the phone is not readable".into()))?;
+        Ok(start.on(now.name()))
     }
 
     /// Returns the command with which a phone opens a connection.
@@ -120,10 +121,13 @@ impl Control for Adb {
             _ if self.programs.choose(command).is_none() => Provability::Nothing(NOT_OFFERED),
             // The phone itself answers, or the operator's program says that it is off.
             Command::SetPower(_) => Provability::Both,
-            Command::SetProxy(args) => match self.readings.provability(id, args, self.netcat(id).is_some()) {
-                Provability::Both if !proven(exits) => Provability::Presence,
-                provability => provability,
-            },
+            Command::SetProxy(args) => {
+                let provability = match self.readings.provability(id, args, self.netcat(id).is_some()) {
+                    Provability::Both if !proven(exits) => Provability::Presence,
+                    provability => provability,
+                };
+                self.direct.restrict(id, provability, self.clock.now())
+            }
             Command::ClearProxy(_) => Provability::Both,
         };
         Facts { provability, ..Facts::default() }
@@ -156,12 +160,24 @@ impl Control for Adb {
     ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
         Box::pin(async move {
             let dial = self.netcat(id).map(|_| self as &dyn Dial);
-            let exits = self.readings.exits(self, dial, id, proxy).await?;
-            Ok(self.direct.complete(id, proxy, exits).await)
+            let read = self.readings.exits(self, dial, id, proxy).await;
+            self.direct.complete((id, None), proxy, read, self.clock.now()).await
         })
     }
 
-    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
+    fn judge_addresses(&self, seen: &[IpAddr]) -> Result<(), NoAddress> {
+        self.readings.judge_addresses(seen, self.direct.may_share())
+    }
+
+    fn renew_address<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<IpAddr, Unreachable>> {
+        Box::pin(async move {
+            let read = self.readings.exits(self, None, id, None).await?;
+            let replaced = self.direct.replace(id, read.ordinary).await;
+            replaced.map(|()| read.ordinary).map_err(|error| Unreachable(error.to_string().into()))
+        })
+    }
+
+    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<PhoneStart, Unreachable>> {
         Box::pin(self.read_start(id))
     }
 

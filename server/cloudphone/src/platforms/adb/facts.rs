@@ -3,6 +3,7 @@
 //! All of it is the phone's own word. A reading that a phone lacks is not known.
 
 use crate::adapter_kit::readings::{START, start_of};
+use crate::phones::port::PhoneStart;
 use serde::{Deserialize, Serialize};
 use toolwarrant::text::Untrusted;
 
@@ -66,6 +67,11 @@ impl PhoneFacts {
         if self.identity.is_empty() { "-" } else { &self.identity }
     }
 
+    /// Returns the start of the phone in the output of [`script`].
+    pub(super) fn parse_start(output: &str) -> Option<PhoneStart> {
+        start_of(output.split_once(START_FOLLOWS)?.1)
+    }
+
     /// Parses the output of [`script`]. Returns `None` if it is not whole.
     pub(super) fn parse(output: &str) -> Option<Self> {
         let (readings, start) = output.split_once(START_FOLLOWS)?;
@@ -79,7 +85,7 @@ impl PhoneFacts {
         Some(Self {
             has_booted: value("sys.boot_completed") == "1",
             identity: value("ro.serialno").chars().filter(plain).take(IDENTITY_MAX).collect(),
-            start: start_of(start),
+            start: start_of(start).map(|start| start.value),
             model: text("ro.product.model"),
             release: text("ro.build.version.release"),
             cores: value("cores").parse().ok().filter(|count| *count > 0),

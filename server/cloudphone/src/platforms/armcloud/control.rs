@@ -9,17 +9,19 @@ use crate::adapter_kit::shell::Shell;
 use crate::phones::contract::{
     ClearProxyArgs, Command, DeviceId, PowerAction, ProxyScheme, SetPowerArgs, SetProxyArgs,
 };
-use crate::phones::port::{Control, Direction, Exits, Finding, PlatformName, Unreachable};
+use crate::phones::port::{Control, Direction, Exits, Finding, NoAddress, PhoneStart, PlatformName, Unreachable};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use std::io;
+use std::net::IpAddr;
 use std::time::Duration;
 use toolwarrant::BoxFuture;
 use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Provability, Refusal, Sent, TaskId};
 
-/// The time between two looks at a command on a phone, and the longest time for a command.
-const LOOK_EVERY: Duration = Duration::from_millis(1_500);
+/// The time until the first look at a command on a phone, which doubles for each further look; and
+/// the longest time for a command.
+const LOOK_AFTER: Duration = Duration::from_millis(1_500);
 const COMMAND_WITHIN: Duration = Duration::from_secs(25);
 
 /// The greatest difference to the platform's clock that `platform check` accepts. From 5 minutes
@@ -98,7 +100,15 @@ fn proxy(code: &str, args: &SetProxyArgs) -> Option<Value> {
 impl Control for Armcloud {
     fn facts(&self, id: &DeviceId, command: &Command) -> Facts {
         let provability = match command {
-            Command::SetProxy(args) => self.restrict(Direction::Exit, self.readings.provability(id, args, false)),
+            Command::SetProxy(args) => {
+                let provability = self.restrict(Direction::Exit, self.readings.provability(id, args, false));
+                self.direct.restrict(id, provability, self.clock.now())
+            }
+            Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. })
+                if self.starts.is_in_vain(self.clock.now()) =>
+            {
+                Provability::Nothing("no command has ever run on a phone of this account")
+            }
             Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. }) => {
                 let is_proven = self.code(id).is_ok_and(|code| self.proven_starts.has(id, &code));
                 if is_proven { Provability::Both } else { self.restrict(Direction::Start, Provability::Both) }
@@ -135,14 +145,14 @@ impl Control for Armcloud {
 
     fn look_up<'a>(
         &'a self,
-        _: &'a DeviceId,
+        id: &'a DeviceId,
         _: TaskId,
         operation: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>> {
         Box::pin(async move {
             let task_id = operation.and_then(|name| name.parse().ok());
             let task_id = task_id.ok_or_else(|| Unreachable("it knows operations, not requests".into()))?;
-            let progress = progress(&self.api, task_id).await?;
+            let progress = progress(&self.api, task_id, &self.code(id)?).await?;
             if progress != Progress::Open {
                 self.refresh.wake();
             }
@@ -156,17 +166,32 @@ impl Control for Armcloud {
         proxy: Option<&'a SetProxyArgs>,
     ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
         Box::pin(async move {
-            let exits = self.readings.exits(self, None, id, proxy).await?;
-            Ok(self.direct.complete(id, proxy, exits).await)
+            let read = self.readings.exits(self, None, id, proxy).await;
+            let public = self.registry.get(id).and_then(|listed| listed.row.public_address());
+            self.direct.complete((id, public), proxy, read, self.clock.now()).await
         })
     }
 
-    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
+    fn judge_addresses(&self, seen: &[IpAddr]) -> Result<(), NoAddress> {
+        self.readings.judge_addresses(seen, self.direct.may_share())
+    }
+
+    fn renew_address<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<IpAddr, Unreachable>> {
+        Box::pin(async move {
+            let read = self.readings.exits(self, None, id, None).await?;
+            let replaced = self.direct.replace(id, read.ordinary).await;
+            replaced.map(|()| read.ordinary).map_err(|error| Unreachable(error.to_string().into()))
+        })
+    }
+
+    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<PhoneStart, Unreachable>> {
         Box::pin(async move {
             let before = self.code(id)?;
-            let start = self.readings.start(self, id).await?;
+            let read = self.readings.start(self, id).await;
+            self.starts.note(read.is_ok(), self.clock.now());
+            let start = read?;
             match self.code(id)? {
-                code if code == before => Ok(format!("{start}@{code}")),
+                code if code == before => Ok(start.on(&code)),
                 _ => Err(Unreachable("the platform has replaced the phone meanwhile".into())),
             }
         })
@@ -249,11 +274,17 @@ impl Shell for Armcloud {
             let now = self.clock.now();
             let body = json!({"padCodes": [code], "scriptContent": script});
             let leave = Leave::until(now.plus(LEAVES_WITHIN), &self.clock);
-            let Accepted { task_id } = self.api.start(ApiCall::AsyncCmd, &body, &code, leave).await?;
-            let until = now.plus(COMMAND_WITHIN);
+            let started = self.api.start(ApiCall::AsyncCmd, &body, &code, leave).await;
+            if started.as_ref().is_err_and(ApiError::is_missing_pad) {
+                // The pad may have another code since the last list.
+                self.refresh.wake();
+            }
+            let Accepted { task_id } = started?;
+            let (until, mut pause) = (now.plus(COMMAND_WITHIN), LOOK_AFTER);
             loop {
-                self.clock.sleep_until(self.clock.now().plus(LOOK_EVERY)).await;
-                match progress(&self.api, task_id).await? {
+                self.clock.sleep_until(self.clock.now().plus(pause)).await;
+                pause *= 2;
+                match progress(&self.api, task_id, &code).await? {
                     Progress::Done(output) => return Ok(output),
                     Progress::Failed(why) | Progress::Unknown(why) => return Err(Unreachable(why)),
                     Progress::Open if self.clock.now() < until => {}

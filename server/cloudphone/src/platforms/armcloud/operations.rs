@@ -14,6 +14,8 @@ use toolwarrant::text::Remark;
 struct Row {
     task_id: Int,
     #[serde(default)]
+    pad_code: Scalar,
+    #[serde(default)]
     task_status: Option<Int>,
     #[serde(default)]
     task_result: Scalar,
@@ -35,14 +37,16 @@ pub(super) enum Progress {
     Unknown(Remark),
 }
 
-/// Asks the platform for the progress of a task.
+/// Asks the platform for the progress of a task on a pad. If the platform has begun its numbers
+/// again, another pad may have the task.
 ///
 /// # Errors
 /// The platform gave no usable answer.
-pub(super) async fn progress(api: &Api, task_id: i64) -> Result<Progress, ApiError> {
+pub(super) async fn progress(api: &Api, task_id: i64, pad_code: &str) -> Result<Progress, ApiError> {
     let asked = json!({"taskIds": [task_id]});
     let rows: Rows<Row> = api.read(Class::Read, ApiCall::TaskDetail, &asked).await?;
-    Ok(rows.rows.into_iter().find(|row| row.task_id == Int(task_id)).map_or(Progress::Open, Row::progress))
+    let is_ours = |row: &Row| row.task_id == Int(task_id) && row.pad_code.as_text().is_none_or(|code| code == pad_code);
+    Ok(rows.rows.into_iter().find(is_ours).map_or(Progress::Open, Row::progress))
 }
 
 impl Row {
@@ -51,11 +55,12 @@ impl Row {
     /// conclusive, and neither is an unknown number. All are final: no status is known to pass, so
     /// the engine does not send again.
     fn progress(self) -> Progress {
-        let Self { task_id: _, task_status, task_result, error_msg } = self;
+        let Self { task_id: _, pad_code: _, task_status, task_result, error_msg } = self;
         let text = |value: Scalar| value.as_text().filter(|text| !text.is_empty()).map(str::to_owned);
         let (result, error) = (text(task_result), text(error_msg));
         match task_status {
-            Some(Int(3)) => Progress::Done(result.or(error).unwrap_or_default()),
+            // The output of a command is in either of them.
+            Some(Int(3)) => Progress::Done([result, error].into_iter().flatten().collect::<Vec<_>>().join("\n")),
             Some(Int(-1 | -3)) => Progress::Failed(error.or(result).unwrap_or_default().into()),
             Some(Int(status)) if status < 0 => Progress::Unknown(format!("the task ended with status {status}").into()),
             _ => Progress::Open,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::phones::contract::{ClearProxyArgs, DeviceSpec};
-use crate::phones::port::{DeviceReading, DeviceSnapshot, Offers, Paces};
+use crate::phones::port::{DeviceReading, DeviceSnapshot, Offers, Paces, PhoneStart};
 use proptest::prelude::*;
 use toolwarrant::handler::Flag;
 use toolwarrant::{Clock, Timestamp};
@@ -59,7 +59,7 @@ impl Control for Shelf {
         Box::pin(async { Err(Unreachable(NO_MORE.into())) })
     }
 
-    fn boot_id<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
+    fn boot_id<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<PhoneStart, Unreachable>> {
         Box::pin(async { Err(Unreachable(NO_MORE.into())) })
     }
 }

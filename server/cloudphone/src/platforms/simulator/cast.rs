@@ -9,7 +9,7 @@
 //! | 1 | Plain | success | success_unverified | success | success | success |
 //! | 2 | Stopped | not_supported | not_supported | success | success | failed |
 //! | 3 | Booting | not_supported | not_supported | success | success | failed |
-//! | 4 | Unreadable | failed | success_unverified | timeout | timeout | failed |
+//! | 4 | Unreadable | timeout | success_unverified | timeout | timeout | timeout |
 //! | 5 | WithoutProxy | not_supported | not_supported | success | success | success |
 //! | 6 | WithoutPower | success | success_unverified | not_supported | not_supported | not_supported |
 //! | 7 | WithoutSession | success | success_unverified | success | success | success |

@@ -7,7 +7,7 @@ use super::truth::{Answer, Change, ProxyEndpoint, ReplyTime, Taken};
 use super::{PhoneAt, Record, Sim};
 use crate::phones::contract::{ClearProxyArgs, Command, DeviceCapability, DeviceId, DeviceState, PowerAction};
 use crate::phones::contract::{SetPowerArgs, SetProxyArgs};
-use crate::phones::port::{Control, Exits, PlatformName, Through, Unreachable};
+use crate::phones::port::{Control, Exits, PhoneStart, PlatformName, Through, Unreachable};
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use toolwarrant::BoxFuture;
@@ -52,7 +52,7 @@ impl Control for Sim {
         Box::pin(async move {
             let through = proxy.map(|proxy| self.leaves_from(id, Some(proxy)).map(Through::Phone)).transpose()?;
             let direct = fleet::index(id.as_str(), self.devices).map(|index| Network::Phones.address(index.into()));
-            Ok(Exits { ordinary: self.leaves_from(id, None)?, through, direct, other: None })
+            Ok(Exits { ordinary: self.leaves_from(id, None)?, through, direct, is_shared: false, other: None })
         })
     }
 
@@ -70,10 +70,10 @@ impl Control for Sim {
         }
     }
 
-    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
+    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<PhoneStart, Unreachable>> {
         Box::pin(async move {
             let PhoneAt { index, state, .. } = self.awake(id)?;
-            Ok(format!("{:016x}", mix([self.seed, index.into(), state.boots])))
+            Ok(PhoneStart { value: format!("{:016x}", mix([self.seed, index.into(), state.boots])), age: None })
         })
     }
 }

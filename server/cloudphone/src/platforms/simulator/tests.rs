@@ -174,7 +174,7 @@ async fn observe(sim: &Sim, index: u32) -> (DeviceState, [bool; 2], Option<Strin
         flags,
         proxy,
         sim.exits(&id, None).await.ok().map(|exits| exits.ordinary),
-        sim.boot_id(&id).await.ok(),
+        sim.boot_id(&id).await.ok().map(|start| start.value),
     )
 }
 

@@ -10,7 +10,7 @@ use crate::leave::Leave;
 use crate::machine::{
     Effect, Event, Facts, Happening, Noted, Provability, READ_PATIENCE, Resend, SEND_PATIENCE, Sent, Step, step,
 };
-use crate::store::{Advance, Advanced, Record};
+use crate::store::{Advance, Advanced, Record, TaskFilter};
 use crate::task::{Reading, Status, Task, TaskId, Verdict};
 use std::mem::take;
 use std::pin::pin;
@@ -22,6 +22,7 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::text::Secret;
 use toolwarrant_base::{ignore_poison, survive};
 use toolwarrant_core::store::StoreError;
+use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_limits::TASKS_KEPT_DAYS;
 
 /// Maximum number of tasks that are driven at a time. The others wait; their deadlines do not move.
@@ -29,6 +30,9 @@ const DRIVEN_MAX: usize = 4_096;
 
 /// Time for which an ended task can be read.
 const RETENTION: Duration = Duration::from_hours(24 * TASKS_KEPT_DAYS as u64);
+
+/// Longest time between two refunds on a target that an operator should look at.
+const REPEATED_WITHIN: Duration = Duration::from_hours(24);
 
 /// Interval between purges, and the most rows that one transaction deletes.
 const PURGE_EVERY: Duration = Duration::from_mins(1);
@@ -131,8 +135,9 @@ impl Engine {
             let resend = Resend::of(&record.task, effect);
             // This wipes the arguments before the step is stored if no effect follows.
             let effect = effect.map(|effect| {
-                let (baseline, operation) = (task.baseline.clone(), task.operation.clone());
-                (effect, Write { baseline, operation, ..write })
+                let (baseline, operation, sent_by) =
+                    (task.baseline.clone(), task.operation.clone(), task.last_departure());
+                (effect, Write { baseline, operation, sent_by, ..write })
             });
             if !entries.is_empty() || differs(&task, &record.task) {
                 let (version, task) = (record.version, task.clone());
@@ -159,6 +164,9 @@ impl Engine {
                     ignore_poison(self.unreadable.lock()).remove(&id);
                     self.index.release(wake.hash);
                     self.polls.release(id);
+                    if record.task.status() == Some(Status::FailedSilent) {
+                        self.report_repeated_refund(&record).await;
+                    }
                     return Ok(());
                 }
             }
@@ -226,6 +234,28 @@ impl Engine {
         }
     }
 
+    /// Logs and counts a refund on a target that had another one within a day. Clients can make a
+    /// target look as if a write had no effect, so an operator should look at it.
+    async fn report_repeated_refund(&self, record: &Record) {
+        let Record { id, application, resource, target, .. } = record;
+        let of_target = TaskFilter {
+            resource: Some(resource.clone()),
+            target: Some(target.clone()),
+            statuses: vec![TaskStatus::FailedSilent],
+            since: Some(self.parts.clock.now().minus(REPEATED_WITHIN)),
+            limit: 2,
+            examine: 1_000,
+            ..TaskFilter::default()
+        };
+        if self.parts.store.tasks(of_target).await.is_ok_and(|found| found.records.len() > 1) {
+            self.counts.repeated_refunds.add(1);
+            tracing::warn!(
+                task = %id, application, target,
+                "a target was refunded again within a day; see whether its readings can be trusted"
+            );
+        }
+    }
+
     /// Restores the write of a task. Also returns the reason if the contract cannot read its
     /// command.
     fn unseal(&self, record: &Record) -> (Write, Option<String>) {
@@ -244,6 +274,7 @@ impl Engine {
             probe: task.policy.probe.as_ref().map(|probe| probe.name.clone()),
             baseline: task.baseline.clone(),
             operation: task.operation.clone(),
+            sent_by: task.last_departure(),
         };
         (write, unreadable)
     }

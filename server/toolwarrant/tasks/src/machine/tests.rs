@@ -188,16 +188,32 @@ fn every_row_of_the_decision_table_ends_as_it_says() {
 }
 
 #[test]
-fn a_baseline_is_taken_before_the_send_and_without_it_nothing_is_sent() {
+fn a_baseline_is_taken_before_the_send_and_after_two_failures_the_task_is_sent_without_one() {
     let compared = || policy(probe(true), false);
     let taken = [(0, Event::Due), (1, Event::Baseline(None)), (4, Event::Due), (4, Event::Baseline(Some("a".into())))];
     let (task, entries, effects) = run(compared(), Facts::default(), &taken);
     assert_eq!((task.phase, task.baseline.as_deref()), (Phase::Sending, Some("a")));
     assert_eq!(effects, [Effect::Baseline, Effect::Baseline, Effect::Send(at(9))]);
     assert_eq!(entries, [Entry::Charge]);
-    let never = [(0, Event::Due), (1, Event::Baseline(None)), (50, Event::Due)];
-    let (task, entries, _) = run(compared(), Facts::default(), &never);
+    let late = [(0, Event::Due), (1, Event::Baseline(None)), (50, Event::Due)];
+    let (task, entries, _) = run(compared(), Facts::default(), &late);
     assert_eq!((task.status(), entries), (Some(Status::Failed), vec![Entry::Release(at(50))]));
+    let blindly = [(0, Event::Due), (1, Event::Baseline(None)), (4, Event::Due), (5, Event::Baseline(None))];
+    let (task, _, effects) = run(compared(), Facts::default(), &blindly);
+    assert_eq!((task.phase, task.baseline), (Phase::Sending, None));
+    assert_eq!(effects, [Effect::Baseline, Effect::Baseline, Effect::Send(at(10))]);
+    // It is sent again without a third try, and no absence is evidence.
+    for (sent, verdict, ends) in [
+        (Sent::Ok, Verdict::Absent, Some(Status::Timeout)),
+        (Sent::Ok, Verdict::Present, Some(Status::Success)),
+        (err(), Verdict::Absent, Some(Status::Failed)),
+    ] {
+        let again = [(5, Event::Sent(not_sent())), (7, Event::Due), (7, Event::Sent(sent))];
+        let read = [(20, reading(verdict)), (23, reading(verdict)), (60, reading(verdict))];
+        let (task, entries, _) = run(compared(), Facts::default(), &[&blindly[..], &again, &read].concat());
+        assert_eq!(task.status(), ends);
+        assert!(!entries.contains(&Entry::Refund), "{entries:?}");
+    }
 }
 
 #[test]
@@ -294,6 +310,27 @@ fn a_target_cools_down_until_the_last_send_and_its_answer_have_settled() {
         release(Sent::Ok, &[(10, reading(Verdict::Absent)), (30, reading(Verdict::Absent))]),
         Some(Entry::Release(at(30)))
     );
+    // An effect that was measured against a reading from before is over, unless another send may
+    // still arrive.
+    for (sent, until) in [(Sent::Ok, 2), (none(), 65)] {
+        let compared = [(0, Event::Due), (0, Event::Baseline(Some("a".into()))), (0, Event::Sent(sent))];
+        let events = [&compared[..], &[(2, reading(Verdict::Present))]].concat();
+        let (_, mut entries, _) = run(policy(probe(true), false), Facts::default(), &events);
+        assert_eq!(entries.pop(), Some(Entry::Release(at(until))));
+    }
+}
+
+#[test]
+fn readings_back_off_and_follow_each_other_closely_once_the_effect_has_settled() {
+    let (mut task, ..) =
+        run(policy(probe(false), false), Facts::default(), &[(0, Event::Due), (0, Event::Sent(Sent::Ok))]);
+    let mut times = vec![];
+    while let Some(now) = task.wake_at.or(times.is_empty().then(|| at(0))) {
+        times.push(now.since(at(0)).as_secs());
+        let unread = Reading { verdict: Verdict::Unreadable, expected: "b".into(), observed: "a".into() };
+        task = super::step(task, Event::Probed(unread, now), now, &Facts::default).task;
+    }
+    assert_eq!(times, [0, 3, 6, 10, 13, 26, 52, 60]);
 }
 
 /// Asserts that the final status claims no more than the probe could prove.

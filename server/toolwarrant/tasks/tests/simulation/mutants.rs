@@ -26,6 +26,8 @@ pub(super) enum Mutant {
     HopeForReturn,
     /// Compares a reading with a baseline that was never taken.
     InventBaseline,
+    /// Takes each recent change for the effect of a request that was sent without a baseline.
+    BelieveEachYouth,
     /// Sends at any time, and without asking the store.
     NoGate,
     /// Sends in time, and without asking the store.
@@ -73,7 +75,7 @@ pub(super) enum Mutant {
 }
 
 /// The mutants of one process.
-pub(super) const OF_ONE: [Mutant; 16] = [
+pub(super) const OF_ONE: [Mutant; 17] = [
     Mutant::SendBeforePersisting,
     Mutant::BlindResendOnRecovery,
     Mutant::NoFencing,
@@ -90,6 +92,7 @@ pub(super) const OF_ONE: [Mutant; 16] = [
     Mutant::WaitForTheLost,
     Mutant::HopeForReturn,
     Mutant::InventBaseline,
+    Mutant::BelieveEachYouth,
 ];
 
 /// The mutants of replicas, each with a world that it is likely to break.

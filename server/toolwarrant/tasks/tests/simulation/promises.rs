@@ -19,6 +19,9 @@ const GRACE: Duration = Duration::from_secs(130);
 /// Longest time from one step to the next on a sound disk, without the readings between them.
 const STEPS: Duration = Duration::from_secs(9);
 
+/// Longest time from one try to send to the next.
+const TRIES: Duration = Duration::from_secs(5);
+
 impl World {
     /// Returns every broken promise.
     pub(super) async fn violations(&self) -> Vec<String> {
@@ -205,7 +208,7 @@ fn comes_as_soon_as_it_can(record: &Record, truth: &Truth, sight: &Sight, violat
         operation,
         attempts,
         deadline_at,
-        not_before,
+        start_delay_ms,
         finished_at: Some(finished_at),
         left,
         ..
@@ -213,9 +216,10 @@ fn comes_as_soon_as_it_can(record: &Record, truth: &Truth, sight: &Sight, violat
     else {
         return;
     };
-    let settled = two_readings(sight);
     let known_at = match (sight.gone_at(), truth.lost_at, truth.done_at) {
-        (Some(gone_at), ..) if !left => Some(gone_at.max(*not_before).max(record.created_at)),
+        (Some(gone_at), ..) if !left => {
+            Some(gone_at.max(record.created_at.plus(Duration::from_millis(*start_delay_ms))))
+        }
         _ if policy.probe.is_none() => None,
         // If the name of the operation was lost too, the task waits for that. A second send is
         // another operation.
@@ -230,7 +234,13 @@ fn comes_as_soon_as_it_can(record: &Record, truth: &Truth, sight: &Sight, violat
             _ => None,
         },
     };
-    if known_at.is_some_and(|at| *finished_at > at.plus(settled) && at.plus(settled) < *deadline_at) {
+    // After the send, each wait doubles the time that it has taken so far. Before it, the task
+    // waits for its next try, or for a reading.
+    let latest = known_at.map(|at| match left {
+        true => at.plus(two_readings(sight) + at.since(record.created_at)),
+        false => at.plus(TRIES + sight.reads_for()),
+    });
+    if latest.is_some_and(|latest| *finished_at > latest && latest < *deadline_at) {
         violated("it could have ended sooner");
     }
 }

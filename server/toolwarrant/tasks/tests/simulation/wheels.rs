@@ -22,6 +22,9 @@ use toolwarrant_tasks::leave::Leave;
 use toolwarrant_tasks::machine::{Facts, Provability, Sent};
 use toolwarrant_tasks::task::{Reading, TaskId, Verdict};
 
+/// A turn that was less than this ago seems to be the effect of a request, to a mutant.
+const YOUNG: Duration = Duration::from_secs(60);
+
 /// After this time, no request acts any more.
 pub(super) const LATEST: Duration = Duration::from_secs(240);
 
@@ -102,6 +105,7 @@ pub(super) struct Truth {
 struct Wheel {
     colour: u64,
     turns: u64,
+    turned_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Default)]
@@ -285,7 +289,7 @@ impl Wheels {
         let painted = &mut state.wheels[wheel];
         match act {
             Act::Paint(colour) => painted.colour = colour,
-            Act::Turn => *painted = Wheel { colour: 0, turns: painted.turns + 1 },
+            Act::Turn => *painted = Wheel { colour: 0, turns: painted.turns + 1, turned_at: Some(at) },
             Act::Rinse => painted.colour = 0,
         }
         let truth = state.truths.entry(id).or_default();
@@ -315,13 +319,24 @@ impl Wheels {
     /// the state.
     fn observe(&self, write: &Write, wheel: usize, act: Act) -> (Option<bool>, String) {
         let mut state = self.state();
-        let Wheel { colour, turns } = state.wheels[wheel];
+        let Wheel { colour, turns, turned_at } = state.wheels[wheel];
+        // The wheel says how long ago it was turned.
+        let age = turned_at.map(|at| self.nature.clock.now().since(at));
+        let is_later = |sent_by| match age {
+            Some(age) if self.nature.is(Mutant::BelieveEachYouth) => age < YOUNG,
+            Some(age) => self.now().minus(age) > sent_by,
+            None => false,
+        };
         let painted = act == Act::Paint(colour);
         let before = write.baseline.as_ref().and_then(|before| before.parse::<u64>().ok());
         let truth = state.truths.entry(write.id).or_default();
         truth.was_so |= painted && truth.done == 0;
         truth.read_in_vain |= self.sights[wheel].is_blind();
-        let present = if act == Act::Turn { before.map(|before| before != turns) } else { Some(painted) };
+        let present = match (act, before) {
+            (Act::Turn, Some(before)) => Some(before != turns),
+            (Act::Turn, None) => write.sent_by.map(is_later),
+            _ => Some(painted),
+        };
         (present, format!("{colour} {turns}"))
     }
 

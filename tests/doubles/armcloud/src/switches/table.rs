@@ -167,6 +167,8 @@ switches! {
         ProxyForwards "proxy_forwards" Flag, "its proxies add X-Forwarded-For with the pad's own address";
         ProxyRotates "proxy_rotates" Flag, "its proxies use another exit for each request";
         ProxyDead "proxy_dead" Flag, "its proxies accept no connection";
+        OwnAddress "own_address" Text, "the address from which its requests without a proxy leave, as behind a NAT or an app";
+        Forwarder "forwarder" Text, "the address from which all requests seem to come, as behind a port forwarder";
     }
     Pad {
         TaskTime "task_ms" Milliseconds(500), "the duration of a task";
@@ -184,6 +186,7 @@ switches! {
         Online "online" Integer, "the online that is shown";
         CvmStatus "cvm_status" Integer, "the cvmStatus that is shown";
         ProxyInList "proxy_in_list" Flag, "userPadList and padInfo show the proxy of setProxy";
+        PublicAddress "public_address" Text, "userPadList shows this publicIp";
         AdbState "adb_state" Text, "the state of the pad in the list of adb; `absent` if it is not in the list";
         AdbOld "adb_old" Flag, "adb on the pad has no shells with an exit status, as before Android 7";
         OfflineCommand "offline_command" OneOf(&["fails", "110031"]),

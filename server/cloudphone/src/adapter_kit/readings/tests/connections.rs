@@ -44,7 +44,7 @@ async fn on_connections_of_the_phone_a_proxy_is_read_with_its_login_and_at_a_nam
         let exits = running.readings().exits(&staged, Some(&LocalDial), &phone(), Some(&proxy)).await.unwrap();
         assert_eq!(
             exits,
-            Exits { ordinary: OWN.into(), through, direct: None, other: None },
+            Exits { ordinary: OWN.into(), through, direct: None, is_shared: false, other: None },
             "{scheme} {manner:?} {login}"
         );
         let ran = staged.ran.lock().unwrap();
@@ -95,7 +95,7 @@ async fn a_proxy_that_leaves_out_a_family_is_no_success_if_both_are_observed() {
     ] {
         let readings = PhoneReadings::new(Some((echo.clone(), urls.parse().unwrap())), Random::from_seed(1));
         let exits = readings.exits(&TwoFamilies { leaks }, Some(&LocalDial), &phone(), Some(&proxy)).await.unwrap();
-        assert_eq!(exits.verdict(&proxy, OWN.into()), verdict, "{urls} {leaks}: {exits:?}");
+        assert_eq!(exits.verdict(&proxy, Some(OWN.into())), verdict, "{urls} {leaks}: {exits:?}");
     }
     for urls in
         ["", "http://a,http://b", "http://127.0.0.1,http://127.0.0.2", "http://a,http://[::1]", "http://1.2.3.4,"]

@@ -4,6 +4,7 @@ use super::{conditions, loose};
 use crate::adapter_kit::device_registry::Row;
 use crate::phones::port::DeviceSnapshot;
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use toolwarrant::text::Untrusted;
 
@@ -50,6 +51,9 @@ pub struct Pad {
     /// The data centre.
     #[serde(deserialize_with = "loose::deserialize_untrusted", skip_serializing_if = "Option::is_none")]
     pub(super) idc_code: Option<Untrusted>,
+    /// The address from which the pad makes requests, as the platform sees it (`userPadList`).
+    #[serde(deserialize_with = "loose::id", skip_serializing_if = "Option::is_none")]
+    pub(super) public_ip: Option<String>,
 }
 
 impl Pad {
@@ -57,6 +61,12 @@ impl Pad {
     #[must_use]
     pub fn is_deleted(&self) -> bool {
         matches!(self.pad_status, Some(conditions::DELETED | conditions::DELETED_IN_CALLBACKS))
+    }
+
+    /// Returns the address from which the pad makes requests, by the platform's word.
+    #[must_use]
+    pub fn public_address(&self) -> Option<IpAddr> {
+        self.public_ip.as_ref()?.parse().ok()
     }
 
     /// Joins the data of two lists about one pad. If both have a value, that of `self` counts.
@@ -76,6 +86,7 @@ impl Pad {
             config_name: self.config_name.or(other.config_name),
             good_name: self.good_name.or(other.good_name),
             idc_code: self.idc_code.or(other.idc_code),
+            public_ip: self.public_ip.or(other.public_ip),
         }
     }
 }

@@ -78,6 +78,7 @@ async fn carry_out(index: u32, what: &str, facts: Facts, kill: Kill) -> End {
         probe: policy(what).probe.map(str::to_owned),
         baseline: None,
         operation: None,
+        sent_by: None,
     };
     let (mut task, mut event) = (Task::new(policy(what).into(), NOW), Event::Due);
     let (mut entries, mut sends, mut effects) = (Vec::new(), 0, 0);
@@ -93,6 +94,7 @@ async fn carry_out(index: u32, what: &str, facts: Facts, kill: Kill) -> End {
         }
         write.baseline.clone_from(&task.baseline);
         write.operation.clone_from(&task.operation);
+        write.sent_by = task.last_departure();
         let writes = writes_on(sim.clone());
         effects += u32::from(next.effect.is_some());
         sends += u32::from(matches!(next.effect, Some(Effect::Send(_))));
@@ -163,7 +165,7 @@ async fn writes_end_as_the_table_of_the_cast_says() {
 async fn difficult_phones_show_which_writes_are_resent_charged_and_refunded() {
     for (part, what, sends, charged, reversed, refunded) in [
         (Part::Plain, "set_proxy", 1, true, false, false),
-        (Part::Unreadable, "set_proxy", 0, false, false, false),
+        (Part::Unreadable, "set_proxy", 1, true, false, false),
         (Part::Swallowing, "set_proxy", 1, true, false, true),
         (Part::Leaking, "set_proxy", 1, true, false, true),
         (Part::Rotating, "set_proxy", 1, true, false, false),

@@ -39,6 +39,7 @@ fn observation(task: &Task) -> String {
 /// times, the end, and a part of the evidence.
 type ProvabilityRow = (&'static str, Over, fn() -> Sent, Vec<(u64, Event)>, Option<Status>, &'static str);
 
+const BOTH: Over = &[];
 const PRESENCE: Over = &[(0, Provability::Presence)];
 const ABSENCE: Over = &[(0, Provability::Absence)];
 const NOTHING: Over = &[(0, BLIND)];
@@ -61,9 +62,13 @@ fn ok() -> Sent {
 
 /// Returns rows in which the provable directions do not change.
 fn rows_of_one_kind() -> Vec<ProvabilityRow> {
-    use Verdict::{Absent, Present, Unreadable};
+    use Verdict::{Absent, Present, Undecidable, Unreadable};
     let [first, second, third] = SETTLED;
     vec![
+        ("undecidable, ok", BOTH, ok, each(&[(1, Undecidable)]), Some(Status::SuccessUnverified), "a"),
+        ("undecidable, err", BOTH, err, each(&[(1, Undecidable)]), Some(Status::Failed), "a"),
+        ("undecidable, none", BOTH, none, each(&[(1, Undecidable)]), None, ""),
+        ("undecidable, none, to the end", BOTH, none, each(&[(END, Undecidable)]), Some(Status::Timeout), "a"),
         ("nothing, ok", NOTHING, ok, vec![], Some(Status::SuccessUnverified), "nothing can be checked: it has no eyes"),
         ("nothing, err", NOTHING, err, vec![], Some(Status::Failed), "nothing can be checked: it has no eyes"),
         ("nothing, none", NOTHING, none, vec![], None, ""),
