@@ -5,6 +5,7 @@ mod adb;
 mod mistakes;
 mod outage;
 mod oversized;
+mod passing;
 mod refused;
 mod removed;
 mod replicas;

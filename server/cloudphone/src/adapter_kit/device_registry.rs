@@ -187,12 +187,6 @@ impl<R: Row> DeviceRegistry<R> {
         self.change(move |book| Some(book.merge(vec![row], &recoded, began, admits).touched)).await;
     }
 
-    /// Returns true if a phone was read at `began` or later, in a list that is not shown because it
-    /// could not be stored for other replicas.
-    pub async fn has_unshown(&self, id: &DeviceId, began: Timestamp) -> bool {
-        self.book.lock().await.has(id, began) && self.get(id).is_some_and(|listed| listed.read_at < began)
-    }
-
     /// Changes the book, then the file if ids or members have changed, and then what readers see:
     /// all phones, or those that `work` returns. An id that was shown is never assigned to another
     /// phone, even by the next process.

@@ -29,7 +29,7 @@ use crate::phones::port::{
     Upstream,
 };
 use anyhow::Context;
-use api::{Api, ApiCall, ApiError, ApiSettings, READ_WITHIN, WRITE_WITHIN};
+use api::{Api, ApiCall, ApiError, ApiSettings, READ_WITHIN, Rows, WRITE_WITHIN};
 use listing::{InfosQuery, Listing, Lists, NoList, SeatsQuery};
 use rows::{Abilities, CodeChanges, Pad, PadRows, Reach, UnservedOperations};
 use serde::Deserialize;
@@ -240,16 +240,18 @@ impl Armcloud {
 
     async fn reread(&self, id: &DeviceId) -> Option<Arc<DeviceSnapshot>> {
         let known = self.registry.get(id)?;
-        let stale = |why: &dyn std::fmt::Display| {
-            tracing::debug!(device = id.as_str(), %why, "a phone could not be read again");
-            Some(self.snapshot(&known, Reach::Unreachable))
+        let read = match self.api.guard().would_refuse() {
+            Some(withheld) => Err(Unreachable(withheld.to_string().into())),
+            None => self.listing.reread(&self.registry, &known, &self.clock).await,
         };
-        if let Some(withheld) = self.api.guard().would_refuse() {
-            return stale(&withheld);
-        }
-        match self.listing.reread(&self.registry, id, &self.clock).await {
-            Err(error) => stale(&error),
-            Ok(found) => found.map(|listed| self.snapshot(&listed, Reach::Reachable)),
+        match read {
+            Ok(listed) => Some(self.snapshot(&listed, Reach::Reachable)),
+            Err(error) => {
+                tracing::debug!(device = id.as_str(), %error, "a phone could not be read again");
+                // The list finds out if the platform is back, or if the phone is gone.
+                self.refresh.wake();
+                Some(self.snapshot(&known, Reach::Unreachable))
+            }
         }
     }
 }
@@ -297,11 +299,13 @@ impl Upstream for Armcloud {
         Box::pin(async move {
             let code = self.code(id)?;
             let leave = Leave::until(self.clock.now().plus(LEAVES_WITHIN), &self.clock);
-            let issued = self.api.write::<Issued>(ApiCall::ScreenToken, &json!({"padCode": code}), leave).await;
-            let Issued { token } = issued.map_err(|error| match error {
+            let issued = self.api.write::<Rows<Issued>>(ApiCall::ScreenToken, &json!({"padCode": code}), leave).await;
+            let Rows { rows, .. } = issued.map_err(|error| match error {
                 ApiError::Unknown(why) => SessionError::Unreachable(Unreachable(why)),
                 refused => SessionError::Refused(refused.why()),
             })?;
+            let [Issued { token }] = <[Issued; 1]>::try_from(rows)
+                .map_err(|rows| Unreachable(format!("the answer has {} tokens", rows.len()).into()))?;
             let token = SessionToken::new(Secret::new(token).expose())
                 .map_err(|_| SessionError::Refused("its token is none".into()))?;
             Ok(Session { token: Secret::new(token), url: None, expires_at: None })

@@ -156,11 +156,17 @@ fn reshape(shape: &str, members: &mut Map<String, Value>) {
             }
         }
         "object_instead_of_array" => {
-            if let Some(Value::Array(rows)) = members.get_mut("data")
+            if let Some(rows) = members.get_mut("data").and_then(find_rows)
                 && !rows.is_empty()
             {
                 let first = rows.swap_remove(0);
                 members.insert("data".to_owned(), first);
+            }
+        }
+        "records" => {
+            if let Some(data @ (Value::Array(_) | Value::Object(_))) = members.get_mut("data") {
+                let rows = find_rows(data).map(std::mem::take);
+                *data = json!({"records": rows.unwrap_or_else(|| vec![data.take()])});
             }
         }
         "array_instead_of_object" => {
@@ -169,6 +175,19 @@ fn reshape(shape: &str, members: &mut Map<String, Value>) {
             }
         }
         _ => {}
+    }
+}
+
+/// Returns the rows of a list or a page.
+fn find_rows(data: &mut Value) -> Option<&mut Vec<Value>> {
+    match data {
+        Value::Array(rows) => Some(rows),
+        Value::Object(members) => {
+            let is_list = |name: &&str| members.get(*name).is_some_and(Value::is_array);
+            let name = ["pageData", "records"].into_iter().find(is_list)?;
+            members.get_mut(name)?.as_array_mut()
+        }
+        _ => None,
     }
 }
 

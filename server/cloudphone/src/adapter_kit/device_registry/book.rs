@@ -133,11 +133,6 @@ impl<R: Row> Book<R> {
         (id.clone(), row.as_ref().map(|row| (Arc::clone(row), *read_at)))
     }
 
-    /// Returns true if it has a row of that phone whose reading began at `began` or later.
-    pub(super) fn has(&self, id: &DeviceId, began: Timestamp) -> bool {
-        self.holders.iter().any(|holder| holder.id == *id && holder.row.is_some() && holder.read_at >= began)
-    }
-
     /// Returns true if a row has no seat, and its code belongs to no phone now.
     pub(super) fn is_stranger(&self, row: &R) -> bool {
         row.seat().is_none() && self.by_code.get(row.code()).is_none_or(|slot| self.holders[*slot].row.is_none())

@@ -8,7 +8,6 @@
 use super::rows::{CodeChanges, Pad, PadRows};
 use crate::adapter_kit::device_registry::refresh::Source;
 use crate::adapter_kit::device_registry::{DeviceRegistry, Listed, Recoded, Row};
-use crate::phones::contract::DeviceId;
 use crate::phones::port::Unreachable;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -100,27 +99,23 @@ impl<L: Lists> Listing<L> {
         Self { lists, has_small_pages: AtomicBool::new(false) }
     }
 
-    /// Reads the phone of an id again, and updates the device registry. Returns `None` if there is
-    /// no such phone, or if the registry can no longer tell which phone it is.
+    /// Reads a phone of the device registry again, and updates the registry.
     ///
     /// # Errors
-    /// The platform gave no usable answer.
+    /// The platform gave no usable answer, or none about this phone. One answer is no evidence that
+    /// the phone is gone: two lists in a row are.
     pub async fn reread(
         &self,
         registry: &DeviceRegistry<Pad>,
-        id: &DeviceId,
+        known: &Listed<Pad>,
         clock: &Clock,
-    ) -> Result<Option<Listed<Pad>>, Unreachable> {
-        let Some(known) = registry.get(id) else { return Ok(None) };
+    ) -> Result<Listed<Pad>, Unreachable> {
         let began = clock.now();
-        let Some((pad, recoded)) = self.read_one(&known.row).await? else { return Ok(None) };
+        let read = self.read_one(&known.row).await?;
+        let (pad, recoded) = read.ok_or_else(|| Unreachable("the platform does not show the phone".into()))?;
         registry.note(pad, recoded, began).await;
-        let listed = registry.get(id).filter(|listed| listed.read_at >= began);
-        if listed.is_none() && registry.has_unshown(id, began).await {
-            return Err(Unreachable("the latest list could not be stored for other replicas".into()));
-        }
-        // Without a new row, the reading has shown that this is another phone.
-        Ok(listed)
+        let listed = registry.get(&known.id).filter(|listed| listed.read_at >= began);
+        listed.ok_or_else(|| Unreachable("the platform shows another phone, or a list was not stored".into()))
     }
 
     /// Reads one pad again: its row, and the records about its code. A pad whose code has changed

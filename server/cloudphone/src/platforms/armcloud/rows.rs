@@ -63,13 +63,15 @@ impl<'de> Deserialize<'de> for CodeChanges {
     }
 }
 
-/// Returns the rows of a list. An object of another form must not count as an empty list.
+/// Returns the rows of a list. An object that is neither a list nor a row must not count as an
+/// empty list.
 fn deserialize_rows<'de, D: Deserializer<'de>, T>(
     from: D,
     keep: fn(&str) -> serde_json::Result<Option<T>>,
 ) -> Result<Rows<T>, D::Error> {
     let rows = Rows::read(<&RawValue>::deserialize(from)?.get(), keep).map_err(D::Error::custom)?;
-    if rows.form == Form::One { Err(D::Error::custom("an object without rows")) } else { Ok(rows) }
+    let is_neither = rows.form == Form::One && rows.rows.is_empty();
+    if is_neither { Err(D::Error::custom("an object without rows")) } else { Ok(rows) }
 }
 
 #[cfg(test)]

@@ -204,9 +204,10 @@ switches! {
     }
 }
 
-const SHAPES: [&str; 12] = [
+const SHAPES: [&str; 13] = [
     "array_instead_of_object",
     "object_instead_of_array",
+    "records",
     "string_code",
     "code_zero",
     "string_numbers",

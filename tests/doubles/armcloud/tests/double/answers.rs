@@ -45,6 +45,7 @@ async fn each_switch_of_a_call_shows_in_the_answer_and_acts_or_does_not() {
         case(json!({"http_status": 502}), "502 html", false),
         case(json!({"redirect": "http://192.0.2.1/"}), "302 html", false),
         case(json!({"shape": "object_instead_of_array"}), "200 code 200 object", true),
+        case(json!({"shape": "records"}), "200 code 200 object", true),
         case(json!({"shape": "string_code"}), "200 code \"200\" task", true),
         case(json!({"shape": "code_zero"}), "200 code 0 task", true),
         case(json!({"shape": "string_numbers"}), "200 code 200 text", true),

@@ -3,6 +3,7 @@
 use super::*;
 use crate::adapter_kit::device_registry::DeviceRegistry;
 use crate::adapter_kit::device_registry::refresh::Refresh;
+use crate::phones::contract::DeviceId;
 use crate::phones::port::PlatformName;
 use serde_json::json;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -259,7 +260,7 @@ async fn one_pad_is_found_by_its_seat_its_code_or_a_record() {
 }
 
 #[tokio::test]
-async fn a_phone_that_is_read_again_is_the_one_of_its_id_or_none() {
+async fn a_phone_that_is_read_again_is_the_one_of_its_id_or_an_error() {
     let clock = Clock::manual(Timestamp(1_000_000));
     let folder = TempDir::new().unwrap();
     let registry =
@@ -268,24 +269,20 @@ async fn a_phone_that_is_read_again_is_the_one_of_its_id_or_none() {
         listing(State { infos: codes(2), seats: seats(&[(1, "AC00000"), (2, "AC00001")]), ..State::default() });
     registry.take(platform.list().await.unwrap(), Vec::new(), clock.now()).await;
     let first = DeviceId::new("n-ac00000").ok().unwrap();
+    let known = || registry.get(&first).unwrap();
     let reread = async || {
         clock.advance(Duration::from_secs(1));
-        platform
-            .reread(&registry, &first, &clock)
-            .await
-            .map(|found| found.map(|phone| describe_pads(&[(*phone.row).clone()])))
+        let read = platform.reread(&registry, &known(), &clock).await;
+        read.map(|phone| describe_pads(&[(*phone.row).clone()]))
     };
-    assert_eq!(reread().await.unwrap().unwrap(), "AC00000@1");
+    assert_eq!(reread().await.unwrap(), "AC00000@1");
     platform.lists.state().seats = seats(&[(1, "AC00001"), (2, "AC00000")]);
-    assert_eq!(reread().await.unwrap().unwrap(), "AC00001@1");
-    // Its seat is gone, and its code belongs to another pad.
-    platform.lists.state().seats = seats(&[(2, "AC00001")]);
-    registry.take(platform.list().await.unwrap(), Vec::new(), clock.now()).await;
-    assert_eq!(reread().await.unwrap(), None);
+    assert_eq!(reread().await.unwrap(), "AC00001@1");
+    // One answer without it does not end it.
+    (platform.lists.state().seats, platform.lists.state().infos) = (seats(&[]), Vec::new());
+    assert!(reread().await.is_err() && known().row.code() == "AC00001");
     platform.lists.state().down = true;
-    assert_eq!(reread().await.unwrap(), None, "the roster does not have it");
-    assert!(platform.reread(&registry, &DeviceId::new("n-ac00001").ok().unwrap(), &clock).await.is_err());
-    assert_eq!(platform.reread(&registry, &DeviceId::new("n-x").ok().unwrap(), &clock).await.unwrap().map(drop), None);
+    assert!(reread().await.is_err());
 }
 
 #[tokio::test]
@@ -298,9 +295,9 @@ async fn a_reading_that_turns_out_to_be_another_known_phone_is_dropped() {
     registry.take(platform.list().await.unwrap(), Vec::new(), clock.now()).await;
     platform.lists.state().infos.remove(0);
     clock.advance(Duration::from_secs(1));
-    let [first, second] = ["n-ac00000", "n-ac00001"].map(|id| DeviceId::new(id).ok().unwrap());
-    assert!(platform.reread(&registry, &first, &clock).await.unwrap().is_none());
-    assert!(platform.reread(&registry, &second, &clock).await.unwrap().is_some());
+    let [first, second] = ["n-ac00000", "n-ac00001"].map(|id| registry.get(&DeviceId::new(id).ok().unwrap()).unwrap());
+    assert!(platform.reread(&registry, &first, &clock).await.is_err());
+    assert!(platform.reread(&registry, &second, &clock).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]

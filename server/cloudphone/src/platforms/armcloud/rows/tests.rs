@@ -30,6 +30,8 @@ fn rows_are_found_in_every_form_of_answer() {
         (format!(r#"{{"records":[{row}]}}"#), 1, 1, true),
         (r#"{"pageData":null,"total":0}"#.to_owned(), 0, 0, true),
         (r#"{"pageData":[]}"#.to_owned(), 0, 0, true),
+        // An account with one phone.
+        (row.to_owned(), 1, 1, false),
         ("null".to_owned(), 0, 0, false),
         ("[]".to_owned(), 0, 0, false),
         // Eight invalid rows, and a valid one.
@@ -75,6 +77,7 @@ fn changes_of_codes_are_read_and_others_are_none() {
         serde_json::from_str(r#"{"records":[{"oldPadCode":"A","newPadCode":"B","x":1},{"oldPadCode":"C"},null]}"#)
             .unwrap();
     assert_eq!(changes, [Recoded { from: "A".into(), to: "B".into() }]);
+    assert_eq!(serde_json::from_str(r#"{"oldPadCode":"A","newPadCode":"B"}"#).ok(), Some(CodeChanges(changes)));
 }
 
 const NOW: Timestamp = Timestamp(1_000_000);

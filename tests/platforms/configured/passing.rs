@@ -1,0 +1,57 @@
+//! Odd answers: without a phone, and with rows in each form.
+
+use super::{FAST, Site, end, id, until};
+use crate::harness::double::Double;
+use crate::harness::program::Program;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// Reads a phone, seldom enough for the budget of its application.
+async fn read(program: &Program, phone: &Value) -> Result<Value, Value> {
+    sleep(Duration::from_millis(400)).await;
+    program.call("get_device", phone.clone()).await
+}
+
+/// Reads a phone until it is in this state. It must exist in each answer.
+async fn wait_for_state(program: &Program, phone: &Value, state: &str) {
+    until(async || read(program, phone).await.expect("it is in the list")["state"] == state).await;
+}
+
+fn restart(phone: &Value) -> Value {
+    json!({"device_id": phone["device_id"], "action": "restart"})
+}
+
+#[tokio::test]
+async fn a_phone_of_the_list_that_an_answer_lacks_is_unavailable_and_not_gone() {
+    let (site, double) = (Site::new(), Double::start(2, FAST).await);
+    site.configure(&site.table("lab", &double));
+    let program = site.start(2, &[]).await;
+    let code = double.codes().await.swap_remove(0);
+    let phone = json!({"device_id": id("lab", &code)});
+    double.switch(Some(&code), &json!({"unknown_pad": true})).await;
+    wait_for_state(&program, &phone, "unknown").await;
+    let refused = program.call("set_power", restart(&phone)).await.expect_err("nobody knows its state");
+    assert_eq!(refused["code"], "upstream_unavailable", "{refused}");
+    double.switch(Some(&code), &json!({})).await;
+    wait_for_state(&program, &phone, "running").await;
+    // Two lists in a row decide that it is gone.
+    double.switch(Some(&code), &json!({"unknown_pad": true})).await;
+    until(async || read(&program, &phone).await.is_err_and(|error| error["code"] == "not_found")).await;
+}
+
+#[tokio::test]
+async fn rows_are_read_in_every_form() {
+    let token = json!({"value": "array_instead_of_object", "endpoint": "stsTokenByPadCode"});
+    for shape in [json!("object_instead_of_array"), json!("records"), token] {
+        let (site, double) = (Site::new(), Double::start(1, FAST).await);
+        site.configure(&site.table("lab", &double));
+        double.switch(None, &json!({"shape": shape})).await;
+        let program = site.start(1, &[]).await;
+        let phone = json!({"device_id": id("lab", &double.codes().await[0])});
+        let issued = program.call("create_session", phone.clone()).await.expect("a session");
+        assert!(issued["token"].is_string(), "{shape}");
+        let restarted = end(&program, "set_power", restart(&phone)).await;
+        assert_eq!(restarted["status"], "success", "{shape}: {restarted}");
+    }
+}
