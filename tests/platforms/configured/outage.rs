@@ -1,11 +1,13 @@
 //! A platform that is down or refuses the credentials: its effect on other platforms, its cost, and
 //! the reports about it.
 
-use super::{FAST, Site, id, list_all, until};
+use super::{FAST, Site, echo, id, list_all, until};
 use crate::harness::Key;
 use crate::harness::double::Double;
 use crate::harness::program::{Program, WATCHED, get, key_of};
 use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::sleep;
 
 /// Reads phones until enough calls have failed that the server pauses its calls to the platform.
 async fn wait_for_breaker(program: &Program, platform: &str) {
@@ -58,7 +60,11 @@ async fn a_platform_that_is_down_takes_nothing_from_another_and_is_named() {
     insta::assert_snapshot!("phone", format!("{shown:#}"));
     let restart = |phone: &str| json!({"device_id": phone, "action": "restart"});
     let refused = program.call("set_power", restart(&dens)).await.expect_err("nobody could carry it out");
-    insta::assert_snapshot!("refused", format!("{refused:#}"));
+    // The pause of the guard, of which a part is over.
+    let seconds = refused["retry_after_seconds"].as_u64().expect("seconds");
+    assert!((1..=30).contains(&seconds), "{refused}");
+    let told = format!("{refused:#}").replace(&format!("Wait {seconds} s"), "Wait N s");
+    insta::assert_snapshot!("refused", told.replace(&format!(": {seconds}\n"), ": N\n"));
     assert!(site.ledger().is_empty() && den.requests("restart").await.is_empty());
     program.call("set_power", restart(&labs)).await.expect("the other platform is whole");
     let (status, _, ready) = get(&format!("{}/readyz", program.monitor())).await;
@@ -86,6 +92,58 @@ async fn a_platform_that_is_down_takes_nothing_from_another_and_is_named() {
     assert_eq!(unread["code"], "upstream_unavailable", "{unread}");
 }
 
+/// Asks for sessions until the refusal of the credentials is confirmed.
+async fn wait_for_denial(program: &Program, phone: &str) {
+    until(async || {
+        sleep(Duration::from_millis(400)).await;
+        let asked = program.call("create_session", json!({"device_id": phone})).await;
+        asked.is_err_and(|error| error["retry_after_seconds"].as_u64().is_some_and(|seconds| seconds > 60))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_refusal_of_the_credentials_takes_a_platform_away_for_seconds() {
+    let site = Site::new();
+    let double = Double::start(1, FAST).await;
+    site.configure(&site.table("lab", &double));
+    let program = site.start(1, &[]).await;
+    let phone = id("lab", &double.codes().await[0]);
+    let ask = async || {
+        sleep(Duration::from_millis(400)).await;
+        program.call("create_session", json!({"device_id": phone})).await
+    };
+    double.switch(None, &json!({"code": {"value": 2033, "calls": 1}})).await;
+    until(async || ask().await.is_err()).await;
+    let refused = ask().await.expect_err("the refusal is not refuted yet");
+    assert!(refused["retry_after_seconds"].as_u64().is_some_and(|seconds| seconds <= 5), "{refused}");
+    until(async || ask().await.is_ok()).await;
+}
+
+#[tokio::test]
+async fn a_check_asks_anew_and_a_mended_mistake_is_over() {
+    let site = Site::new();
+    let double = Double::start(1, FAST).await;
+    site.configure(&(echo() + &site.table("lab", &double)));
+    let program = site.start(1, &[]).await;
+    let phone = id("lab", &double.codes().await[0]);
+    for (mistake, told) in [("code", 2031), ("http_status", 404)] {
+        double.switch(None, &json!({mistake: told})).await;
+        if mistake == "code" {
+            wait_for_denial(&program, &phone).await;
+        }
+        let (code, said) = site.operate("platform check lab").await;
+        assert!(code == 1 && said.contains(&format!("{told}")), "{said}");
+        double.switch(None, &json!({})).await;
+        let (code, said) = site.operate("platform check lab").await;
+        assert!(code == 0 && said.contains("the platform accepts them"), "{said}");
+        program.call("create_session", json!({"device_id": phone})).await.expect("the platform is called again");
+    }
+    // The list goes on, too, so the phone stays current.
+    let lists = double.requests("infos").await.len();
+    until(async || double.requests("infos").await.len() > lists).await;
+}
+
 #[tokio::test]
 async fn refused_credentials_stop_all_calls_at_once_and_are_logged_once() {
     let site = Site::new();
@@ -94,7 +152,7 @@ async fn refused_credentials_stop_all_calls_at_once_and_are_logged_once() {
     let program = site.start(2, WATCHED).await;
     let phone = id("lab", &double.codes().await[0]);
     double.switch(None, &json!({"code": 2031})).await;
-    wait_for_breaker(&program, "lab-").await;
+    wait_for_denial(&program, &phone).await;
     let requests = async || double.requests("").await.len();
     let before = requests().await;
     for tool in ["set_power", "clear_proxy", "create_session"] {
@@ -105,6 +163,7 @@ async fn refused_credentials_stop_all_calls_at_once_and_are_logged_once() {
         };
         let refused = program.call(tool, arguments).await.expect_err("the account is refused");
         assert_eq!(refused["code"], "upstream_unavailable", "{tool}: {refused}");
+        assert!((600..=900).contains(&refused["retry_after_seconds"].as_u64().expect("seconds")), "{refused}");
     }
     program.call("get_device", json!({"device_id": phone})).await.expect("it is known");
     assert_eq!((requests().await, site.ledger().len()), (before, 0), "each further call brings a lock nearer");

@@ -1,12 +1,12 @@
 //! A platform that answers 404 to a call, once or for long: the reports about it, and the way back.
 
-use super::{FAST, Site, end, id};
+use super::{FAST, Site, end, id, until};
 use crate::harness::double::Double;
 use crate::harness::program::{WATCHED, get};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn one_404_makes_a_capability_false_with_the_reason_and_a_check_brings_it_back() {
+async fn one_404_to_a_call_that_never_worked_makes_a_capability_false_with_the_reason_and_a_check_brings_it_back() {
     let site = Site::new();
     let double = Double::start(2, FAST).await;
     site.configure(&site.table("lab", &double));
@@ -43,4 +43,34 @@ async fn one_404_makes_a_capability_false_with_the_reason_and_a_check_brings_it_
     assert_eq!(cleared["status"], "success_unverified", "{cleared}");
     let (_, _, ready) = get(&format!("{}/readyz", program.monitor())).await;
     assert!(!ready.contains("does not serve"), "{ready}");
+}
+
+#[tokio::test]
+async fn a_404_to_a_call_that_has_worked_or_to_the_list_takes_nothing_away_and_is_named() {
+    let site = Site::new();
+    let double = Double::start(1, FAST).await;
+    site.configure(&site.table("lab", &double));
+    let program = site.start(1, WATCHED).await;
+    let phone = json!({"device_id": id("lab", &double.codes().await[0])});
+    end(&program, "clear_proxy", phone.clone()).await;
+    double.switch(None, &json!({"http_status": {"value": 404, "endpoint": "setProxy", "calls": 1}})).await;
+    let failed = end(&program, "clear_proxy", phone.clone()).await;
+    assert_eq!(failed["status"], "failed", "{failed}");
+    let ready = async || get(&format!("{}/readyz", program.monitor())).await.2;
+    let said = "does not serve setProxy, which is tried again with the next such call";
+    assert!(ready().await.contains(said), "{}", ready().await);
+    assert!(program.log().contains("/vcpcloud/api/padApi/setProxy"), "{}", program.log());
+    let shown = program.call("get_device", phone.clone()).await.expect("a phone");
+    assert_eq!(shown["capabilities"]["proxy"], true, "{shown}");
+    let cleared = end(&program, "clear_proxy", phone.clone()).await;
+    assert_eq!(cleared["status"], "success_unverified", "{cleared}");
+    assert!(!ready().await.contains("does not serve"), "{}", ready().await);
+
+    // The list is asked again and again.
+    double.switch(None, &json!({"http_status": {"value": 404, "endpoint": "infos", "calls": 4}})).await;
+    until(async || ready().await.contains("does not serve infos")).await;
+    until(async || !ready().await.contains("does not serve")).await;
+    let restart = json!({"device_id": phone["device_id"], "action": "restart"});
+    let restarted = end(&program, "set_power", restart).await;
+    assert_eq!(restarted["status"], "success", "{restarted}");
 }

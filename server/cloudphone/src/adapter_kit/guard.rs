@@ -85,6 +85,8 @@ struct GuardCore {
     /// True if other replicas do not know yet that the platform refuses the credentials, or takes
     /// them again.
     has_news: bool,
+    /// The end of the pause of the latest refusal that a trial has refuted.
+    refuted: Timestamp,
 }
 
 /// The longest pause of the platform for which a write is still accepted.
@@ -102,7 +104,16 @@ impl Guard {
     pub fn new(limits: GuardLimits, clock: Clock) -> Self {
         let (line, circuit) = (Line::new(limits), Circuit::default());
         let (retries, counts) = (RETRIES_MAX / 2, CallCounts::default());
-        let state = GuardCore { line, circuit, retries, counts, parts: None, has_heard: true, has_news: false };
+        let state = GuardCore {
+            line,
+            circuit,
+            retries,
+            counts,
+            parts: None,
+            has_heard: true,
+            has_news: false,
+            refuted: Timestamp(0),
+        };
         Self { clock, state: Mutex::new(state), changed: Notify::new(), shared: None }
     }
 
@@ -151,6 +162,12 @@ impl Guard {
         state.circuit.check(Class::Write, now, || false).err().or(paused).or(crowded)
     }
 
+    /// Lets the next read test the platform, whatever pause runs after failures or refused
+    /// credentials, and whichever replica lists.
+    pub fn urge_trial(&self) {
+        self.state().circuit.urge();
+    }
+
     /// Takes a retry out of the budget. Returns false if the budget does not suffice.
     pub fn may_retry(&self) -> bool {
         let mut state = self.state();
@@ -188,17 +205,17 @@ impl Guard {
                     let StoredDenial(denial) = known.value();
                     state.circuit.learn(denial);
                 }
-                state.has_news.then(|| state.circuit.denial())
+                state.has_news.then(|| (state.circuit.denial(), state.refuted))
             };
             self.changed.notify_waiters();
-            let Some(own) = own else {
+            let Some((own, refuted)) = own else {
                 tokio::select! {
                     () = document.wait_for_change() => {}
                     () = shared.news.notified() => {}
                 }
                 continue;
             };
-            match shared.tell(&own, self.clock.now()).await {
+            match shared.tell(&own, refuted).await {
                 Ok(()) => {
                     let mut state = self.state();
                     state.has_news = state.circuit.denial() != own;
@@ -317,7 +334,11 @@ impl Drop for Pass<'_> {
         state.line.end(class);
         let before = state.circuit.denial();
         state.circuit.end(is_trial, end, now);
-        if let (true, Some(shared)) = (state.circuit.denial() != before, &guard.shared) {
+        let after = state.circuit.denial();
+        if let (Some(before), None) = (&before, &after) {
+            state.refuted = before.until;
+        }
+        if let (true, Some(shared)) = (after != before, &guard.shared) {
             state.has_news = true;
             shared.news.notify_one();
         }

@@ -258,6 +258,10 @@ impl Resource<DeviceId> for Phones {
         view.flag(capability).clone()
     }
 
+    fn retry_after_seconds(&self, id: &DeviceId) -> Option<u64> {
+        self.upstream.retry_after(id).map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
+    }
+
     fn policy(view: &Arc<DeviceSnapshot>, tool: &'static ToolDef, declared: PolicyDef) -> PolicyDef {
         let requires = tool.target.as_ref().and_then(|target| target.requires);
         let power = requires == Some(DeviceCapability::Power.as_str());

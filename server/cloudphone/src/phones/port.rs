@@ -23,6 +23,7 @@ use super::contract::{Command, DeviceId, SessionMode, SessionToken, SetProxyArgs
 use serde::Serialize;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use thiserror::Error;
 use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
@@ -88,6 +89,12 @@ pub trait Upstream: Send + Sync + 'static {
     /// Default: no platform.
     fn unread(&self) -> Vec<PlatformName> {
         Vec::new()
+    }
+
+    /// Returns the time after which the platform of this phone can be called again, if it is known
+    /// that it is not called before. Default: `None`.
+    fn retry_after(&self, _: &DeviceId) -> Option<Duration> {
+        None
     }
 
     /// Returns the part of a proxy that the platform cannot express, such as a character in a

@@ -286,6 +286,11 @@ impl Upstream for Armcloud {
         if self.registry.is_known() { Vec::new() } else { vec![self.registry.name().clone()] }
     }
 
+    fn retry_after(&self, _: &DeviceId) -> Option<Duration> {
+        let until = self.api.guard().would_refuse()?.until()?;
+        Some(until.since(self.clock.now())).filter(|wait| !wait.is_zero())
+    }
+
     /// On the pad, name and password are stored in a list that `|` separates.
     fn inexpressible(&self, args: &SetProxyArgs) -> Option<Words> {
         let username = args.username.as_ref().map(|name| ("username", name.as_str()));

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 use toolwarrant::BoxFuture;
 use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
 use toolwarrant::text::Words;
@@ -119,6 +120,10 @@ impl Upstream for Platforms {
             false => control.unread(),
         };
         self.0.iter().flat_map(unread).collect()
+    }
+
+    fn retry_after(&self, id: &DeviceId) -> Option<Duration> {
+        self.owner(id)?.retry_after(id)
     }
 
     fn inexpressible(&self, args: &SetProxyArgs) -> Option<Words> {

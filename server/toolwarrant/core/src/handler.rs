@@ -233,6 +233,12 @@ pub trait Resource<Id>: Send + Sync + 'static {
     /// Returns the flag of a capability of a target at present. Clients see the same flag.
     fn flag(view: &Self::View, capability: Self::Capability) -> Flag;
 
+    /// Returns the seconds after which a target that is unavailable is worth another call, if that
+    /// is known. Default: `None`, which stands for the seconds of the error code.
+    fn retry_after_seconds(&self, _id: &Id) -> Option<u64> {
+        None
+    }
+
     /// Returns the settle time and the deadline of a write by `tool` on this target. Other fields
     /// are ignored. If the deadline is not after the settle time, it is moved to keep the declared
     /// gap.

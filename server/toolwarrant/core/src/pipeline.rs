@@ -470,14 +470,14 @@ pub async fn require<H: Resource<Id>, Id: Sync>(
     id: &Id,
     capability: Option<H::Capability>,
 ) -> Result<Target<H::View>, Failure> {
-    let roles = &call.catalogue.roles;
+    let unavailable = || refusals::unavailable(call, handlers.retry_after_seconds(id));
     let view = handlers.resolve(call.caller, id).await.map_err(|unresolved| match unresolved {
         Unresolved::NotFound => not_found(call),
-        Unresolved::Unavailable => Failure::plain(roles.upstream_unavailable),
+        Unresolved::Unavailable => unavailable(),
     })?;
     match capability.map_or(Flag::Offered, |capability| H::flag(&view, capability)) {
         Flag::Offered => Ok(Target::proven(view, H::policy)),
-        Flag::Unreachable => Err(Failure::plain(roles.upstream_unavailable)),
+        Flag::Unreachable => Err(unavailable()),
         flag => Err(not_supported(call, &flag)),
     }
 }

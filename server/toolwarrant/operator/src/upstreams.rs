@@ -37,7 +37,8 @@ pub struct UpstreamState {
     pub waiting: u64,
     /// Number of calls that its breaker has refused since the start.
     pub refused: u64,
-    /// The kinds of calls that it was seen not to serve, each with the seconds until the next try.
+    /// The kinds of calls that it was last seen not to serve, each with the seconds until the next
+    /// try; 0 if the next such call tries.
     pub unserved: Vec<(&'static str, u64)>,
 }
 
@@ -53,9 +54,13 @@ pub(crate) fn remark(states: &[UpstreamState]) -> Option<String> {
     };
     let unserved = states.iter().flat_map(|UpstreamState { name, kind, unserved, .. }| {
         unserved.iter().map(move |(call, seconds)| {
+            let again = match seconds {
+                0 => "with the next such call".to_owned(),
+                _ => format!("in {seconds} s"),
+            };
             format!(
-                "the upstream {name} ({kind}) does not serve {call}, which is tried again in {seconds} s: check its \
-                     address and the rights of the account"
+                "the upstream {name} ({kind}) does not serve {call}, which is tried again {again}: check its address \
+                     and the rights of the account"
             )
         })
     });

@@ -36,8 +36,8 @@ pub trait Source<R>: Send + Sync + 'static {
     fn code_changes(&self) -> BoxFuture<'_, Result<Vec<Recoded>, Unreachable>>;
 
     /// Returns the time until which the source does not read, to spare the platform, if there is
-    /// such a time. After a failure, the next list begins then, so that two pauses do not add up.
-    /// Default: `None`, so the pauses of lists apply.
+    /// such a time. After a failure, the next list begins then, so that two pauses do not add up. A
+    /// pause that ends early ends for lists, too. Default: `None`, so the pauses of lists apply.
     fn pause_end(&self) -> Option<Timestamp> {
         None
     }
@@ -65,7 +65,7 @@ struct Attempt {
     outcome: Result<(), Unreachable>,
     /// The number of failures in a row.
     failed: u32,
-    /// The earliest time of the next list.
+    /// The earliest time of the next list by the schedule.
     next: Timestamp,
 }
 
@@ -105,9 +105,8 @@ impl<R: Row> Refresh<R> {
     }
 
     /// Returns when the device registry has a list that began at `moment` or later. That list may
-    /// exist already, may be running, or is read by this call. In the pause after a failure, the
-    /// platform is not read. If another replica has the duty to list, the call waits for its list,
-    /// at most a minute.
+    /// exist already, may be running, or is read by this call, also in the pause after a failure.
+    /// If another replica has the duty to list, the call waits for its list, at most a minute.
     ///
     /// # Errors
     /// The platform could not be listed.
@@ -121,7 +120,7 @@ impl<R: Row> Refresh<R> {
     async fn list(&self, moment: Timestamp) -> Result<(), Unreachable> {
         let mut last = self.last.lock().await;
         let began = self.clock.now();
-        if let Some(Attempt { outcome, .. }) = last.as_ref().filter(|last| last.began >= moment || began < last.next) {
+        if let Some(Attempt { outcome, .. }) = last.as_ref().filter(|last| last.began >= moment) {
             return outcome.clone();
         }
         let outcome = self.read(began).await;
@@ -139,7 +138,7 @@ impl<R: Row> Refresh<R> {
         self.reachable.store(outcome.is_ok(), Relaxed);
         let (failed, next) = match &outcome {
             Ok(()) => (0, began),
-            Err(_) => (before.saturating_add(1), self.again(before)),
+            Err(_) => (before.saturating_add(1), self.clock.now().plus(self.pause(before))),
         };
         *last = Some(Attempt { began, outcome: outcome.clone(), failed, next });
         outcome
@@ -166,9 +165,21 @@ impl<R: Row> Refresh<R> {
                 () = wished => self.clock.sleep_until(began.plus(SOONEST)).await,
             }
         } else {
-            let next = self.last.lock().await.as_ref().map_or_else(|| self.clock.now(), |last| last.next);
-            self.clock.sleep_until(next).await;
+            // A caller or another replica may have ended the pause.
+            loop {
+                let (now, next) = (self.clock.now(), self.next_list().await);
+                if now >= next {
+                    return;
+                }
+                self.clock.sleep_until(next.min(now.plus(FOLLOWED_EVERY))).await;
+            }
         }
+    }
+
+    /// Returns the time of the next list after a failure.
+    async fn next_list(&self) -> Timestamp {
+        let next = self.last.lock().await.as_ref().map_or(Timestamp(0), |last| last.next);
+        self.source.pause_end().map_or(next, |until| next.max(until))
     }
 
     /// Lists while this replica has the duty, and takes over the lists of others meanwhile.
@@ -250,18 +261,12 @@ impl<R: Row> Refresh<R> {
         }
     }
 
-    /// Returns the time of the next list after a failure, given the number of failures before it.
-    fn again(&self, failed: u32) -> Timestamp {
-        let now = self.clock.now();
-        match self.source.pause_end() {
-            // In the past: another call is testing the platform.
-            Some(until) => until.max(now.plus(FIRST_PAUSE)),
-            None => now.plus(self.pause(failed)),
-        }
-    }
-
     /// Returns the pause after a failure, given the number of failures before it.
     fn pause(&self, failed: u32) -> Duration {
+        if self.source.pause_end().is_some() {
+            // Its end may be in the past: then another call is testing the platform.
+            return FIRST_PAUSE;
+        }
         let whole = EVERY.min(FIRST_PAUSE.saturating_mul(1 << failed.min(8)));
         let half = u64::try_from(whole.as_millis()).unwrap_or(u64::MAX) / 2;
         let drawn = ignore_poison(self.jitter.lock()).below(half + 1);

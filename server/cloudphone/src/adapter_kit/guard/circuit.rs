@@ -1,6 +1,6 @@
 //! A circuit breaker for one platform. It opens after several failures in a row, or at once if the
-//! credentials are refused. After a pause, one read at a time tries. The pause grows while that
-//! fails.
+//! credentials are refused. After a pause, or if an operator asks, one read at a time tries. The
+//! pause grows while that fails.
 
 use super::call::{CallEnd, Class, Withheld};
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,8 @@ struct Open {
     denied: bool,
     /// True while a read tests the platform.
     tried: bool,
+    /// True if the next read tests the platform before the end of the pause.
+    urged: bool,
 }
 
 /// A refusal of the credentials, as other replicas learn of it.
@@ -36,30 +38,38 @@ pub(super) struct Denial {
 /// The number of failures in a row that opens the circuit.
 pub(super) const FAILURES: u32 = 5;
 
-/// The first and the longest pause for a platform that does not answer. A list that is refreshed
-/// recovers within the longest.
-pub(super) const SILENT: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(30)];
+/// The first, the second and the longest pause for a platform that does not answer. A list that is
+/// refreshed recovers within the longest.
+pub(super) const SILENT: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(30)];
 
-/// The first and the longest pause for a platform that refuses the credentials. Each repeat brings
-/// the account nearer to being locked.
-pub(super) const DENIED: [Duration; 2] = [Duration::from_mins(15), Duration::from_hours(1)];
+/// The same for a platform that refuses the credentials. One read confirms the refusal, because a
+/// clock or a gateway can be wrong for a moment. After that, each repeat brings the account nearer
+/// to being locked.
+pub(super) const DENIED: [Duration; 3] = [Duration::from_secs(5), Duration::from_mins(15), Duration::from_hours(1)];
 
 impl Circuit {
     /// Checks whether a call of this class may start. `may_try` decides if this replica may test if
     /// the platform takes the credentials again.
     pub(super) fn check(&self, class: Class, now: Timestamp, may_try: impl FnOnce() -> bool) -> Result<(), Withheld> {
-        match &self.open {
-            Some(open) if now < open.until || open.tried || class == Class::Write || open.denied && !may_try() => {
-                Err(if open.denied { Withheld::Denied(open.until) } else { Withheld::Unreachable(open.until) })
-            }
-            _ => Ok(()),
+        let Some(open) = &self.open else { return Ok(()) };
+        let may_test = !open.tried && class != Class::Write;
+        if may_test && (open.urged || now >= open.until && (!open.denied || may_try())) {
+            return Ok(());
+        }
+        Err(if open.denied { Withheld::Denied(open.until) } else { Withheld::Unreachable(open.until) })
+    }
+
+    /// Lets the next read test the platform, whatever pause runs.
+    pub(super) fn urge(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.urged = true;
         }
     }
 
     /// Counts a call that [`Self::check`] admitted. Returns true if the call is a trial.
     pub(super) fn start(&mut self) -> bool {
         if let Some(open) = &mut self.open {
-            open.tried = true;
+            (open.tried, open.urged) = (true, false);
         }
         self.open.is_some()
     }
@@ -74,7 +84,11 @@ impl Circuit {
         match end {
             Some(CallEnd::Answered | CallEnd::Limited(_)) if is_trial || self.open.is_none() => *self = Self::default(),
             Some(CallEnd::Denied) if is_trial || !is_denied => self.break_open(true, now),
-            Some(CallEnd::Failed) if is_trial => self.break_open(is_denied, now),
+            Some(CallEnd::Failed) if is_trial => match &mut self.open {
+                // No answer confirms nothing.
+                Some(open) if open.denied => open.until = now.plus(open.pause),
+                _ => self.break_open(false, now),
+            },
             Some(CallEnd::Failed) => {
                 self.failures += 1;
                 if self.failures >= FAILURES && self.open.is_none() {
@@ -96,8 +110,8 @@ impl Circuit {
     pub(super) fn learn(&mut self, denial: Option<Denial>) {
         match (denial, self.denial()) {
             (Some(Denial { until, pause }), own) if own.as_ref().is_none_or(|own| own.until < until) => {
-                let tried = self.open.as_ref().is_some_and(|open| open.tried);
-                self.open = Some(Open { until, pause, denied: true, tried });
+                let (tried, urged) = self.open.as_ref().map_or((false, false), |open| (open.tried, open.urged));
+                self.open = Some(Open { until, pause, denied: true, tried, urged });
             }
             (None, Some(_)) => *self = Self::default(),
             _ => {}
@@ -105,9 +119,9 @@ impl Circuit {
     }
 
     fn break_open(&mut self, denied: bool, now: Timestamp) {
-        let [first, longest] = if denied { DENIED } else { SILENT };
+        let [first, second, longest] = if denied { DENIED } else { SILENT };
         let again = self.open.take().filter(|open| open.denied == denied);
-        let pause = again.map_or(first, |open| (open.pause * 2).min(longest));
-        self.open = Some(Open { until: now.plus(pause), pause, denied, tried: false });
+        let pause = again.map_or(first, |open| (open.pause * 2).clamp(second, longest));
+        self.open = Some(Open { until: now.plus(pause), pause, denied, tried: false, urged: false });
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Starts within any minute are an allowance of [`Budgets`]. Each repeat of refused credentials
 //! brings the account nearer to being locked. So every replica learns of a refusal, and after the
-//! pause only the replica that lists the platform tries again.
+//! pause only the replica that lists the platform tries again, or one that an operator asks.
 
 use super::call::Withheld;
 use super::circuit::Denial;
@@ -68,15 +68,16 @@ impl SharedGuard {
     }
 
     /// Stores that the platform refuses the credentials on this replica, or takes them again.
+    /// `refuted` is the end of the pause of the refusal that a trial has refuted.
     ///
     /// # Errors
     /// The store does not answer.
-    pub(super) async fn tell(&self, own: &Option<Denial>, now: Timestamp) -> Result<(), StoreError> {
+    pub(super) async fn tell(&self, own: &Option<Denial>, refuted: Timestamp) -> Result<(), StoreError> {
         let tell = |StoredDenial(stored)| {
             let is_later = match (&stored, own) {
                 (Some(stored), Some(own)) => own.until > stored.until,
-                // A trial has succeeded. A later refusal stays.
-                (Some(stored), None) => stored.until <= now,
+                // A later refusal stays.
+                (Some(stored), None) => stored.until <= refuted,
                 (None, own) => own.is_some(),
             };
             is_later.then(|| StoredDenial(own.clone()))

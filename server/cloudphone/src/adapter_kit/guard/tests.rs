@@ -44,7 +44,7 @@ async fn failures_in_a_row_open_the_circuit_and_one_read_at_a_time_tests_the_pla
     }
     assert_eq!(guard.would_refuse(), None);
     call(&guard, &clock, Class::Write, CallEnd::Failed).await.expect("closed");
-    let [mut pause, longest] = SILENT;
+    let [mut pause, _, longest] = SILENT;
     for _ in 0..6 {
         let until = clock.now().plus(pause);
         for class in [Class::Write, Class::Read, Class::Background] {
@@ -70,15 +70,15 @@ async fn failures_in_a_row_open_the_circuit_and_one_read_at_a_time_tests_the_pla
 }
 
 #[tokio::test]
-async fn refused_credentials_open_the_circuit_at_once_and_for_long() {
+async fn refused_credentials_open_the_circuit_at_once_and_for_long_once_a_read_has_confirmed_it() {
     let (guard, clock) = guard(LIMITS);
     let early = guard.admit(Class::Read, clock.now().plus(LONG)).await.expect("closed");
     call(&guard, &clock, Class::Read, CallEnd::Denied).await.expect("closed");
     // A call that was already running is not evidence about the credentials that were refused
     // since.
     early.end(CallEnd::Answered);
-    let [first, longest] = DENIED;
-    for pause in [first, first * 2, longest, longest] {
+    let [first, confirmed, longest] = DENIED;
+    for pause in [first, confirmed, confirmed * 2, longest, longest] {
         let until = clock.now().plus(pause);
         assert_eq!(guard.would_refuse(), Some(Withheld::Denied(until)));
         clock.advance(pause - Duration::from_millis(1));
@@ -87,7 +87,40 @@ async fn refused_credentials_open_the_circuit_at_once_and_for_long() {
         call(&guard, &clock, Class::Read, CallEnd::Denied).await.expect("a trial");
     }
     let counts = guard.observe().calls;
-    assert_eq!((counts.denied, counts.answered, counts.withheld), (5, 1, 4));
+    assert_eq!((counts.denied, counts.answered, counts.withheld), (6, 1, 5));
+}
+
+#[tokio::test]
+async fn a_refusal_of_the_credentials_that_no_read_confirms_ends_after_seconds() {
+    let (guard, clock) = guard(LIMITS);
+    let [first, ..] = DENIED;
+    call(&guard, &clock, Class::Write, CallEnd::Denied).await.expect("closed");
+    // No answer confirms nothing.
+    for _ in 0..3 {
+        clock.advance(first);
+        call(&guard, &clock, Class::Read, CallEnd::Failed).await.expect("a trial");
+        assert_eq!(guard.would_refuse(), Some(Withheld::Denied(clock.now().plus(first))));
+    }
+    clock.advance(first);
+    call(&guard, &clock, Class::Read, CallEnd::Answered).await.expect("a trial");
+    assert_eq!(guard.would_refuse(), None);
+}
+
+#[tokio::test]
+async fn an_operator_can_have_a_platform_tested_in_a_pause() {
+    for end in [CallEnd::Denied, CallEnd::Failed] {
+        let (guard, clock) = guard(LIMITS);
+        while guard.would_refuse().is_none() {
+            call(&guard, &clock, Class::Read, end).await.expect("closed");
+        }
+        for (end, is_closed) in [(end, false), (CallEnd::Answered, true)] {
+            assert!(call(&guard, &clock, Class::Read, CallEnd::Answered).await.is_err());
+            guard.urge_trial();
+            assert!(call(&guard, &clock, Class::Write, CallEnd::Answered).await.is_err(), "a write is no trial");
+            call(&guard, &clock, Class::Read, end).await.expect("a trial");
+            assert_eq!(guard.would_refuse().is_none(), is_closed, "{end:?}");
+        }
+    }
 }
 
 #[tokio::test]

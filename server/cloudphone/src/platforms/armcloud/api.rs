@@ -152,7 +152,7 @@ impl Api {
     }
 
     /// Returns the calls that were answered with 404 since they last worked, each with the time
-    /// from which it is tried again.
+    /// from which it is tried again; a time in the past if the next such call tries.
     #[must_use]
     pub fn list_unserved(&self) -> Vec<(ApiCall, Timestamp)> {
         self.unserved.list()
@@ -186,15 +186,18 @@ impl Api {
     ) -> Result<T, ApiError> {
         let body = to_json(body)?;
         let deadline = self.clock.now().plus(2 * self.settings.read_within);
-        let mut pause = PAUSE;
+        let (mut pause, mut earlier) = (PAUSE, None);
         loop {
             let again = self.clock.now().plus(pause);
             match self.attempt(class, call, &body, &Leave::until(deadline, &self.clock)).await {
                 Ok(data) => return parse_data(&data),
                 Err(trouble) if trouble.may_pass && again < deadline && self.guard.may_retry() => {
+                    earlier = Some(trouble.error);
                     self.clock.sleep_until(self.clock.now().plus(pause)).await;
                     pause *= PAUSE_GROWTH;
                 }
+                // A retry that was withheld says less than the attempt before it.
+                Err(Trouble { error: error @ ApiError::NotSent(_), .. }) => return Err(earlier.unwrap_or(error)),
                 Err(trouble) => return Err(trouble.error),
             }
         }
@@ -263,11 +266,19 @@ impl Api {
             tracing::warn!(host = self.host, code, "the platform refused the credentials, and calls to it are paused");
         }
         pass.end(end);
-        match &data {
-            Err(error) if error.is_unsupported() => self.note_unserved(call, &path),
-            Err(ApiError::Unknown(_)) => {}
-            Ok(_) | Err(_) => self.unserved.remove(call),
-        }
+        let data = match data {
+            Err(error) if error.is_unsupported() => {
+                self.note_unserved(call, &path);
+                // A read that worked before must not count as one that the platform does not have.
+                let may_be_there = class != Class::Write && !self.unserved.is_missing(call);
+                Err(if may_be_there { ApiError::Unknown(error.why()) } else { error })
+            }
+            Err(ApiError::Unknown(why)) => Err(ApiError::Unknown(why)),
+            served => {
+                self.unserved.remove(call);
+                served
+            }
+        };
         data.map_err(|error| Trouble { error, may_pass })
     }
 

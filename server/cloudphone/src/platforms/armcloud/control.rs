@@ -1,9 +1,11 @@
 //! Changes of pads and readings on them: [`Control`] and [`Shell`].
 
 use super::api::{Accepted, ApiCall, ApiError, Family};
+use super::listing::InfosQuery;
 use super::operations::{Progress, progress};
+use super::rows::PadRows;
 use super::{Armcloud, LEAVES_WITHIN};
-use crate::adapter_kit::guard::{CallCounts, GuardState};
+use crate::adapter_kit::guard::{CallCounts, Class, GuardState};
 use crate::adapter_kit::proven::Showing;
 use crate::adapter_kit::shell::Shell;
 use crate::phones::contract::{
@@ -204,7 +206,13 @@ impl Control for Armcloud {
     fn account(&self) -> BoxFuture<'_, Vec<Finding>> {
         Box::pin(async move {
             self.api.retry_unserved();
-            let listed = self.refresh.at_least(self.clock.now()).await;
+            self.api.guard().urge_trial();
+            let first = InfosQuery { page: 1, rows: 1, pad_codes: Vec::new() };
+            let asked = self.api.read::<PadRows>(Class::Read, ApiCall::Infos, &first).await;
+            let listed = match asked {
+                Ok(_) => self.refresh.at_least(self.clock.now()).await,
+                Err(error) => Err(error.into()),
+            };
             let credentials = match listed {
                 Ok(()) => Finding::sound("credentials", "the platform accepts them"),
                 Err(error) => {

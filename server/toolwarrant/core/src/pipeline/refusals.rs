@@ -30,6 +30,16 @@ pub(super) fn not_found(call: &Call<'_>) -> Failure {
     failure.with_advice(find_target(call), call.caller.application.permissions)
 }
 
+/// Makes the failure for a target that is unavailable, with the seconds until a repeat if they are
+/// known.
+pub(super) fn unavailable(call: &Call<'_>, seconds: Option<u64>) -> Failure {
+    let failure = Failure::plain(call.catalogue.roles.upstream_unavailable);
+    match seconds {
+        Some(seconds) => failure.with("retry_after_seconds", seconds),
+        None => failure,
+    }
+}
+
 /// Returns the advice for finding the id of the target.
 pub(super) fn find_target(call: &Call<'_>) -> Advice {
     let resource = call.tool.target.as_ref().and_then(|target| call.catalogue.resource(target.resource));

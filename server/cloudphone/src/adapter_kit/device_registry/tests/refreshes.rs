@@ -159,8 +159,9 @@ async fn an_outage_is_met_with_growing_pauses_and_its_end_is_seen_within_one() {
     }
     assert!(pauses.iter().all(|pause| *pause <= EVERY.as_secs_f64() + 0.01) && pauses.len() < 50, "{pauses:?}");
     assert_ne!(pauses[5], pauses[6], "it is drawn");
+    // A caller that asks for a new list gets one, and ends the pause if it succeeds.
     kit.refresh.at_least(kit.clock.now()).await.unwrap_err();
-    assert_eq!(kit.slow.lock().lists.len(), 0, "in a pause nothing is read");
+    assert_eq!(kit.slow.lock().lists.len(), 1);
     kit.slow.lock().down = false;
     kit.run(EVERY, || ()).await;
     assert!(kit.refresh.is_reachable());
@@ -214,4 +215,21 @@ async fn records_are_asked_for_only_where_a_list_puzzles() {
         kit.refresh.at_least(kit.clock.now()).await.unwrap();
         assert_eq!((describe(&kit.registry).as_str(), kit.slow.lock().records_asked), (expected, asked), "{told}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_asks_anew_is_answered_in_a_pause_and_the_schedule_goes_on_from_there() {
+    let kit = kit(Duration::ZERO);
+    (kit.slow.lock().down, kit.slow.lock().pauses) = (true, Some(Duration::from_hours(1)));
+    let ask = async {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        kit.refresh.at_least(kit.clock.now()).await.unwrap_err();
+        kit.slow.lock().down = false;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        kit.refresh.at_least(kit.clock.now()).await.unwrap();
+    };
+    tokio::join!(kit.run(Duration::from_secs(125), || ()), ask);
+    let lists = kit.slow.lock().lists.clone();
+    assert_eq!(lists[..3], [0.0, 60.0, 61.0]);
+    assert!(lists.len() >= 5, "it is listed each half minute again: {lists:?}");
 }

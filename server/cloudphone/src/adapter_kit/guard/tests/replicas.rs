@@ -126,8 +126,9 @@ async fn every_replica_learns_of_refused_credentials_and_the_one_that_lists_trie
             assert!(matches!(other.call(class, CallEnd::Answered).await, Err(Withheld::Denied(_))));
         }
     }
-    // The pause doubles if the trial fails, and ends everywhere if it succeeds.
-    for (pause, end) in [(DENIED[0], CallEnd::Denied), (2 * DENIED[0], CallEnd::Answered)] {
+    // The pause grows if the trial fails, and ends everywhere if it succeeds.
+    for (pause, end) in [(DENIED[0], CallEnd::Denied), (DENIED[1], CallEnd::Denied), (2 * DENIED[1], CallEnd::Answered)]
+    {
         sleep(pause - Duration::from_secs(5)).await;
         assert!(two.call(Class::Read, end).await.is_err(), "too early");
         sleep(Duration::from_secs(10)).await;
@@ -137,6 +138,15 @@ async fn every_replica_learns_of_refused_credentials_and_the_one_that_lists_trie
         assert!(two.call(Class::Write, end).await.is_err(), "a write is no trial");
         two.call(Class::Read, end).await.expect("a trial");
         sleep(Duration::from_millis(1_100)).await;
+    }
+    for other in &replicas {
+        other.call(Class::Write, CallEnd::Answered).await.expect("closed");
+    }
+    // An operator can ask any replica to try, and its answer ends the pause of all.
+    for end in [CallEnd::Denied, CallEnd::Denied, CallEnd::Answered] {
+        three.guard.urge_trial();
+        three.call(Class::Read, end).await.expect("it may try");
+        sleep(Duration::from_millis(2_200)).await;
     }
     for other in &replicas {
         other.call(Class::Write, CallEnd::Answered).await.expect("closed");

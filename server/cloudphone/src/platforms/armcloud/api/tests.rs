@@ -268,13 +268,14 @@ async fn a_refused_call_is_not_repeated() {
     // A missing path: that call is not sent for a minute.
     let platform = Platform::start(vec![PlatformAct::html(404), accept(json!([{"taskId": 7, "padCode": PAD}]))]).await;
     let (api, clock) = self::api(&platform, Scheme::V4);
+    let records = async || api.read::<Value>(Class::Read, ApiCall::PadChanges, &json!({})).await;
     for _ in 0..2 {
-        assert!(infos(&api, &clock).await.expect_err("no such call").is_unsupported());
+        assert!(records().await.expect_err("no such call").is_unsupported());
     }
     assert_eq!(restart(&api, &clock).await, Ok(Accepted { task_id: 7 }));
     assert_eq!(platform.requests().len(), 2);
     clock.advance(Duration::from_mins(1));
-    assert!(infos(&api, &clock).await.is_ok());
+    assert!(records().await.is_ok());
     // A pause: no call is sent until its end by the platform's clock.
     let reset = format!("X-RateLimit-Reset: {}\r\n", 1_767_323_045 + 60);
     let platform = Platform::start(vec![PlatformAct::Answer(429, reset, "{}".to_owned())]).await;
@@ -285,7 +286,7 @@ async fn a_refused_call_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_call_that_was_answered_with_404_is_tried_again_after_1_5_15_and_60_minutes_and_on_demand() {
+async fn a_call_that_never_worked_and_is_answered_with_404_is_tried_again_after_1_5_15_and_60_minutes_and_on_demand() {
     let missing = || PlatformAct::html(404);
     let found = || accept(json!([{"taskId": 7, "padCode": PAD}]));
     let acts = [missing(), missing(), missing(), missing(), missing(), missing(), found(), missing(), found()];
@@ -309,10 +310,37 @@ async fn a_call_that_was_answered_with_404_is_tried_again_after_1_5_15_and_60_mi
     assert!(set_proxy(1).await && set_proxy(0).await);
     api.retry_unserved();
     assert!(!set_proxy(1).await && api.list_unserved().is_empty());
-    // A call that works starts again with the first pause.
-    assert!(set_proxy(1).await);
-    clock.advance(Duration::from_mins(1));
-    assert!(!set_proxy(1).await);
+}
+
+#[tokio::test]
+async fn a_call_that_has_worked_is_missing_after_three_404s_a_minute_apart_and_the_list_never() {
+    let missing = || PlatformAct::html(404);
+    let worked = accept(json!([]));
+    let calls = [ApiCall::PadChanges, ApiCall::UserPadList, ApiCall::Infos];
+    for (call, is_list) in calls.into_iter().zip([false, true, true]) {
+        let platform = Platform::start(vec![worked.clone(), missing()]).await;
+        let (api, clock) = api(&platform, Scheme::V4);
+        let mut sent = 0;
+        let mut ask = async |expected: usize| {
+            let told = api.read::<Value>(Class::Read, call, &json!({})).await;
+            sent += expected;
+            assert_eq!(platform.requests().len(), sent, "{told:?}");
+            told.map_err(|error| error.is_unsupported())
+        };
+        assert_eq!(ask(1).await, Ok(json!([])));
+        for n in 0..6 {
+            let is_missing = !is_list && n >= 4;
+            assert_eq!(ask(1).await, Err(is_missing), "{call:?} {n}");
+            // It is named from the first one on.
+            assert_eq!(api.list_unserved()[0].0, call);
+            // Of two within a minute, one counts.
+            clock.advance(Duration::from_secs(if n % 2 == 0 { 59 } else { 1 }));
+            if is_missing && n == 4 {
+                assert_eq!(ask(0).await, Err(true), "in the pause");
+                clock.advance(Duration::from_secs(1));
+            }
+        }
+    }
 }
 
 #[tokio::test]
