@@ -5,7 +5,7 @@ use crate::harness::double::{Double as Platform, KEYS};
 use adapter_suite::{Double, Mishap, OPERATIONS, Operation, PhoneDeed};
 use cloudphone::adapter_kit::guard::GuardLimits;
 use cloudphone::adapter_kit::readings::PhoneReadings;
-use cloudphone::phones::contract::{Command, DeviceCapability, DeviceId, PowerAction, SetPowerArgs};
+use cloudphone::phones::contract::{Command, DeviceId, DeviceState, PowerAction, SetPowerArgs};
 use cloudphone::phones::port::{Control, Found, Upstream};
 use cloudphone::phones::port::{Direction, PlatformName};
 use cloudphone::platforms::armcloud::{self, Armcloud, Family, Scheme};
@@ -90,7 +90,7 @@ impl Account {
         let sent = self.adapter().send(request, &command, leave).await;
         assert_eq!(sent, Sent::Ok);
         // The platform shows for a while that the pad is stopping.
-        let is_down = |found: Found| matches!(found, Ok(Some(pad)) if pad.offers(DeviceCapability::Power));
+        let is_down = |found: Found| matches!(found, Ok(Some(pad)) if pad.state() == DeviceState::Stopped);
         while self.platform.journal("did", &self.code(id)).await.is_empty()
             || !is_down(self.adapter().read_anew(id).await)
         {

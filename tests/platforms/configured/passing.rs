@@ -1,4 +1,4 @@
-//! Odd answers: without a phone, and with rows in each form.
+//! Conditions that pass: states of phones, answers without a phone, and rows in each form.
 
 use super::{FAST, Site, end, id, until};
 use crate::harness::double::Double;
@@ -20,6 +20,37 @@ async fn wait_for_state(program: &Program, phone: &Value, state: &str) {
 
 fn restart(phone: &Value) -> Value {
     json!({"device_id": phone["device_id"], "action": "restart"})
+}
+
+#[tokio::test]
+async fn a_state_that_passes_is_refused_for_now_and_a_restart_is_offered_to_an_abnormal_phone() {
+    let (site, double) = (Site::new(), Double::start(1, FAST).await);
+    site.configure(&site.table("lab", &double));
+    let program = site.start(1, &[]).await;
+    let code = double.codes().await.swap_remove(0);
+    let phone = json!({"device_id": id("lab", &code)});
+    let shown = |status: i64| json!({"pad_status": status});
+    for (switches, state) in
+        [(json!({"cvm_status": 102}), "restarting"), (shown(20), "booting"), (shown(12), "restarting")]
+    {
+        double.switch(Some(&code), &switches).await;
+        wait_for_state(&program, &phone, state).await;
+        for (tool, arguments) in [("clear_proxy", phone.clone()), ("set_power", restart(&phone))] {
+            let refused = program.call(tool, arguments).await.expect_err("it cannot be done now");
+            assert_eq!((&refused["code"], &refused["retryable"]), (&json!("upstream_unavailable"), &json!(true)));
+            assert!(refused["retry_after_seconds"].is_u64(), "{refused}");
+        }
+    }
+    double.switch(Some(&code), &shown(14)).await;
+    until(async || {
+        let shown = read(&program, &phone).await.expect("it is in the list");
+        shown["capabilities"] == json!({"proxy": false, "power": true, "session": false})
+    })
+    .await;
+    let refused = program.call("clear_proxy", phone.clone()).await.expect_err("only a restart is offered");
+    assert_eq!(refused["code"], "not_supported", "{refused}");
+    let restarted = end(&program, "set_power", restart(&phone)).await;
+    assert_eq!(restarted["status"], "success", "{restarted}");
 }
 
 #[tokio::test]

@@ -270,8 +270,9 @@ pub enum Flag {
         /// The remedy: a text of the contract.
         cure: Advice,
     },
-    /// The flag was true when it was last read, but the upstream cannot be reached at present. A
-    /// call that needs it is refused as `upstream_unavailable`.
+    /// The flag was true when it was last read, but the upstream cannot be reached at present, or
+    /// the target is in a state that passes by itself. A call that needs it is refused as
+    /// `upstream_unavailable`.
     Unreachable,
 }
 

@@ -37,7 +37,9 @@ pub(super) enum Remedy {
     Boot,
     /// A shutdown, if the pad offers it.
     Shutdown,
-    /// To wait some minutes.
+    /// A restart.
+    Restart,
+    /// To wait, because the condition passes by itself.
     Wait,
     /// No way is known.
     None,
@@ -52,12 +54,12 @@ pub(super) const PAD_STATUS: [(i64, Condition); 17] = [
     row(10, Some(Running), Remedy::Up, ""),
     row(11, Some(Restarting), Remedy::Wait, "the phone is restarting"),
     // A reset goes down and up like a restart, and takes up to half an hour.
-    row(12, Some(Restarting), Remedy::None, "the phone is being reset"),
-    row(13, Some(Restarting), Remedy::None, "the system of the phone is being upgraded"),
-    row(14, None, Remedy::None, "the platform says that the phone is abnormal"),
+    row(12, Some(Restarting), Remedy::Wait, "the phone is being reset"),
+    row(13, Some(Restarting), Remedy::Wait, "the system of the phone is being upgraded"),
+    row(14, None, Remedy::Restart, "the platform says that the phone is abnormal, which a restart may cure"),
     row(15, None, Remedy::Wait, "the platform says that the phone is not ready"),
-    row(16, None, Remedy::None, "the phone is being backed up"),
-    row(17, None, Remedy::None, "the phone is being restored"),
+    row(16, None, Remedy::Wait, "the phone is being backed up"),
+    row(17, None, Remedy::Wait, "the phone is being restored"),
     row(18, Some(Stopped), Remedy::Boot, "the phone is stopped"),
     row(19, Some(Stopping), Remedy::Wait, "the phone is stopping"),
     row(20, Some(Booting), Remedy::Wait, "the phone is booting"),
@@ -67,7 +69,7 @@ pub(super) const PAD_STATUS: [(i64, Condition); 17] = [
     row(23, None, Remedy::None, "the phone is being deleted"),
     row(24, None, Remedy::None, "the platform could not delete the phone"),
     row(DELETED, None, Remedy::None, "the phone was deleted"),
-    row(26, None, Remedy::None, "the phone is being cloned"),
+    row(26, None, Remedy::Wait, "the phone is being cloned"),
 ];
 
 /// The meanings of `cvmStatus`. It has no number for a phone that is shut down.
@@ -77,25 +79,25 @@ pub(super) const CVM_STATUS: [(i64, Condition); 22] = [
     // A screenshot is taken of a running phone.
     row(101, Some(Running), Remedy::Up, ""),
     row(102, Some(Restarting), Remedy::Wait, "the phone is restarting"),
-    row(103, Some(Restarting), Remedy::None, "the phone is being reset"),
+    row(103, Some(Restarting), Remedy::Wait, "the phone is being reset"),
     row(104, None, Remedy::None, "the platform could not restart the phone"),
     row(105, None, Remedy::None, "the platform could not reset the phone"),
-    row(106, None, Remedy::None, "the platform maintains the phone"),
-    row(107, Some(Restarting), Remedy::None, "the system of the phone is being upgraded"),
-    row(108, None, Remedy::None, "the phone is being moved to other hardware"),
+    row(106, None, Remedy::Wait, "the platform maintains the phone"),
+    row(107, Some(Restarting), Remedy::Wait, "the system of the phone is being upgraded"),
+    row(108, None, Remedy::Wait, "the phone is being moved to other hardware"),
     row(109, None, Remedy::None, "the platform could not move the phone to other hardware"),
     row(111, None, Remedy::Wait, "the phone is being configured"),
     row(112, None, Remedy::None, "the platform has locked the phone"),
     row(113, None, Remedy::Wait, "the configuration of the phone is being changed"),
     row(114, None, Remedy::None, "the platform has no room for the phone at present"),
-    row(115, None, Remedy::None, "the phone is being moved to another zone"),
+    row(115, None, Remedy::Wait, "the phone is being moved to another zone"),
     row(116, None, Remedy::Wait, "the memory of the phone is being cleaned"),
     // Both restart the phone.
-    row(119, Some(Restarting), Remedy::None, "the phone is being initialised"),
-    row(120, Some(Restarting), Remedy::None, "the phone is being made anew"),
+    row(119, Some(Restarting), Remedy::Wait, "the phone is being initialised"),
+    row(120, Some(Restarting), Remedy::Wait, "the phone is being made anew"),
     row(121, None, Remedy::Wait, "the platform carries out a task on the phone"),
-    row(201, None, Remedy::None, "the phone is being backed up"),
-    row(202, None, Remedy::None, "the phone is being restored"),
+    row(201, None, Remedy::Wait, "the phone is being backed up"),
+    row(202, None, Remedy::Wait, "the phone is being restored"),
 ];
 
 /// A number that is not listed.
@@ -105,9 +107,9 @@ const UNLISTED: Condition =
 /// No number.
 const UNTOLD: Condition = Condition { state: None, why: "the platform tells no state of the phone", way: Remedy::None };
 
-/// Two numbers that contradict each other.
+/// Two numbers that contradict each other, because one of the lists lags.
 const TORN: Condition =
-    Condition { state: None, why: "the platform tells two states of the phone at once", way: Remedy::None };
+    Condition { state: None, why: "the platform tells two states of the phone at once", way: Remedy::Wait };
 
 /// Usual right after a start.
 const UNCONNECTED: Condition =

@@ -87,16 +87,15 @@ fn snapshot_of(code: &str, row: &str) -> DeviceReading {
     Abilities::of_network_storage().reading(&DeviceId::new("n-1").ok().unwrap(), &row, Reach::Reachable)
 }
 
-/// Returns the flags as two letters each if true, and the reason for which the first is false.
+/// Returns the flags as two letters each if true, and as two points each if it is worth waiting.
 fn flags(snapshot: &DeviceReading) -> String {
-    let letter =
-        |capability: &DeviceCapability| if snapshot.offers(*capability) { &capability.as_str()[..2] } else { "--" };
-    let letters: Vec<&str> = DeviceCapability::ALL.iter().map(letter).collect();
-    let cure = match &snapshot.offers.proxy {
-        Flag::Curable { cure, .. } if *cure == crate::phones::contract::texts::BOOT_FIRST => " (boot)",
-        Flag::Curable { .. } => " (wait)",
-        _ => "",
+    let letter = |capability: &DeviceCapability| match snapshot.flag(*capability) {
+        Flag::Offered => &capability.as_str()[..2],
+        Flag::Unreachable => "..",
+        Flag::Refused(_) | Flag::Curable { .. } => "--",
     };
+    let letters: Vec<&str> = DeviceCapability::ALL.iter().map(letter).collect();
+    let cure = if matches!(snapshot.offers.proxy, Flag::Curable { .. }) { " (boot)" } else { "" };
     format!("{}{cure}", letters.join(" "))
 }
 
@@ -105,7 +104,8 @@ fn the_table_of_states() {
     let mut text = format!("{:18} {:10} {:9} {:16} why\n", "", "state", "restarts", "boots too");
     let mut line = |name: &str, row: &str| {
         let [plain, on_off] = ["AC1", "ACN1"].map(|code| snapshot_of(code, row));
-        let why = plain.offers.proxy.refusal().unwrap_or_default();
+        let told = pad(&format!(r#"{{"padCode":"AC1",{row}}}"#));
+        let why = condition(told.pad_status, told.cvm_status, told.online).why;
         writeln!(text, "{name:18} {:10} {:9} {:16} {why}", plain.state().as_str(), flags(&plain), flags(&on_off))
             .unwrap();
     };
@@ -162,12 +162,8 @@ fn an_old_or_unreachable_row_has_no_state_and_its_true_flags_are_unreachable() {
     let late = NOW.plus(SHOWN_FOR + Duration::from_millis(1));
     for (status, shown, unshown, state) in [
         (10, Flag::Offered, Flag::Unreachable, DeviceState::Running),
-        (
-            12,
-            Flag::Refused("the phone is being reset"),
-            Flag::Refused("the phone is being reset"),
-            DeviceState::Restarting,
-        ),
+        (11, Flag::Unreachable, Flag::Unreachable, DeviceState::Restarting),
+        (18, Flag::Refused("the phone is stopped"), Flag::Refused("the phone is stopped"), DeviceState::Stopped),
     ] {
         let row = KeptRow::from(pad(&format!(r#"{{"padCode":"AC1","padStatus":{status},{known}}}"#)));
         let id = DeviceId::new("n-ac1").ok().unwrap();

@@ -134,20 +134,20 @@ impl Abilities {
         }
     }
 
-    /// Returns the flags of a pad in this condition. A restart requires a running pad.
+    /// Returns the flags of a pad in this condition. In one that passes, calls can be repeated.
     fn offers(&self, pad: &Pad, condition: Condition) -> Offers {
         let Condition { state: _, why, way } = condition;
         let has_on_off = self.has_on_off(pad.code());
         let others = match way {
             Remedy::Up => Flag::Offered,
-            // Both cures name `boot`.
+            Remedy::Wait => Flag::Unreachable,
             Remedy::Boot if has_on_off => Flag::Curable { why, cure: texts::BOOT_FIRST },
-            Remedy::Wait if has_on_off => Flag::Curable { why, cure: texts::SOON_UP },
-            Remedy::Boot | Remedy::Wait | Remedy::Shutdown | Remedy::None => Flag::Refused(why),
+            Remedy::Boot | Remedy::Restart | Remedy::Shutdown | Remedy::None => Flag::Refused(why),
         };
         match way {
-            Remedy::Boot | Remedy::Shutdown if has_on_off => Offers { power: Flag::Offered, ..all(others) },
-            Remedy::Boot | Remedy::Shutdown | Remedy::Up | Remedy::Wait | Remedy::None => all(others),
+            Remedy::Boot | Remedy::Shutdown if !has_on_off => all(others),
+            Remedy::Boot | Remedy::Shutdown | Remedy::Restart => Offers { power: Flag::Offered, ..all(others) },
+            Remedy::Up | Remedy::Wait | Remedy::None => all(others),
         }
     }
 }
