@@ -1,6 +1,7 @@
-//! Conditions that pass: states of phones, answers without a phone, and rows in each form.
+//! Conditions that pass: states of phones, answers without a phone, commands that come too often,
+//! and rows in each form.
 
-use super::{FAST, Site, end, id, until};
+use super::{FAST, Site, echo, end, id, until};
 use crate::harness::double::Double;
 use crate::harness::program::Program;
 use serde_json::{Value, json};
@@ -85,4 +86,19 @@ async fn rows_are_read_in_every_form() {
         let restarted = end(&program, "set_power", restart(&phone)).await;
         assert_eq!(restarted["status"], "success", "{shape}: {restarted}");
     }
+}
+
+#[tokio::test]
+async fn a_command_that_comes_too_often_is_repeated_and_a_check_passes() {
+    let (site, double) = (Site::new(), Double::start(1, FAST).await);
+    site.configure(&(echo() + &site.table("lab", &double)));
+    for code in [1_218, 110_014, 429] {
+        double.switch(None, &json!({"code": {"value": code, "endpoint": "asyncCmd", "calls": 1}})).await;
+        let (exit, told) = site.operate("platform check lab").await;
+        assert_eq!(exit, 0, "{code}: {told}");
+    }
+    // The list is not taken for one that refuses the size of its pages.
+    double.switch(None, &json!({"code": {"value": 110_014, "endpoint": "infos", "calls": 1}})).await;
+    let (exit, told) = site.operate("platform check lab").await;
+    assert_eq!(exit, 0, "{told}");
 }

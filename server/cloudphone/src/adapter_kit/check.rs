@@ -51,12 +51,16 @@ pub async fn check(control: &dyn Control) -> Vec<Finding> {
         findings.push(Finding::faulty("reading", "no phone is running", "start one, and check again"));
         return findings;
     };
-    findings.push(read_start(control, phone).await);
-    match read_address(control, phone).await {
-        Ok(address) => {
-            findings.push(Finding::sound(ADDRESS, format!("a request of {} came from {address}", phone.id)));
-            let other = others.iter().find(|other| other.offers(DeviceCapability::Proxy));
-            findings.push(compare(control, (phone, address), other.map(|other| &****other)).await);
+    let start = read_start(control, phone).await;
+    let runs_commands = start.sound;
+    findings.push(start);
+    match read_address(control, phone, runs_commands).await {
+        Ok(Exits { ordinary: address, other, .. }) => {
+            let other = other.map(|other| format!(", and in the other family from {}", other.ordinary));
+            let found = format!("a request of {} came from {address}{}", phone.id, other.unwrap_or_default());
+            findings.push(Finding::sound(ADDRESS, found));
+            let neighbour = others.iter().find(|other| other.offers(DeviceCapability::Proxy));
+            findings.push(compare(control, (phone, address), neighbour.map(|other| &****other)).await);
         }
         Err(finding) => findings.push(finding),
     }
@@ -77,8 +81,9 @@ async fn read_start(control: &dyn Control, phone: &DeviceReading) -> Finding {
 const ADDRESS: &str = "address of a phone";
 
 /// Reads the address from which a phone makes requests.
-async fn read_address(control: &dyn Control, phone: &DeviceReading) -> Result<IpAddr, Finding> {
-    const REMEDY: &str =
+async fn read_address(control: &dyn Control, phone: &DeviceReading, runs_commands: bool) -> Result<Exits, Finding> {
+    const NO_COMMAND: &str = "proxies cannot be verified; check that commands are allowed on this account";
+    const NO_ECHO: &str =
         "proxies cannot be verified; see that phones reach this server at --echo-url, through every firewall";
     if let Err(NoAddress::NoListener) = control.judge_addresses(&[]) {
         let found = "this server has no callback listener, so proxies end as success_unverified; restarts are verified";
@@ -87,8 +92,9 @@ async fn read_address(control: &dyn Control, phone: &DeviceReading) -> Result<Ip
     if !phone.offers(DeviceCapability::Proxy) {
         return Err(Finding::sound(ADDRESS, format!("{} does not offer proxies", phone.id)));
     }
+    let remedy = if runs_commands { NO_ECHO } else { NO_COMMAND };
     let read = control.exits(&phone.id, None).await;
-    read.map(|exits| exits.ordinary).map_err(|error| Finding::faulty(ADDRESS, format!("{}: {error}", phone.id), REMEDY))
+    read.map_err(|error| Finding::faulty(ADDRESS, format!("{}: {error}", phone.id), remedy))
 }
 
 /// Checks that the callback listener sees the phones themselves. If it sees a forwarder, each phone
@@ -254,8 +260,10 @@ impl Prover<'_> {
         vec![there, back]
     }
 
-    /// Sends a command, and waits until the platform reports the outcome.
+    /// Sends a command, and waits until the platform reports the outcome. Platforms refuse calls on
+    /// a phone that come right after each other, so it pauses first.
     async fn carry_out(&self, command: &Command, until: Timestamp) -> Result<(), String> {
+        self.clock.sleep_until(self.clock.now().plus(LOOK_EVERY)).await;
         let random = self.random.bytes().map_err(|error| error.to_string())?;
         let request = TaskId::new(self.clock.now(), random);
         let leave = Leave::until(self.clock.now().plus(LOOK_EVERY), self.clock);

@@ -22,9 +22,13 @@ use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Provability, Refusal, Sent, TaskId};
 
 /// The time until the first look at a command on a phone, which doubles for each further look; and
-/// the longest time for a command.
-const LOOK_AFTER: Duration = Duration::from_millis(1_500);
+/// the longest time for a command. Platforms refuse a second call about a pad within 2 seconds, such
+/// as the one that follows a reading.
+const LOOK_AFTER: Duration = Duration::from_millis(2_100);
 const COMMAND_WITHIN: Duration = Duration::from_secs(25);
+
+/// The pause before a command that came too often is sent again.
+const TOO_OFTEN: Duration = Duration::from_secs(2);
 
 /// The greatest difference to the platform's clock that `platform check` accepts. From 5 minutes
 /// on, the platform refuses signatures.
@@ -278,17 +282,27 @@ fn to_unreachable(error: io::Error) -> Unreachable {
 impl Shell for Armcloud {
     fn run<'a>(&'a self, id: &'a DeviceId, script: &'a str) -> BoxFuture<'a, Result<String, Unreachable>> {
         Box::pin(async move {
-            let code = self.code(id)?;
-            let now = self.clock.now();
-            let body = json!({"padCodes": [code], "scriptContent": script});
-            let leave = Leave::until(now.plus(LEAVES_WITHIN), &self.clock);
-            let started = self.api.start(ApiCall::AsyncCmd, &body, &code, leave).await;
-            if started.as_ref().is_err_and(ApiError::is_missing_pad) {
-                // The pad may have another code since the last list.
-                self.refresh.wake();
-            }
-            let Accepted { task_id } = started?;
+            let (mut code, now) = (self.code(id)?, self.clock.now());
             let (until, mut pause) = (now.plus(COMMAND_WITHIN), LOOK_AFTER);
+            let Accepted { task_id } = loop {
+                let body = json!({"padCodes": [code], "scriptContent": script});
+                let leave = Leave::until(self.clock.now().plus(LEAVES_WITHIN), &self.clock);
+                match self.api.start(ApiCall::AsyncCmd, &body, &code, leave).await {
+                    // A script only reads, so it may even run twice.
+                    Err(error) if error.is_too_often() && self.clock.now() < until => {
+                        self.clock.sleep_until(self.clock.now().plus(TOO_OFTEN)).await;
+                    }
+                    // The pad may have another code since the last list.
+                    Err(error)
+                        if error.is_missing_pad()
+                            && self.refresh.at_least(now).await.is_ok()
+                            && self.code(id)? != code =>
+                    {
+                        code = self.code(id)?;
+                    }
+                    started => break started?,
+                }
+            };
             loop {
                 self.clock.sleep_until(self.clock.now().plus(pause)).await;
                 pause *= 2;

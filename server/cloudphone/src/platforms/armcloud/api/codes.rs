@@ -58,8 +58,9 @@ pub(super) fn meaning(code: i64) -> Meaning {
         100001 | 100012 => Meaning::Refused,
         // Tokens for screens: missing, invalid, not yours.
         100006..=100008 | 120006 | 120008 => Meaning::Refused,
-        // Too many calls for this pad: in general, within 2 s, a reset within 3 min.
-        110014 | 1218 | 1219 => Meaning::Refused,
+        // Too many calls for this pad; a reset within 3 min of the last one.
+        code if is_too_often(code) => Meaning::Refused,
+        1219 => Meaning::Refused,
         code if is_missing_pad(code) => Meaning::Refused,
         // A pad twice in one list.
         110027 => Meaning::Refused,
@@ -85,7 +86,13 @@ pub(super) fn is_missing_pad(code: i64) -> bool {
     matches!(code, 2020 | 110028 | 110013 | 120005 | 110042)
 }
 
+/// Returns true if a code means that calls come too often: in general, or for one pad (in general,
+/// within 2 s).
+pub(super) fn is_too_often(code: i64) -> bool {
+    matches!(code, 429 | 110014 | 1218)
+}
+
 /// Returns true if a retry of a read can help after this code.
 pub(super) fn may_pass(code: i64) -> bool {
-    matches!(code, 429 | 500 | 503 | 100010 | 100011)
+    is_too_often(code) || matches!(code, 500 | 503 | 100010 | 100011)
 }

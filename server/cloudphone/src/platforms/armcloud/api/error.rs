@@ -62,6 +62,13 @@ impl ApiError {
     #[must_use]
     pub fn is_refused(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if codes::meaning(*code) == codes::Meaning::Refused)
+            && !self.is_too_often()
+    }
+
+    /// Returns true if the platform refuses this request because calls come too often.
+    #[must_use]
+    pub fn is_too_often(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if codes::is_too_often(*code))
     }
 
     /// Returns true if the platform has no such call.

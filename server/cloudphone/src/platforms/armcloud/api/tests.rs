@@ -343,6 +343,14 @@ async fn a_call_that_has_worked_is_missing_after_three_404s_a_minute_apart_and_t
     }
 }
 
+#[test]
+fn calls_that_come_too_often_are_worth_a_repeat_and_do_not_refuse_the_request() {
+    for code in [429, 1218, 110_014] {
+        let error = ApiError::Refused { code, why: "why".into() };
+        assert!(error.is_too_often() && !error.is_refused() && !error.precedes_act() && codes::may_pass(code));
+    }
+}
+
 #[tokio::test]
 async fn v2_signs_or_leaves_out_the_body_of_a_command_as_the_account_requires() {
     let command = json!({"padCodes": [PAD], "scriptContent": "echo hunter2"});
