@@ -6,12 +6,14 @@
 //! that is safe.
 
 mod end;
+mod entry;
 mod facts;
 mod happening;
 mod sent;
 mod times;
 
 pub use end::explain_end;
+pub use entry::Entry;
 pub use facts::{Facts, Provability};
 pub use happening::{Happening, Noted, Resend};
 pub use sent::{Refusal, Sent};
@@ -20,7 +22,7 @@ pub(crate) use times::{READ_PATIENCE, SEND_PATIENCE};
 use super::task::{Phase, Reading, Readings, Status, Task, UpstreamAnswer, Verdict};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use times::{CLOCKS_APART, QUIESCE, SEND_WINDOW, delay_times, rewound};
+use times::{QUIESCE, SEND_WINDOW, delay_times, rewound};
 use toolwarrant_base::clock::Timestamp;
 
 /// Maximum number of sends per task.
@@ -70,60 +72,6 @@ pub enum Effect {
     LookUp,
     /// Read the target.
     Probe,
-}
-
-/// An entry to store in the same transaction as the task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
-    /// Charges one unit, before the first send.
-    Charge,
-    /// Reverses the charge, because nothing has left.
-    ReverseCharge,
-    /// Refunds the charge of a task that ended as `failed_silent`.
-    Refund,
-    /// Frees the target lock. The target has cooled down at this time.
-    Release(Timestamp),
-}
-
-impl Entry {
-    /// Returns the kind of this entry in the ledger; `None` if it is not a ledger entry.
-    #[must_use]
-    pub fn kind(self) -> Option<&'static str> {
-        match self {
-            Self::Charge => Some("charge"),
-            Self::ReverseCharge => Some("reversal"),
-            Self::Refund => Some("refund"),
-            Self::Release(_) => None,
-        }
-    }
-
-    /// Returns this entry for a store that replicas share. A cool-down is longer there, because the
-    /// next task on the target may be driven by a clock that is ahead.
-    pub(crate) fn for_replicas(self, now: Timestamp) -> Self {
-        match self {
-            Self::Release(until) if until > now => Self::Release(until.plus(CLOCKS_APART)),
-            entry => entry,
-        }
-    }
-
-    /// Returns the kind of a ledger entry that has this name.
-    #[must_use]
-    pub fn parse_kind(name: &str) -> Option<&'static str> {
-        [Self::Charge, Self::ReverseCharge, Self::Refund].into_iter().filter_map(Self::kind).find(|kind| *kind == name)
-    }
-
-    /// Returns true if a task in this state must have had this entry. A task has each entry at most
-    /// once.
-    #[must_use]
-    pub fn is_due(self, task: &Task) -> bool {
-        let Task { attempts, left, .. } = *task;
-        match self {
-            Self::Charge => attempts > 0,
-            Self::ReverseCharge => attempts > 0 && !left && task.status().is_some(),
-            Self::Refund => task.status() == Some(Status::FailedSilent),
-            Self::Release(_) => task.status().is_some(),
-        }
-    }
 }
 
 /// The result of a step.
@@ -418,7 +366,13 @@ impl Step {
         let Readings { absent, unreadable, not_absent } = self.task.settled;
         let is_read_twice = absent.saturating_add(unreadable).saturating_add(not_absent) >= 2;
         let decides = now >= settled_at && !is_read_twice;
-        let mut step = self.again(now, if decides { Duration::ZERO } else { now.since(answered_at) });
+        let elapsed = match is_read_twice && self.task.obstacle.is_some() {
+            // What was read twice and proves nothing here will hardly prove anything later.
+            true => self.task.policy.deadline(),
+            false if decides => Duration::ZERO,
+            false => now.since(answered_at),
+        };
+        let mut step = self.again(now, elapsed);
         step.task.wake_at = step.task.wake_at.map(|due| if now < settled_at { due.min(settled_at) } else { due });
         step
     }

@@ -22,8 +22,8 @@ use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Provability, Refusal, Sent, TaskId};
 
 /// The time until the first look at a command on a phone, which doubles for each further look; and
-/// the longest time for a command. Platforms refuse a second call about a pad within 2 seconds, such
-/// as the one that follows a reading.
+/// the longest time for a command. Platforms refuse a second call about a pad within 2 seconds,
+/// such as the one that follows a reading.
 const LOOK_AFTER: Duration = Duration::from_millis(2_100);
 const COMMAND_WITHIN: Duration = Duration::from_secs(25);
 

@@ -320,17 +320,27 @@ fn a_target_cools_down_until_the_last_send_and_its_answer_have_settled() {
     }
 }
 
+/// Returns the seconds at which a write is read whose readings all have this verdict.
+fn times_of_readings(verdict: Verdict, provability: Provability) -> Vec<u64> {
+    let sent = [(0, Event::Due), (0, Event::Sent(Sent::Ok))];
+    let (mut task, ..) = run(policy(probe(false), false), Facts::default(), &sent);
+    let (mut now, mut times) = (at(0), vec![]);
+    while task.status().is_none() {
+        times.push(now.since(at(0)).as_secs());
+        let Event::Probed(read, _) = reading(verdict) else { unreachable!() };
+        let facts = || Facts { provability, ..Facts::default() };
+        task = super::step(task, Event::Probed(read, now), now, &facts).task;
+        now = task.wake_at.unwrap_or(now);
+    }
+    times
+}
+
 #[test]
 fn readings_back_off_and_follow_each_other_closely_once_the_effect_has_settled() {
-    let (mut task, ..) =
-        run(policy(probe(false), false), Facts::default(), &[(0, Event::Due), (0, Event::Sent(Sent::Ok))]);
-    let mut times = vec![];
-    while let Some(now) = task.wake_at.or(times.is_empty().then(|| at(0))) {
-        times.push(now.since(at(0)).as_secs());
-        let unread = Reading { verdict: Verdict::Unreadable, expected: "b".into(), observed: "a".into() };
-        task = super::step(task, Event::Probed(unread, now), now, &Facts::default).task;
-    }
-    assert_eq!(times, [0, 3, 6, 10, 13, 26, 52, 60]);
+    assert_eq!(times_of_readings(Verdict::Unreadable, Provability::Both), [0, 3, 6, 10, 13, 26, 52, 60]);
+    assert_eq!(times_of_readings(Verdict::Absent, Provability::Both), [0, 3, 6, 10, 13]);
+    // What was read and proves nothing here is read once more, at the deadline.
+    assert_eq!(times_of_readings(Verdict::Absent, Provability::Presence), [0, 3, 6, 10, 13, 60]);
 }
 
 /// Asserts that the final status claims no more than the probe could prove.

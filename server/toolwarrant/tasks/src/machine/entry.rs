@@ -1,0 +1,60 @@
+//! What is stored with a step, in one transaction: entries in the ledger, and the release of the
+//! target.
+
+use super::times::CLOCKS_APART;
+use crate::task::{Status, Task};
+use toolwarrant_base::clock::Timestamp;
+
+/// An entry to store in the same transaction as the task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// Charges one unit, before the first send.
+    Charge,
+    /// Reverses the charge, because nothing has left.
+    ReverseCharge,
+    /// Refunds the charge of a task that ended as `failed_silent`.
+    Refund,
+    /// Frees the target lock. The target has cooled down at this time.
+    Release(Timestamp),
+}
+
+impl Entry {
+    /// Returns the kind of this entry in the ledger; `None` if it is not a ledger entry.
+    #[must_use]
+    pub fn kind(self) -> Option<&'static str> {
+        match self {
+            Self::Charge => Some("charge"),
+            Self::ReverseCharge => Some("reversal"),
+            Self::Refund => Some("refund"),
+            Self::Release(_) => None,
+        }
+    }
+
+    /// Returns this entry for a store that replicas share. A cool-down is longer there, because the
+    /// next task on the target may be driven by a clock that is ahead.
+    pub(crate) fn for_replicas(self, now: Timestamp) -> Self {
+        match self {
+            Self::Release(until) if until > now => Self::Release(until.plus(CLOCKS_APART)),
+            entry => entry,
+        }
+    }
+
+    /// Returns the kind of a ledger entry that has this name.
+    #[must_use]
+    pub fn parse_kind(name: &str) -> Option<&'static str> {
+        [Self::Charge, Self::ReverseCharge, Self::Refund].into_iter().filter_map(Self::kind).find(|kind| *kind == name)
+    }
+
+    /// Returns true if a task in this state must have had this entry. A task has each entry at most
+    /// once.
+    #[must_use]
+    pub fn is_due(self, task: &Task) -> bool {
+        let Task { attempts, left, .. } = *task;
+        match self {
+            Self::Charge => attempts > 0,
+            Self::ReverseCharge => attempts > 0 && !left && task.status().is_some(),
+            Self::Refund => task.status() == Some(Status::FailedSilent),
+            Self::Release(_) => task.status().is_some(),
+        }
+    }
+}
