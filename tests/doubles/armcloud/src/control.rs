@@ -18,13 +18,13 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// The world, and the control of the platform's port.
+/// The world, and the control of the ports of the platform and of adb.
 #[derive(Clone, Debug)]
 pub(crate) struct Control {
     pub(crate) world: Arc<World>,
-    /// True if the platform's port is to be closed.
+    /// True if the ports are to be closed.
     pub(crate) closed: watch::Sender<bool>,
-    /// True if the port is open.
+    /// True if the ports are open.
     pub(crate) is_open: watch::Receiver<bool>,
 }
 

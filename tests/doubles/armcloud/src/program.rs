@@ -17,13 +17,13 @@ use axum::Router;
 use clap::Parser;
 use serde_json::{Map, Value, json};
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -105,7 +105,7 @@ async fn serve(flags: Flags) -> Result<()> {
     ensure!(pads <= 60_000, "`--pads {pads}` must be at most 60000");
     let port = Port::take(listen).with_context(|| format!("cannot listen at {listen}"))?;
     let control = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-    let adb = TcpListener::bind(adb_listen).await.with_context(|| format!("cannot listen at {adb_listen}"))?;
+    let adb = Port::take(adb_listen).with_context(|| format!("cannot listen at {adb_listen}"))?;
     let opened = |path: &PathBuf| File::options().create(true).append(true).open(path);
     let file = journal.as_ref().map(opened).transpose().context("cannot open the journal")?;
     let folder = folder()?;
@@ -117,7 +117,7 @@ async fn serve(flags: Flags) -> Result<()> {
         seed,
         journal: Journal::new(file),
         control: urls.1.clone(),
-        adb: adb.local_addr()?,
+        adb: adb.address(),
         folder: folder.path().to_owned(),
     }));
     world.switches().set(None, from_flags(&set)?);
@@ -125,44 +125,48 @@ async fn serve(flags: Flags) -> Result<()> {
     let (open, is_open) = watch::channel(false);
     let platform = Arc::new(Platform { world: world.clone(), called: Mutex::default() });
     let router = Router::new().fallback(platform::answer).with_state(platform);
-    let door = port.open(is_closed.clone())?;
+    let doors = (port.open(is_closed.clone())?, adb.listen()?);
     open.send_replace(true);
     let proxies = Proxies::listen(proxies, proxy_login).await?;
     let hello = hello(&world, &urls, &proxies);
     let proxied = proxies.serve(world.clone());
     let of_adb = world.clone();
-    let over_adb = net::serve_each(adb, move |stream| adb::serve(of_adb.clone(), stream));
+    let over_adb = move |stream| adb::serve(of_adb.clone(), stream);
     let controlled = axum::serve(control, control::router(Control { world, closed, is_open })).into_future();
     writeln!(std::io::stdout(), "{hello}")?;
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
-        ended = keep_open(&port, door, router, is_closed, open) => ended,
+        ended = keep_open([&port, &adb], doors, (router, over_adb), is_closed, open) => ended,
         ended = controlled => Ok(ended?),
         () = proxied => Ok(()),
-        () = over_adb => Ok(()),
         _ = tokio::signal::ctrl_c() => Ok(()),
         _ = terminate.recv() => Ok(()),
     }
 }
 
-/// Serves the platform while its port is open, closes it, and opens it again.
-async fn keep_open(
-    port: &Port,
-    first: Door,
-    router: Router,
+/// Serves the platform and the adb server while their ports are open, closes them, and opens them
+/// again.
+async fn keep_open<F>(
+    [port, adb]: [&Port; 2],
+    first: (Door, TcpListener),
+    (router, over_adb): (Router, impl Fn(TcpStream) -> F),
     mut is_closed: watch::Receiver<bool>,
     open: watch::Sender<bool>,
-) -> Result<()> {
-    let mut door = first;
+) -> Result<()>
+where
+    F: Future<Output = io::Result<()>> + Send + 'static,
+{
+    let (mut door, mut adb_door) = first;
     loop {
         let service = router.clone().into_make_service_with_connect_info::<Connection>();
         tokio::select! {
             ended = axum::serve(door, service).into_future() => ended?,
+            () = net::serve_each(adb_door, &over_adb) => {}
             closed = is_closed.wait_for(|closed| *closed) => drop(closed?),
         }
         open.send_replace(false);
         is_closed.wait_for(|closed| !closed).await?;
-        door = port.open(is_closed.clone())?;
+        (door, adb_door) = (port.open(is_closed.clone())?, adb.listen()?);
         open.send_replace(true);
     }
 }

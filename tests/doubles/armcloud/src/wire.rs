@@ -69,12 +69,17 @@ impl Port {
         self.address
     }
 
-    /// Listens until the listener is dropped. Connections end when `closed` becomes true.
-    pub(crate) fn open(&self, closed: watch::Receiver<bool>) -> io::Result<Door> {
+    /// Listens until the listener is dropped.
+    pub(crate) fn listen(&self) -> io::Result<TcpListener> {
         let socket = TcpSocket::new_v4()?;
         socket.set_reuseaddr(true)?;
         socket.bind(self.address)?;
-        Ok(Door { listener: socket.listen(1_024)?, closed })
+        socket.listen(1_024)
+    }
+
+    /// Does the same. Connections end when `closed` becomes true.
+    pub(crate) fn open(&self, closed: watch::Receiver<bool>) -> io::Result<Door> {
+        Ok(Door { listener: self.listen()?, closed })
     }
 }
 

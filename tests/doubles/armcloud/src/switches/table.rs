@@ -193,7 +193,7 @@ switches! {
             "the end of a command on a pad that is not up; by default 3 with empty output";
     }
     Platform {
-        RefuseConnections "refuse_connections" Flag, "closes the port and every connection, until it is turned off";
+        RefuseConnections "refuse_connections" Flag, "closes the ports of the platform and of adb and every connection, until it is turned off";
         ClockSkew "clock_skew_s" Integer, "the seconds by which the platform's clock is ahead";
         TimingAnswer "timing_answer" OneOf(&["tasks"]),
             "timingPadOn and timingPadOff answer with tasks, by default with null";

@@ -56,8 +56,11 @@ async fn a_platform_that_is_down_refuses_connections_until_it_is_up_again() {
         double.set_all(json!({"refuse_connections": true})).await;
         let error = double.send("infos", &body).await.expect_err("the platform is down");
         assert!(error.is_connect(), "{error:?}");
+        let adb = double.greeting["adb"].as_str().unwrap();
+        assert!(tokio::net::TcpStream::connect(adb).await.is_err(), "its adb server is down, too");
         double.set_all(json!({})).await;
         assert_eq!(double.call("infos", &body).await["code"], 200);
+        assert!(tokio::net::TcpStream::connect(adb).await.is_ok());
     }
 }
 
