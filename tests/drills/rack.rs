@@ -3,8 +3,10 @@
 mod restarts;
 mod short;
 mod short_programs;
+mod simulated;
 mod writes;
 
+use super::crash::audit::rack::ActJournals;
 use super::options;
 use crate::harness::program::{Program, key_of, operate};
 use driver::{Rack, RackPhone, RackServer};
@@ -25,6 +27,7 @@ struct RackOptions {
     roots: PathBuf,
     restarts: Option<u64>,
     writes: Option<u64>,
+    simulated: Option<u64>,
     seed: u64,
 }
 
@@ -71,17 +74,28 @@ impl RackSite {
         ["--config".to_owned(), self.home.path().join("cloudphone.toml").display().to_string()]
     }
 
-    /// Starts the program with a key of an application that may do everything, and waits until all
-    /// phones run.
+    /// Starts the program, and waits until all phones run.
     async fn serve(&self) -> Program {
-        let flags = self.flags();
-        let mut program = Program::start_at(Arc::clone(&self.home), &flags.each_ref().map(String::as_str)).await;
-        operate(&program.data, "app create rack --permission device --requests-per-minute 100000000").await;
-        operate(&program.data, "device assign rack --all").await;
-        program.keys = vec![key_of(&program.data, "rack").await];
-        wait_until_running(&program, self.phones.len()).await;
-        program
+        serve(&self.home, &self.flags(), self.phones.len()).await
     }
+
+    /// Reads the journals of all phones.
+    fn read_journals(&self) -> ActJournals {
+        let journals = self.phones.iter();
+        journals.map(|(id, phone)| (id.clone(), phone.journal().expect("a journal"))).collect()
+    }
+}
+
+/// Starts the program with a key of an application that may do everything, and waits until all
+/// phones run.
+async fn serve(home: &Arc<TempDir>, flags: &[String], phones: usize) -> Program {
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let mut program = Program::start_at(Arc::clone(home), &flags).await;
+    operate(&program.data, "app create rack --permission device --requests-per-minute 100000000").await;
+    operate(&program.data, "device assign rack --all").await;
+    program.keys = vec![key_of(&program.data, "rack").await];
+    wait_until_running(&program, phones).await;
+    program
 }
 
 /// Kills the servers, and starts them again once the program knows that they are gone. Returns the
@@ -90,15 +104,20 @@ async fn measure_return(site: &mut RackSite, program: &Program) -> Duration {
     for server in &mut site.servers {
         server.kill().expect("it ran");
     }
-    for id in site.phones.keys() {
-        wait_until_unknown(program, id).await;
-    }
-    // The list shows a phone for up to a minute after its last answer.
-    wait_until_running(program, 0).await;
+    wait_until_gone(program, site.phones.keys()).await;
     for server in &mut site.servers {
         server.start().await.expect("it starts again");
     }
     wait_until_running(program, site.phones.len()).await
+}
+
+/// Waits until the program shows none of these phones as running.
+async fn wait_until_gone(program: &Program, ids: impl IntoIterator<Item = &String>) {
+    for id in ids {
+        wait_until_unknown(program, id).await;
+    }
+    // The list shows a phone for up to a minute after its last answer.
+    wait_until_running(program, 0).await;
 }
 
 async fn wait_until_unknown(program: &Program, id: &str) {

@@ -60,7 +60,7 @@ async fn no_fault_of_a_phone_makes_an_effect_late_or_a_refund_false() {
     let Torment { mut program, told, silent, counts, .. } = Arc::into_inner(torment).expect("the workers have ended");
     program.stop().await;
     let (told, silent) = (told.into_inner().expect("no panic"), silent.into_inner().expect("no panic"));
-    let (books, figures) = AuditBooks::compare_on_rack(&program.data, &told, &site.phones, &silent);
+    let (books, figures) = AuditBooks::compare_on_rack(&program.data, &told, &site.read_journals(), &silent);
     show(counts.into_inner().expect("no panic"));
     show([("tasks that ended while their phone could hear nothing", silent.len() as u64)]);
     show(figures);

@@ -64,7 +64,7 @@ async fn no_kill_of_a_server_or_of_the_program_loses_or_repeats_a_restart() {
         server.start().await.expect("it starts again");
     }
     let (told, load) = load.settle().await;
-    let (books, figures) = AuditBooks::compare_on_rack(&load.data, &told, &site.phones, &HashSet::new());
+    let (books, figures) = AuditBooks::compare_on_rack(&load.data, &told, &site.read_journals(), &HashSet::new());
     show([("adb servers killed", servers_killed), ("ended by kill -9", kills), ("calls answered", told.len() as u64)]);
     show(figures);
     let starts = count_proven(&load.data);

@@ -28,8 +28,8 @@ const PADS: u32 = 1_024;
 /// reading some seconds.
 const FASTER: u32 = 5;
 
-/// Maximum number of calls about a pad in a case, beside the looks at the platform's tasks. A command
-/// that is lost is sent up to three times.
+/// Maximum number of calls about a pad in a case, beside the looks at the platform's tasks. A
+/// command that is lost is sent up to three times.
 const CALLS_MAX: usize = 24;
 
 /// The durations of the double's tasks.

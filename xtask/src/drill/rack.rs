@@ -3,7 +3,7 @@
 //! packages that apt downloads into `target/rack` once. Nothing is installed. If something is
 //! missing, the drill names it and ends.
 
-use super::ignored::{test, tests_of_the_product};
+use super::ignored::{build, test, tests_of_the_product};
 use crate::test::step;
 use anyhow::{Context, Result, bail};
 use serde_json::json;
@@ -21,6 +21,10 @@ pub(crate) struct RackLoad {
     /// Writes while the adb servers and the program are killed repeatedly
     #[arg(long)]
     writes: Option<u64>,
+    /// Writes on phones of the double while its adb server and the program are killed repeatedly,
+    /// in place of the other parts; this needs neither root nor Debian
+    #[arg(long)]
+    simulated: Option<u64>,
     /// Seed of the faults and their times
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -30,8 +34,15 @@ pub(crate) struct RackLoad {
 const UNSHARE: [&str; 7] = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
 /// Runs the parts that are wanted, and prints the figures of each.
-pub(crate) fn run(root: &Path, RackLoad { restarts, writes, seed }: &RackLoad) -> Result<()> {
+pub(crate) fn run(root: &Path, RackLoad { restarts, writes, simulated, seed }: &RackLoad) -> Result<()> {
+    const BROKEN: &str = "a promise about phones behind adb was broken; details are above";
     let home = root.join("target/rack");
+    let options = json!({"roots": home, "restarts": restarts, "writes": writes, "simulated": simulated, "seed": seed});
+    if simulated.is_some() {
+        let mut command = tests_of_the_product("drills::rack::simulated::");
+        command.env("PROGRAM", build(root)?);
+        return test(root, "rack", command, &options, BROKEN);
+    }
     fs::create_dir_all(&home).with_context(|| home.display().to_string())?;
     if let Some(missing) = find_missing(&home) {
         println!("\nthe rack was left out: {missing}");
@@ -44,14 +55,13 @@ pub(crate) fn run(root: &Path, RackLoad { restarts, writes, seed }: &RackLoad) -
         (None, Some(_)) => &["drills::rack::writes::"],
         (Some(_), Some(_)) => &["drills::rack::restarts::", "drills::rack::writes::"],
     };
-    let options = json!({"roots": home, "restarts": restarts, "writes": writes, "seed": seed});
     // Each part has namespaces of its own, so they run at once. There is no network within them,
     // and cargo needs none for tests that are built.
     let run = |part: &str| {
         let tests = tests_of_the_product(part);
         let mut command = Command::new(UNSHARE[0]);
         command.args(&UNSHARE[1..]).arg(tests.get_program()).args(tests.get_args());
-        test(root, "rack", command, &options, "a promise about phones behind adb was broken; details are above")
+        test(root, "rack", command, &options, BROKEN)
     };
     thread::scope(|scope| {
         let parts: Vec<_> = wanted.iter().map(|part| scope.spawn(|| run(part))).collect();

@@ -367,7 +367,7 @@ impl Step {
         let is_read_twice = absent.saturating_add(unreadable).saturating_add(not_absent) >= 2;
         let decides = now >= settled_at && !is_read_twice;
         let elapsed = match is_read_twice && self.task.obstacle.is_some() {
-            // What was read twice and proves nothing here will hardly prove anything later.
+            // Two such readings prove nothing here, and a later one will hardly prove more.
             true => self.task.policy.deadline(),
             false if decides => Duration::ZERO,
             false => now.since(answered_at),
