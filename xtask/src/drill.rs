@@ -31,10 +31,10 @@ pub(crate) enum Drill {
     /// program; Linux
     Siege(siege::Siege),
     /// Run the program with a platform of many pads: at rest, under many requests, and while the
-    /// platform stalls; Linux
+    /// platform stalls; then with an adb server that has silent phones; Linux
     Fleet(fleet::Fleet),
     /// Restart phones behind real adb servers while phones, servers and the program fail; needs
-    /// root on Debian
+    /// root on Debian. With `--simulated`, write to phones of the double instead
     Rack(rack::RackLoad),
     /// Flood `/v1` with signed requests and with large bodies, next to another application; Linux
     Flood(flood::Flood),

@@ -1,6 +1,7 @@
 //! `cargo xtask drill fleet`: the program with doubles of a platform with many pads. It measures
 //! the cost of such a platform at rest and under many lists ([`rest`]), and the effect of a stalled
-//! platform on the phones and the clients of another one ([`stall`]); Linux.
+//! platform on the phones and the clients of another one ([`stall`]). It also measures the effect
+//! of silent phones behind an adb server on the others there ([`silent`]); Linux.
 //!
 //! The verb fails only if a limit is missed by far, because measurements on a busy machine vary.
 //! Start at [`run`].
@@ -8,6 +9,7 @@
 mod double;
 mod rest;
 mod rig;
+mod silent;
 mod stall;
 
 use crate::serving;
@@ -29,9 +31,9 @@ pub(crate) struct Fleet {
     /// Duration of each other measurement in seconds
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// Skip one of the two parts
+    /// Skip a part; can be repeated
     #[arg(long, value_name = "PART")]
-    without: Option<Part>,
+    without: Vec<Part>,
     /// Use this program in place of a new optimised build
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
@@ -45,6 +47,7 @@ pub(crate) struct Fleet {
 enum Part {
     Rest,
     Stall,
+    Silent,
 }
 
 /// Runs the measurements, and prints the results.
@@ -59,11 +62,14 @@ pub(crate) fn run(root: &Path, fleet: &Fleet) -> Result<()> {
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let mut faults = Vec::new();
-    if fleet.without != Some(Part::Rest) {
+    if !fleet.without.contains(&Part::Rest) {
         faults.extend(runtime.block_on(rest::measure(&rig))?);
     }
-    if fleet.without != Some(Part::Stall) {
+    if !fleet.without.contains(&Part::Stall) {
         faults.extend(runtime.block_on(stall::measure(&rig))?);
+    }
+    if !fleet.without.contains(&Part::Silent) {
+        faults.extend(runtime.block_on(silent::measure(&rig))?);
     }
     let _ = fs::remove_dir_all(&rig.home);
     ensure!(faults.is_empty(), "promises about platforms were broken:\n{}", faults.join("\n"));

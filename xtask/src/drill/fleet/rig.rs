@@ -5,7 +5,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use driver::{DoubleProcess, Instance, KeyPair, Start};
 use serde_json::{Value, json};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
@@ -25,12 +25,20 @@ pub(super) const FAR: f64 = 2.0;
 impl Rig {
     /// Starts the program in a folder of this name with these platforms.
     pub(super) async fn serve(&self, name: &str, platforms: &[(&str, &DoubleProcess)]) -> Result<Instance> {
+        self.serve_tables(name, |home| platforms.iter().map(|(name, double)| double.table(name, home)).collect()).await
+    }
+
+    /// Starts the program in a folder of this name with the tables that are made for the folder.
+    pub(super) async fn serve_tables(
+        &self,
+        name: &str,
+        tables: impl FnOnce(&Path) -> Result<String>,
+    ) -> Result<Instance> {
         let home = self.home.join(name);
         let _ = fs::remove_dir_all(&home);
         fs::create_dir_all(&home)?;
-        let tables = platforms.iter().map(|(name, double)| double.table(name, &home));
         let config = home.join("fleet.toml");
-        fs::write(&config, tables.collect::<Result<String>>()?)?;
+        fs::write(&config, tables(&home)?)?;
         let config = config.display().to_string();
         Start::new(&self.program, &home).flags(&WATCHED).flags(&["--config", &config]).ready().await
     }
