@@ -1,5 +1,5 @@
-//! The entries that are stored with a step, in one transaction: those of the ledger, and the release
-//! of the target.
+//! The entries that are stored with a step, in one transaction: those of the ledger, and the
+//! release of the target.
 
 use super::times::CLOCKS_APART;
 use crate::task::{Status, Task};
