@@ -10,6 +10,7 @@ mod refused;
 mod removed;
 mod replicas;
 mod served;
+mod unread;
 mod unserved;
 
 use crate::harness::Key;

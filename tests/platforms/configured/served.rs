@@ -93,18 +93,19 @@ async fn ten_lines_of_configuration_serve_a_platform_beside_the_simulator() {
 #[tokio::test]
 async fn a_missing_effect_is_refunded_once_a_check_has_shown_that_readings_follow_and_not_before() {
     let site = Site::new();
-    let double = Double::start(2, FAST).await;
+    let double = Double::start(3, FAST).await;
     site.configure(&(echo() + &site.table("lab", &double)));
-    let program = site.start(2, &[]).await;
+    let program = site.start(3, &[]).await;
     let codes = double.codes().await;
-    double.switch(Some(&codes[1]), &json!({"effect": {"value": "never", "endpoint": "restart"}})).await;
-    let swallowed = json!({"device_id": id("lab", &codes[1]), "action": "restart"});
-    let task = program.call("set_power", swallowed).await.expect("accepted");
+    double.switch(None, &json!({"effect": {"value": "never", "endpoint": "restart"}})).await;
+    double.switch(Some(&codes[0]), &json!({"effect": "always"})).await;
+    let swallowed = |code: &str| json!({"device_id": id("lab", code), "action": "restart"});
+    let task = program.call("set_power", swallowed(&codes[1])).await.expect("accepted");
     let name = task["task_id"].as_str().expect("text");
-    // The readings show the same start again and again, long after it should have changed.
+    // The readings show the same start twice, long after it should have changed.
     until(async || count_requests(&double, "restart").await == 1).await;
     let commands = count_requests(&double, "asyncCmd").await;
-    until(async || count_requests(&double, "asyncCmd").await >= commands + 4).await;
+    until(async || count_requests(&double, "asyncCmd").await >= commands + 3).await;
     let before = program.call("get_task", json!({"task_id": name, "wait_seconds": 0})).await.expect("a task");
     assert_eq!((&before["status"], site.ledger().get("refund")), (&json!("dispatched"), None), "{before}");
 
@@ -115,7 +116,7 @@ async fn a_missing_effect_is_refunded_once_a_check_has_shown_that_readings_follo
     let (code, text) = site.operate(&format!("{line} --yes")).await;
     insta::assert_snapshot!(format!("exit {code}\n{}", normalize(&text, &site)));
 
-    let after = program.task(&task["task_id"]).await;
+    let after = end(&program, "set_power", swallowed(&codes[2])).await;
     assert_eq!((&after["status"], site.ledger().get("refund")), (&json!("failed_silent"), Some(&1)), "{after}");
 }
 
@@ -142,10 +143,14 @@ async fn a_check_explains_each_step_that_fails() {
     let wrong = with_echo.replace("lab.secret", "lab.access");
     let cases: &[(&str, &str, Value)] = &[
         ("a wrong secret", &wrong, json!({})),
+        ("another access key", &with_echo, json!({"code": 2_031})),
+        ("an address that is not on the allow list", &with_echo, json!({"code": 1_116})),
+        ("an account without these calls", &with_echo, json!({"code": 100_001})),
         ("a prefix that the host does not have", &with_echo, json!({"http_status": 404})),
         ("a clock that is an hour off", &with_echo, json!({"clock_skew_s": 3_600})),
         ("a clock that is two minutes off", &with_echo, json!({"clock_skew_s": 120})),
         ("no phone that runs", &with_echo, json!({"pad_status": 18, "cvm_status": 99, "online": 0})),
+        ("a forwarder in front of the callback listener", &with_echo, json!({"forwarder": "127.99.0.1"})),
         ("commands that show nothing", &with_echo, json!({"shell": "silent"})),
         ("no echo", &table, json!({})),
         ("no session", &with_echo, json!({"code": {"value": 120_008, "endpoint": "stsTokenByPadCode"}})),

@@ -117,7 +117,13 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: &dyn Fn() -> Facts)
             step.wait(until.max(now))
         }
         (Phase::Sending, Event::Due) => step.recover(now, facts),
-        (Phase::Sending, Event::Sent(sent) | Event::LookedUp(Some(Some(sent)))) => step.on_sent(sent, now, facts),
+        (Phase::Sending, Event::Sent(sent)) => {
+            // No byte leaves after the answer.
+            let send_not_after = step.task.send_not_after.map(|at| at.min(now));
+            let task = Task { send_not_after, ..step.task };
+            Step { task, ..step }.on_sent(sent, now, facts)
+        }
+        (Phase::Sending, Event::LookedUp(Some(Some(sent)))) => step.on_sent(sent, now, facts),
         // The look-up comes after the last moment at which the send could arrive. A request that is
         // unknown now never arrived.
         (Phase::Sending, Event::LookedUp(Some(None))) => step.on_sent(Sent::NotSent("".into()), now, facts),

@@ -90,7 +90,7 @@ pub struct Task {
     /// Number of readings before the send that failed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed_baselines: u8,
-    /// No byte of the current send may leave later than this.
+    /// No byte of the latest send may leave, or has left, later than this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_not_after: Option<Timestamp>,
     /// True if any send may have left. False as long as every send is known not to have left.
@@ -276,13 +276,6 @@ impl Task {
             obstacle: None,
             finished_at: None,
         }
-    }
-
-    /// Returns a time by which the latest send had left; `None` if nothing was sent.
-    #[must_use]
-    pub fn last_departure(&self) -> Option<Timestamp> {
-        let answered_at = self.outcome.map(|(_, at)| at);
-        self.last_send_at.map(|latest| answered_at.map_or(latest, |at| at.min(latest)))
     }
 
     /// Returns the status of an ended task.

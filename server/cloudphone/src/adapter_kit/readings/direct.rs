@@ -307,4 +307,60 @@ mod tests {
         direct.note(&id("d"), Some(other)).await.unwrap();
         assert_eq!(DirectAddresses::open(&path).unwrap().of(&id("d")).await, Some(other));
     }
+
+    #[tokio::test]
+    async fn an_address_that_others_may_choose_is_no_evidence_of_an_absence() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || DirectAddresses::open(&folder.path().join("pads.direct")).unwrap();
+        let id = |text: &str| DeviceId::new(text).unwrap();
+        let [one, two, three]: [IpAddr; 3] = ["192.0.2.1", "192.0.2.2", "192.0.2.3"].map(|text| text.parse().unwrap());
+        let read = |ordinary| Ok(Exits { ordinary, through: None, direct: None, is_shared: false, other: None });
+        let direct = open();
+        let complete = async |direct: &DirectAddresses, phone: &str, ordinary, public| {
+            let exits = direct.complete((&id(phone), public), None, read(ordinary), Timestamp(0)).await.unwrap();
+            (exits.direct, exits.is_shared)
+        };
+        assert_eq!(complete(&direct, "a", one, None).await, (Some(one), false));
+        assert_eq!(complete(&direct, "b", two, Some(two)).await, (Some(two), false));
+        // The platform shows another address: an app passes the traffic on.
+        assert_eq!(complete(&direct, "c", three, Some(one)).await, (None, false));
+        assert_eq!(complete(&direct, "d", one, None).await, (Some(one), true));
+        assert_eq!(complete(&direct, "a", one, None).await, (Some(one), true));
+        let direct = open().with_shared_addresses(true);
+        assert_eq!(complete(&direct, "a", one, None).await, (Some(one), false));
+        // The app has gone.
+        direct.replace(&id("d"), three).await.unwrap();
+        assert_eq!(complete(&open(), "d", three, None).await, (Some(three), false));
+        assert_eq!(complete(&open(), "a", one, None).await, (Some(one), false));
+    }
+
+    #[tokio::test]
+    async fn a_new_phone_is_read_once_and_an_account_that_was_never_read_is_not_tried_by_each_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let direct = DirectAddresses::open(&folder.path().join("pads.direct")).unwrap();
+        let [one, two, three] = ["a", "b", "c"].map(|text| DeviceId::new(text).unwrap());
+        let blind = Provability::Nothing("no program");
+        let fail = async |id: &DeviceId| {
+            let lost = Err(Unreachable("nothing arrived".into()));
+            direct.complete((id, None), None, lost, Timestamp(0)).await.unwrap_err();
+        };
+        assert_eq!(direct.restrict(&one, blind, Timestamp(0)), Provability::Presence);
+        fail(&one).await;
+        assert_eq!(direct.restrict(&one, blind, Timestamp(0)), blind);
+        assert_eq!(direct.restrict(&one, Provability::Both, Timestamp(0)), Provability::Both);
+        fail(&two).await;
+        let never = Provability::Nothing(NEVER_READ);
+        assert_eq!(direct.restrict(&one, Provability::Both, Timestamp(0)), never);
+        assert_eq!(direct.restrict(&three, Provability::Both, Timestamp(0)), Provability::Both, "it is new");
+        assert_eq!(direct.restrict(&one, Provability::Both, Timestamp(300_000)), Provability::Both, "after a while");
+        let seen = Exits {
+            ordinary: "192.0.2.1".parse().unwrap(),
+            through: None,
+            direct: None,
+            is_shared: false,
+            other: None,
+        };
+        direct.complete((&three, None), None, Ok(seen), Timestamp(0)).await.unwrap();
+        assert_eq!(direct.restrict(&one, Provability::Both, Timestamp(0)), Provability::Both);
+    }
 }

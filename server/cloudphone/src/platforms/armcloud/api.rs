@@ -263,7 +263,13 @@ impl Api {
         let Judged { data, end, may_pass, code, .. } = judged;
         let is_known = matches!(self.guard.observe().open, Some(Withheld::Denied(_)));
         if end == CallEnd::Denied && !is_known {
-            tracing::warn!(host = self.host, code, "the platform refused the credentials, and calls to it are paused");
+            let remedy = codes::find_remedy(code.unwrap_or_default());
+            tracing::warn!(
+                host = self.host,
+                code,
+                remedy,
+                "the platform refused the credentials, and calls to it are paused"
+            );
         }
         pass.end(end);
         let data = match data {

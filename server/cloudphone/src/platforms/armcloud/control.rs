@@ -213,17 +213,19 @@ impl Control for Armcloud {
             self.api.guard().urge_trial();
             let first = InfosQuery { page: 1, rows: 1, pad_codes: Vec::new() };
             let asked = self.api.read::<PadRows>(Class::Read, ApiCall::Infos, &first).await;
+            let is_missing = self.api.list_unserved().iter().any(|(call, _)| *call == ApiCall::Infos);
+            let remedy = match &asked {
+                Err(_) if is_missing => ApiError::NotServed("404".into()).remedy(),
+                Err(error) => error.remedy(),
+                Ok(_) => "see the log about this platform",
+            };
             let listed = match asked {
                 Ok(_) => self.refresh.at_least(self.clock.now()).await,
                 Err(error) => Err(error.into()),
             };
             let credentials = match listed {
                 Ok(()) => Finding::sound("credentials", "the platform accepts them"),
-                Err(error) => {
-                    let remedy = "see that base-url, prefix, signing and both keys are those of the account, and that \
-                                  this machine's address is on its list";
-                    Finding::faulty("credentials", error.to_string(), remedy)
-                }
+                Err(error) => Finding::faulty("credentials", error.to_string(), remedy),
             };
             let clock = self.api.skew().map(|millis| {
                 let seconds = millis / 1_000;

@@ -136,7 +136,7 @@ impl Engine {
             // This wipes the arguments before the step is stored if no effect follows.
             let effect = effect.map(|effect| {
                 let (baseline, operation, sent_by) =
-                    (task.baseline.clone(), task.operation.clone(), task.last_departure());
+                    (task.baseline.clone(), task.operation.clone(), task.send_not_after);
                 (effect, Write { baseline, operation, sent_by, ..write })
             });
             if !entries.is_empty() || differs(&task, &record.task) {
@@ -274,7 +274,7 @@ impl Engine {
             probe: task.policy.probe.as_ref().map(|probe| probe.name.clone()),
             baseline: task.baseline.clone(),
             operation: task.operation.clone(),
-            sent_by: task.last_departure(),
+            sent_by: task.send_not_after,
         };
         (write, unreadable)
     }

@@ -48,7 +48,7 @@ pub(super) fn delay_times(task: Task, now: Timestamp) -> Task {
     let is_sending = task.phase == Phase::Sending;
     let moment = is_sending.then(|| task.send_not_after.max(Some(now.plus(SEND_WINDOW)))).flatten();
     Task {
-        send_not_after: moment.or(task.send_not_after),
+        send_not_after: moment.or(task.send_not_after.map(|at| at.plus(CLOCKS_APART))),
         last_send_at: moment.or(task.last_send_at.map(|at| at.plus(CLOCKS_APART))),
         outcome: task.outcome.map(|(upstream, at)| (upstream, at.plus(CLOCKS_APART).min(now))),
         ..task

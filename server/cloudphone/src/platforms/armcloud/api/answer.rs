@@ -266,6 +266,7 @@ impl Judged {
         let by_status = i64::from(status.as_u16());
         // A status that is more precise than the code next to it.
         let (meaning, number) = match (status, code.map_or(Meaning::Unknown, meaning)) {
+            (StatusCode::UNAUTHORIZED, Meaning::Denied) => (Meaning::Denied, code.unwrap_or(by_status)),
             (StatusCode::TOO_MANY_REQUESTS | StatusCode::UNAUTHORIZED, _)
             | (StatusCode::NOT_FOUND | StatusCode::FORBIDDEN, Meaning::Unknown) => {
                 (codes::meaning(by_status), by_status)

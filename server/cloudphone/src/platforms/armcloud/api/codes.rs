@@ -80,6 +80,20 @@ pub(super) fn meaning(code: i64) -> Meaning {
     }
 }
 
+/// Returns the remedy of an operator whose account is refused with this code.
+pub(super) fn find_remedy(code: i64) -> &'static str {
+    match code {
+        WRONG_SIGNATURE | 100004 | 100005 => "see that the secret key and `signing` are those of this account",
+        2031 => "see that the access key is that of this account, and that base-url is its host",
+        2032 | 100003 => "see that `signing` is that of this account: the platform misses a header",
+        2033 => "set this machine's clock: signatures are valid for 5 minutes",
+        1116 => "add the public address of this machine to the allow list of the account, in the vendor's console",
+        UNSUPPORTED => "see that base-url and prefix are of one platform, as docs/platforms.md has them",
+        FORBIDDEN | 100001 => "ask the vendor to allow these calls on this account",
+        _ => "see that base-url, prefix, signing and both keys are those of the account",
+    }
+}
+
 /// Returns true if a code means that there is no such pad, for VMOS, ARMCloud and its rooms, or
 /// that the pad belongs to another account.
 pub(super) fn is_missing_pad(code: i64) -> bool {

@@ -50,6 +50,18 @@ impl ApiError {
         }
     }
 
+    /// Returns the remedy of an operator whose account gets this error.
+    #[must_use]
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Refused { code, .. } => codes::find_remedy(*code),
+            Self::NotServed(_) => codes::find_remedy(codes::UNSUPPORTED),
+            Self::NotSent(_) | Self::Failed { .. } | Self::Unknown(_) => {
+                "see that this machine reaches base-url: its name, the network, and every firewall on the way"
+            }
+        }
+    }
+
     /// Returns true if the platform says that there is no such pad, or that it belongs to another
     /// account.
     #[must_use]

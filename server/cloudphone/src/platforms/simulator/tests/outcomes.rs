@@ -94,7 +94,7 @@ async fn carry_out(index: u32, what: &str, facts: Facts, kill: Kill) -> End {
         }
         write.baseline.clone_from(&task.baseline);
         write.operation.clone_from(&task.operation);
-        write.sent_by = task.last_departure();
+        write.sent_by = task.send_not_after;
         let writes = writes_on(sim.clone());
         effects += u32::from(next.effect.is_some());
         sends += u32::from(matches!(next.effect, Some(Effect::Send(_))));
