@@ -188,9 +188,13 @@ impl Adb {
     fn view(&self, id: &DeviceId, row: &AdbRow, is_known: bool) -> DeviceReading {
         let AdbRow { address, state, facts } = row;
         let PhoneFacts { start, model, release, cores, memory_mb, storage_gb, .. } = facts;
-        // A phone that does not answer may do so in a moment.
+        let offered = |is_ready: bool| match is_known {
+            true if is_ready => Flag::Offered,
+            // A phone that does not answer may do so in a moment.
+            true => Flag::Passing(state.why()),
+            false => Flag::Unreachable,
+        };
         let runs = *state == AdbState::Running;
-        let offered = |is_ready: bool| if is_known && is_ready { Flag::Offered } else { Flag::Unreachable };
         let power = match (state, start) {
             // Switching on and off needs no connection to the phone.
             (state, _) if self.programs.named.power.is_some() && state.may_be_off() => offered(true),

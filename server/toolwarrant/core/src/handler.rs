@@ -270,9 +270,11 @@ pub enum Flag {
         /// The remedy: a text of the contract.
         cure: Advice,
     },
-    /// The flag was true when it was last read, but the upstream cannot be reached at present, or
-    /// the target is in a state that passes by itself. A call that needs it is refused as
-    /// `upstream_unavailable`.
+    /// The flag is false, and becomes true by itself. The text is the reason: a lower-case
+    /// fragment. A call that needs it is refused as `upstream_unavailable`.
+    Passing(&'static str),
+    /// The flag was true when it was last read, but the upstream cannot be reached at present. A
+    /// call that needs it is refused as `upstream_unavailable`.
     Unreachable,
 }
 
@@ -282,7 +284,7 @@ impl Flag {
     pub const fn refusal(&self) -> Option<&'static str> {
         match self {
             Self::Offered | Self::Unreachable => None,
-            Self::Refused(why) | Self::Curable { why, cure: _ } => Some(why),
+            Self::Refused(why) | Self::Passing(why) | Self::Curable { why, cure: _ } => Some(why),
         }
     }
 }

@@ -477,7 +477,7 @@ pub async fn require<H: Resource<Id>, Id: Sync>(
     })?;
     match capability.map_or(Flag::Offered, |capability| H::flag(&view, capability)) {
         Flag::Offered => Ok(Target::proven(view, H::policy)),
-        Flag::Unreachable => Err(unavailable()),
+        Flag::Unreachable | Flag::Passing(_) => Err(unavailable()),
         flag => Err(not_supported(call, &flag)),
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn not_supported(call: &Call<'_>, flag: &Flag) -> Failure {
             let stays = call.catalogue.phrases.curable.for_reader(reader);
             Failure::from_sentences(role, words![what, ". ", stays]).with_advice(*cure, reader)
         }
-        Flag::Offered | Flag::Unreachable | Flag::Refused(_) => Failure::new(role, what),
+        Flag::Offered | Flag::Unreachable | Flag::Passing(_) | Flag::Refused(_) => Failure::new(role, what),
     }
 }
 

@@ -91,7 +91,7 @@ fn snapshot_of(code: &str, row: &str) -> DeviceReading {
 fn flags(snapshot: &DeviceReading) -> String {
     let letter = |capability: &DeviceCapability| match snapshot.flag(*capability) {
         Flag::Offered => &capability.as_str()[..2],
-        Flag::Unreachable => "..",
+        Flag::Passing(_) | Flag::Unreachable => "..",
         Flag::Refused(_) | Flag::Curable { .. } => "--",
     };
     let letters: Vec<&str> = DeviceCapability::ALL.iter().map(letter).collect();
@@ -162,7 +162,7 @@ fn an_old_or_unreachable_row_has_no_state_and_its_true_flags_are_unreachable() {
     let late = NOW.plus(SHOWN_FOR + Duration::from_millis(1));
     for (status, shown, unshown, state) in [
         (10, Flag::Offered, Flag::Unreachable, DeviceState::Running),
-        (11, Flag::Unreachable, Flag::Unreachable, DeviceState::Restarting),
+        (11, Flag::Passing("the phone is restarting"), Flag::Unreachable, DeviceState::Restarting),
         (18, Flag::Refused("the phone is stopped"), Flag::Refused("the phone is stopped"), DeviceState::Stopped),
     ] {
         let row = KeptRow::from(pad(&format!(r#"{{"padCode":"AC1","padStatus":{status},{known}}}"#)));

@@ -140,7 +140,7 @@ impl Abilities {
         let has_on_off = self.has_on_off(pad.code());
         let others = match way {
             Remedy::Up => Flag::Offered,
-            Remedy::Wait => Flag::Unreachable,
+            Remedy::Wait => Flag::Passing(why),
             Remedy::Boot if has_on_off => Flag::Curable { why, cure: texts::BOOT_FIRST },
             Remedy::Boot | Remedy::Restart | Remedy::Shutdown | Remedy::None => Flag::Refused(why),
         };
@@ -192,7 +192,7 @@ fn all(flag: Flag) -> Offers {
 /// Returns the flags of a phone whose state is not known now.
 fn unreachable(Offers { proxy, power, session }: Offers) -> Offers {
     let [proxy, power, session] = [proxy, power, session].map(|flag| match flag {
-        Flag::Offered | Flag::Unreachable => Flag::Unreachable,
+        Flag::Offered | Flag::Unreachable | Flag::Passing(_) => Flag::Unreachable,
         Flag::Refused(_) | Flag::Curable { .. } => flag,
     });
     Offers { proxy, power, session }
