@@ -169,6 +169,9 @@ async fn proxies_behave_as_they_are_switched() {
         (json!({"proxy_login": "user:secret"}), through, "97".to_owned()),
         (json!({"proxy_lies": "192.0.2.55"}), plain, "192.0.2.550".to_owned()),
         (json!({"proxy_dead": true}), plain, empty.to_owned()),
+        (json!({"forwarder": "127.99.0.1"}), plain, "127.99.0.10".to_owned()),
+        (json!({"own_address": "127.99.0.2"}), plain, format!("{exit}0")),
+        (json!({"own_address": "127.99.0.2", "shell_ignores_proxy": true}), plain, "127.99.0.20".to_owned()),
         (json!({"proxy_dead": {"value": true, "calls": 1}}), "curl -s URL; curl -s URL", exit.clone()),
     ];
     for (switches, script, expected) in cases {

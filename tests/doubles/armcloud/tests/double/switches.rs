@@ -181,10 +181,12 @@ async fn lists_lag_and_show_what_they_are_told_to() {
     let task = double.submit("setProxy", proxied, proxy).await;
     double.wait_for_end(task).await;
     let shown =
-        || async { double.call("userPadList", &json!({"padCode": proxied})).await["data"][0]["proxyIp"].clone() };
-    assert_eq!(shown().await, Value::Null);
+        async |member: &str| double.call("userPadList", &json!({"padCode": proxied})).await["data"][0][member].clone();
+    assert_eq!(shown("proxyIp").await, Value::Null);
     double.set(proxied, json!({"proxy_in_list": true})).await;
-    assert_eq!(shown().await, "203.0.113.7");
+    assert_eq!([shown("proxyIp").await, shown("publicIp").await], ["203.0.113.7", "203.0.113.7"]);
+    double.set(proxied, json!({"public_address": "198.51.100.9"})).await;
+    assert_eq!(shown("publicIp").await, "198.51.100.9");
 }
 
 #[tokio::test]
