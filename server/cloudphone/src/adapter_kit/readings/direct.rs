@@ -139,10 +139,12 @@ impl DirectAddresses {
         self.lock().asked.insert(id.clone());
         self.ever.note(reading.is_ok(), now);
         let exits = reading?;
-        let is_own =
-            public.is_none_or(|public| public.is_ipv4() != exits.ordinary.is_ipv4() || public == exits.ordinary);
+        let is_own = !differs(public, exits.ordinary);
         if proxy.is_none() && is_own {
             let _ = self.note(id, Some(exits.ordinary)).await;
+        } else if proxy.is_none() && !self.is_settled(id) {
+            let (device, seen) = (id.as_str(), exits.ordinary);
+            tracing::warn!(device, %seen, shown = ?public, "the platform shows another address of a phone, so no missing proxy is refunded there");
         }
         let direct = self.of(id).await;
         let is_shared = match direct {
@@ -184,21 +186,31 @@ impl DirectAddresses {
         spawn_blocking(move || ignore_poison(known.lock()).append(id, address)).await?
     }
 
-    /// Stores the address of a phone durably in place of an earlier entry.
+    /// Stores the address of a phone durably in place of an earlier entry. Returns the address.
     ///
     /// # Errors
-    /// The file or the document cannot be written.
-    pub async fn replace(&self, id: &DeviceId, address: IpAddr) -> io::Result<()> {
-        if let Some(shared) = &self.shared {
-            return self.overwrite(shared, id, address).await.map_err(io::Error::other);
+    /// The platform shows another address, or the file or the document cannot be written.
+    pub async fn replace(
+        &self,
+        (id, public): (&DeviceId, Option<IpAddr>),
+        address: IpAddr,
+    ) -> Result<IpAddr, Unreachable> {
+        if differs(public, address) {
+            return Err(Unreachable("the platform shows another address of this phone".into()));
         }
-        let (known, id) = (Arc::clone(&self.phones), id.clone());
-        spawn_blocking(move || {
-            let mut known = ignore_poison(known.lock());
-            known.phones.remove(&id);
-            known.append(id, Some(address))
-        })
-        .await?
+        let replaced = match &self.shared {
+            Some(shared) => self.overwrite(shared, id, address).await.map_err(|error| error.to_string()),
+            None => {
+                let (known, id) = (Arc::clone(&self.phones), id.clone());
+                let replace = move || {
+                    let mut known = ignore_poison(known.lock());
+                    known.phones.remove(&id);
+                    known.append(id, Some(address))
+                };
+                spawn_blocking(replace).await.map_err(io::Error::other).flatten().map_err(|error| error.to_string())
+            }
+        };
+        replaced.map(|()| address).map_err(|error| Unreachable(error.into()))
     }
 
     async fn put(&self, shared: &SharedPlatforms, id: &DeviceId, address: Option<IpAddr>) -> Result<(), StoreError> {
@@ -252,6 +264,11 @@ impl DirectAddresses {
     fn lock(&self) -> MutexGuard<'_, KnownAddresses> {
         ignore_poison(self.phones.lock())
     }
+}
+
+/// Returns true if the platform shows another address of a phone, in the same family.
+fn differs(shown: Option<IpAddr>, seen: IpAddr) -> bool {
+    shown.is_some_and(|shown| shown.is_ipv4() == seen.is_ipv4() && shown != seen)
 }
 
 fn document_of(id: &DeviceId, address: Option<IpAddr>, version: u64) -> Document {
@@ -329,7 +346,8 @@ mod tests {
         let direct = open().with_shared_addresses(true);
         assert_eq!(complete(&direct, "a", one, None).await, (Some(one), false));
         // The app has gone.
-        direct.replace(&id("d"), three).await.unwrap();
+        direct.replace((&id("d"), Some(one)), three).await.unwrap_err();
+        direct.replace((&id("d"), None), three).await.unwrap();
         assert_eq!(complete(&open(), "d", three, None).await, (Some(three), false));
         assert_eq!(complete(&open(), "a", one, None).await, (Some(one), false));
     }

@@ -172,8 +172,7 @@ impl Control for Adb {
     fn renew_address<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<IpAddr, Unreachable>> {
         Box::pin(async move {
             let read = self.readings.exits(self, None, id, None).await?;
-            let replaced = self.direct.replace(id, read.ordinary).await;
-            replaced.map(|()| read.ordinary).map_err(|error| Unreachable(error.to_string().into()))
+            self.direct.replace((id, None), read.ordinary).await
         })
     }
 

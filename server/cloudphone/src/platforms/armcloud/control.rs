@@ -185,8 +185,8 @@ impl Control for Armcloud {
     fn renew_address<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<IpAddr, Unreachable>> {
         Box::pin(async move {
             let read = self.readings.exits(self, None, id, None).await?;
-            let replaced = self.direct.replace(id, read.ordinary).await;
-            replaced.map(|()| read.ordinary).map_err(|error| Unreachable(error.to_string().into()))
+            let public = self.registry.get(id).and_then(|listed| listed.row.public_address());
+            self.direct.replace((id, public), read.ordinary).await
         })
     }
 

@@ -45,11 +45,14 @@ pub(super) enum Progress {
 pub(super) async fn progress(api: &Api, task_id: i64, pad_code: &str) -> Result<Progress, ApiError> {
     let asked = json!({"taskIds": [task_id]});
     let rows: Rows<Row> = api.read(Class::Read, ApiCall::TaskDetail, &asked).await?;
-    let is_ours = |row: &Row| row.task_id == Int(task_id) && row.pad_code.as_text().is_none_or(|code| code == pad_code);
-    Ok(rows.rows.into_iter().find(is_ours).map_or(Progress::Open, Row::progress))
+    Ok(rows.rows.into_iter().find(|row| row.is_of(task_id, pad_code)).map_or(Progress::Open, Row::progress))
 }
 
 impl Row {
+    fn is_of(&self, task_id: i64, pad_code: &str) -> bool {
+        self.task_id == Int(task_id) && self.pad_code.as_text().is_none_or(|code| code == pad_code)
+    }
+
     /// Interprets the status: 1 waiting, 2 running, 3 done, 9 queued, -1 all failed, -2 part
     /// failed, -3 cancelled, -4 timed out, -5 abnormal. For one pad, "part failed" is not
     /// conclusive, and neither is an unknown number. All are final: no status is known to pass, so
@@ -76,6 +79,30 @@ impl Progress {
             Self::Done(_) => Sent::Ok,
             Self::Failed(why) => Sent::Err(why),
             Self::Unknown(what) => Sent::Unsure(what),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_of_another_pad_is_not_seen_and_the_output_is_in_either_text() {
+        let row =
+            |more: &str| serde_json::from_str::<Row>(&format!(r#"{{"taskId":"7","taskStatus":3{more}}}"#)).unwrap();
+        for (more, is_ours) in
+            [("", true), (r#","padCode":null"#, true), (r#","padCode":"AC1""#, true), (r#","padCode":"AC2""#, false)]
+        {
+            assert_eq!(row(more).is_of(7, "AC1"), is_ours, "{more}");
+        }
+        assert!(!row("").is_of(8, "AC1"));
+        for (more, output) in [
+            (r#","taskResult":"out""#, "out"),
+            (r#","errorMsg":"out""#, "out"),
+            (r#","taskResult":"Success","errorMsg":"out""#, "Success\nout"),
+        ] {
+            assert_eq!(row(more).progress(), Progress::Done(output.to_owned()));
         }
     }
 }
