@@ -366,29 +366,37 @@ impl Step {
     }
 
     /// Waits until the next reading. Once the effect has settled, two readings follow each other
-    /// closely, because they can decide.
+    /// closely, because they can decide. So can one at the moment from which an unanswered request
+    /// may be repeated.
     fn read_again(self, answered_at: Timestamp, now: Timestamp) -> Self {
-        let settled_at = answered_at.plus(self.task.policy.settle());
-        let Readings { absent, unreadable, not_absent } = self.task.settled;
+        let Task { policy, settled, obstacle, .. } = &self.task;
+        let settled_at = answered_at.plus(policy.settle());
+        let Readings { absent, unreadable, not_absent } = *settled;
         let is_read_twice = absent.saturating_add(unreadable).saturating_add(not_absent) >= 2;
-        let decides = now >= settled_at && !is_read_twice;
-        let elapsed = match is_read_twice && self.task.obstacle.is_some() {
+        let elapsed = match is_read_twice && obstacle.is_some() {
             // Two such readings prove nothing here, and a later one will hardly prove more.
-            true => self.task.policy.deadline(),
-            false if decides => Duration::ZERO,
+            true => policy.deadline(),
+            false if now >= settled_at && !is_read_twice => Duration::ZERO,
             false => now.since(answered_at),
         };
+        let deciding = [Some(settled_at), self.repeatable_at()].into_iter().flatten().filter(|at| now < *at).min();
         let mut step = self.again(now, elapsed);
-        step.task.wake_at = step.task.wake_at.map(|due| if now < settled_at { due.min(settled_at) } else { due });
+        step.task.wake_at = step.task.wake_at.map(|due| deciding.map_or(due, |at| due.min(at)));
         step
+    }
+
+    /// Returns the moment from which the task may be sent again after an unanswered send.
+    fn repeatable_at(&self) -> Option<Timestamp> {
+        let Task { policy, outcome, last_send_at, .. } = &self.task;
+        let is_repeatable = policy.idempotent && matches!(outcome, Some((UpstreamAnswer::None, _)));
+        last_send_at.filter(|_| is_repeatable).map(|sent| sent.plus(QUIESCE).plus(policy.settle()))
     }
 
     /// Returns true if the task may be sent again after an unanswered send that had no effect in
     /// time.
     fn may_repeat(&self, begun: Timestamp, now: Timestamp) -> bool {
-        let Task { policy, attempts, last_send_at, .. } = &self.task;
-        let quiesced = last_send_at.is_none_or(|sent| begun >= sent.plus(QUIESCE).plus(policy.settle()));
-        policy.idempotent && quiesced && *attempts < ATTEMPTS_MAX && now < self.last_useful_send()
+        let quiesced = self.repeatable_at().is_some_and(|at| begun >= at);
+        quiesced && self.task.attempts < ATTEMPTS_MAX && now < self.last_useful_send()
     }
 
     /// Returns the last useful time to send. A later effect could not be read before the deadline.
