@@ -78,6 +78,7 @@ const COUNTED: &[(&str, u32)] = &[
     (r#"ledger_entries_total{kind="charge"}"#, 1),
     (r#"ledger_entries_total{kind="reversal"}"#, 0),
     (r#"ledger_entries_total{kind="refund"}"#, 1),
+    ("repeated_refunds_total", 0),
     ("held_polls", 0),
     ("store_commit_failures_total", 0),
     ("store_queue", 0),

@@ -94,6 +94,19 @@ async fn without_a_reading_to_compare_with_a_write_is_sent_and_its_absence_is_no
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_second_refund_on_a_target_within_a_day_is_counted() {
+    let world = World::new(&[Sent::Ok], &[(0, Absent)]).await;
+    let repeated = || world.engine.counts().repeated_refunds.get();
+    for (day, count) in [(0, 0), (0, 1), (2, 1)] {
+        world.clock.advance(Duration::from_hours(24 * day));
+        let id = world.begin(&ONCE).await;
+        assert_eq!(world.end(id).await.0, FailedSilent);
+        world.pass(1).await;
+        assert_eq!(repeated(), count, "after {day} days");
+    }
+}
+
 /// A case of a crash: the phase, the policy and facts of the write, the outcomes of the sends, the
 /// verdict of readings from second 2 on, the number of sends, and the final status.
 type Crash = (&'static str, &'static PolicyDef, Facts, Vec<Sent>, Verdict, usize, Status);

@@ -135,6 +135,31 @@ async fn a_restart_that_was_seen_proves_the_readings_of_later_restarts_on_that_p
 }
 
 #[tokio::test]
+async fn a_check_reads_an_own_address_again_and_proves_restarts_without_a_proxy() {
+    let (site, double) = (Site::new(), Double::start(2, FAST).await);
+    site.configure(&(echo() + &site.table("lab", &double)));
+    let _program = site.start(2, &[]).await;
+    let code = double.codes().await.swap_remove(0);
+    let phone = id("lab", &code);
+    let renew = async |switches: Value| {
+        double.switch(Some(&code), &switches).await;
+        site.operate(&format!("platform check lab --direct {phone}")).await
+    };
+    let (exit, text) = renew(json!({"own_address": "127.99.0.7"})).await;
+    assert!(exit == 0 && text.contains("makes requests from 127.99.0.7, which counts as its own"), "{text}");
+    let (exit, text) = renew(json!({"own_address": "127.99.0.8", "public_address": "127.99.0.9"})).await;
+    assert!(exit == 1 && text.contains("the platform shows another address of this phone"), "{text}");
+    let known = std::fs::read_to_string(site.path("data/lab.direct")).expect("the addresses");
+    assert!(known.ends_with(&format!("{phone} 127.99.0.7;")), "{known}");
+    double.switch(Some(&code), &json!({})).await;
+    let (exit, text) = site.operate(&format!("platform check lab --write {phone} --yes")).await;
+    assert!(exit == 0 && text.contains("restart") && !text.contains("proxy, there"), "{text}");
+    let proven = std::fs::read_to_string(site.path("data/lab.shown.json")).expect("the proofs");
+    let proven: Value = serde_json::from_str(&proven).expect("JSON");
+    assert!(proven["start"].is_object() && proven["exit"].is_null(), "{proven}");
+}
+
+#[tokio::test]
 async fn a_check_explains_each_step_that_fails() {
     let site = Site::new();
     let double = Double::start(2, FAST).await;

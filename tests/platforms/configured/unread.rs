@@ -55,7 +55,7 @@ async fn an_account_that_was_never_read_does_not_wait_for_readings() {
     site.configure(&(nowhere.to_owned() + &site.table("lab", &double)));
     let program = site.start(2, &[]).await;
     let codes = double.codes().await;
-    let never = "no request of a phone of this account has ever reached the callback listener";
+    let never = "no request of a phone of this account has reached the callback listener so far";
     assert_end(&program, "set_proxy", proxy(&codes[0], 1080), "success_unverified", never).await;
     assert_end(&program, "set_proxy", proxy(&codes[1], 1080), "success_unverified", never).await;
     let readings = count_requests(&double, "asyncCmd").await;
@@ -63,6 +63,6 @@ async fn an_account_that_was_never_read_does_not_wait_for_readings() {
     // Here, no command runs at all.
     let refused = json!({"code": {"value": 100_001, "endpoint": "asyncCmd"}});
     double.switch(None, &refused).await;
-    let never = "no command has ever run on a phone of this account";
+    let never = "no command has run on a phone of this account so far";
     assert_end(&program, "set_power", restart(&codes[0]), "success_unverified", never).await;
 }

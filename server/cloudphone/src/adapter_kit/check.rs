@@ -10,8 +10,11 @@ use crate::phones::contract::{
     ClearProxyArgs, Command, DeviceCapability, DeviceId, DeviceState, PowerAction, SessionMode, SetPowerArgs,
     SetProxyArgs,
 };
-use crate::phones::port::{Control, DeviceReading, Direction, Exits, Finding, NoAddress, Pace, Through, Unreachable};
+use crate::phones::port::{
+    Control, DeviceReading, DeviceSnapshot, Direction, Exits, Finding, NoAddress, Pace, Through, Unreachable,
+};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant::tasks::{Leave, Sent, TaskId};
 use toolwarrant::{Clock, Random, Timestamp};
@@ -59,8 +62,7 @@ pub async fn check(control: &dyn Control) -> Vec<Finding> {
             let other = other.map(|other| format!(", and in the other family from {}", other.ordinary));
             let found = format!("a request of {} came from {address}{}", phone.id, other.unwrap_or_default());
             findings.push(Finding::sound(ADDRESS, found));
-            let neighbour = others.iter().find(|other| other.offers(DeviceCapability::Proxy));
-            findings.push(compare(control, (phone, address), neighbour.map(|other| &****other)).await);
+            findings.push(compare(control, (phone, address), others).await);
         }
         Err(finding) => findings.push(finding),
     }
@@ -102,21 +104,21 @@ async fn read_address(control: &dyn Control, phone: &DeviceReading, runs_command
 async fn compare(
     control: &dyn Control,
     (phone, address): (&DeviceReading, IpAddr),
-    other: Option<&DeviceReading>,
+    others: &[&Arc<DeviceSnapshot>],
 ) -> Finding {
     const STEP: &str = "addresses of phones";
     const FORWARDED: &str = "let phones reach the callback listener itself: a port forwarder, an ingress, a load balancer \
                              or a tunnel in front of it shows its own address, and no proxy can be measured there";
     const SHARED: &str = "see that no port forwarder, ingress, load balancer or tunnel is in front of the callback \
                           listener; if your phones do share an address, say `shared-address = true` for this platform";
-    let read = match other {
-        Some(other) => control.exits(&other.id, None).await.ok().map(|exits| (other, exits.ordinary)),
-        None => None,
-    };
-    let seen: Vec<_> = [Some((phone, address)), read].into_iter().flatten().collect();
-    let found: Vec<_> = seen.iter().map(|(phone, address)| format!("{} from {address}", phone.id)).collect();
-    let found = found.join(", ");
-    match control.judge_addresses(&seen.iter().map(|(_, address)| *address).collect::<Vec<_>>()) {
+    let (mut found, mut seen) = (format!("{} from {address}", phone.id), vec![address]);
+    if let Some(other) = others.iter().find(|other| other.offers(DeviceCapability::Proxy))
+        && let Ok(Exits { ordinary, .. }) = control.exits(&other.id, None).await
+    {
+        found += &format!(", {} from {ordinary}", other.id);
+        seen.push(ordinary);
+    }
+    match control.judge_addresses(&seen) {
         Ok(()) => Finding::sound(STEP, found),
         Err(why @ NoAddress::Shared) => Finding::faulty(STEP, format!("{found}: {why}"), SHARED),
         Err(why) => Finding::faulty(STEP, format!("{found}: {why}"), FORWARDED),

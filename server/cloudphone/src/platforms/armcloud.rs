@@ -143,7 +143,7 @@ impl Armcloud {
             }
         };
         let direct = direct.with_shared_addresses(shared_address);
-        let starts = EverRead::new(shown.has(Direction::Start).is_some());
+        let starts = EverRead::new(shown.has(Direction::Start).is_some() || !proven_starts.is_empty());
         let keys = AccountKeys { access_key: access_key.expose().clone(), secret_key };
         let settings =
             ApiSettings { base_url, prefix, family, scheme, read_within: READ_WITHIN, write_within: WRITE_WITHIN };

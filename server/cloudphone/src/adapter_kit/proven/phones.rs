@@ -45,6 +45,12 @@ impl ProvenPhones {
         ignore_poison(self.0.lock()).phones.get(id).is_some_and(|known| known == identity)
     }
 
+    /// Returns true if the reading is proven on no phone.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        ignore_poison(self.0.lock()).phones.is_empty()
+    }
+
     /// Records a proof durably. The identity must not contain a line feed.
     ///
     /// # Errors

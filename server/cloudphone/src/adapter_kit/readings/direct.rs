@@ -14,7 +14,6 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
-use std::ops::Not;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -34,7 +33,7 @@ const UNKNOWN: &str = "-";
 const SEVERAL: &str = "*";
 
 /// The reason that nothing is provable on an account.
-const NEVER_READ: &str = "no request of a phone of this account has ever reached the callback listener";
+const NEVER_READ: &str = "no request of a phone of this account has reached the callback listener so far";
 
 /// The addresses of the phones of one platform. The file has a line per phone, `ID ADDRESS;` or `ID
 /// -;`. Each entry starts a new line, so that a truncated entry does not spoil the next one.
@@ -161,7 +160,7 @@ impl DirectAddresses {
             return self.lock().phones.iter().any(|(other, known)| other != id && *known == Some(address));
         };
         let found = within_patience(shared.sharing.documents.documents(SPACE, vec![key_of(address)])).await;
-        found.is_ok_and(|found| found.first().is_some_and(|document| document.body == id.as_str().as_bytes())).not()
+        !found.is_ok_and(|found| found.first().is_some_and(|document| document.body == id.as_str().as_bytes()))
     }
 
     /// Returns true if this process knows that the phone has an entry.

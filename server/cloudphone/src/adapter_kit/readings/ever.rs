@@ -19,7 +19,7 @@ pub struct EverRead(Mutex<Attempts>);
 #[derive(Debug, Default)]
 struct Attempts {
     has_succeeded: bool,
-    /// The number of readings before the first success, and the time of the last one.
+    /// The number of failures, and the time of the last one.
     failures: u32,
     failed_at: Timestamp,
 }
@@ -35,9 +35,12 @@ impl EverRead {
     /// Notes the end of a reading.
     pub fn note(&self, has_succeeded: bool, now: Timestamp) {
         let mut attempts = ignore_poison(self.0.lock());
-        attempts.has_succeeded |= has_succeeded;
-        attempts.failures = attempts.failures.saturating_add(1);
-        attempts.failed_at = now;
+        if has_succeeded {
+            attempts.has_succeeded = true;
+        } else {
+            attempts.failures = attempts.failures.saturating_add(1);
+            attempts.failed_at = now;
+        }
     }
 
     /// Returns true if no reading has ever succeeded, and several have failed lately.

@@ -4,7 +4,7 @@ use super::*;
 use crate::adapter_kit::proven::{ProvenDirections, Showing};
 use crate::adapter_kit::readings::DirectAddresses;
 use crate::phones::contract::DeviceId;
-use crate::phones::port::Direction;
+use crate::phones::port::{Direction, Exits};
 use std::net::IpAddr;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -67,6 +67,27 @@ async fn an_address_is_stored_once_and_each_replica_has_the_first_one() {
             direct.note(&id, Some(second)).await.unwrap();
             assert_eq!((direct.of(&id).await, direct.is_settled(&id)), (address, true), "{id}");
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_replica_knows_an_address_that_phones_share_and_one_that_was_read_again() {
+    let replicas = pair();
+    let [one, two] = replicas.each_ref().map(|replica| DirectAddresses::of_replicas(replica.shared.clone()));
+    let id = |text| DeviceId::new(text).unwrap();
+    let [first, second]: [IpAddr; 2] = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse().unwrap());
+    let seen = async |direct: &DirectAddresses, phone, ordinary| {
+        let read = Exits { ordinary, through: None, direct: None, is_shared: false, other: None };
+        let exits = direct.complete((&id(phone), None), None, Ok(read), Timestamp(0)).await.unwrap();
+        (exits.direct, exits.is_shared)
+    };
+    assert_eq!(seen(&one, "n-a", first).await, (Some(first), false));
+    assert_eq!(seen(&one, "n-a", first).await, (Some(first), false));
+    assert_eq!(seen(&two, "n-b", first).await, (Some(first), true));
+    assert_eq!(seen(&one, "n-a", first).await, (Some(first), true));
+    one.replace((&id("n-a"), None), second).await.unwrap();
+    for direct in [&one, &two] {
+        assert_eq!(seen(direct, "n-a", second).await, (Some(second), false));
     }
 }
 

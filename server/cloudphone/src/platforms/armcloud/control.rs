@@ -113,7 +113,7 @@ impl Control for Armcloud {
             Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. })
                 if self.starts.is_in_vain(self.clock.now()) =>
             {
-                Provability::Nothing("no command has ever run on a phone of this account")
+                Provability::Nothing("no command has run on a phone of this account so far")
             }
             Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. }) => {
                 let is_proven = self.code(id).is_ok_and(|code| self.proven_starts.has(id, &code));
