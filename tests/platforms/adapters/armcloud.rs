@@ -190,6 +190,8 @@ impl Double for Account {
                 self.shut_down(&id).await;
             }
             self.platform.switch(Some(code), &switches).await;
+            // The server uses a reading for two seconds, and so perhaps one from before the fault.
+            adapter.read_anew(&id).await.expect("the platform answers");
             self.staged.lock().expect("no panic").push((operation, fault, code.clone()));
             for direction in [Direction::Exit, Direction::Start] {
                 if self.shown {
