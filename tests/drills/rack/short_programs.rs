@@ -7,12 +7,12 @@ use super::{PLATFORMS, RackSite, options};
 use crate::harness::program::{Program, operate};
 use driver::{PROXY_LOGIN, RackProxy, write_program};
 use serde_json::{Value, json};
-use std::fs;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use std::{fs, io};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
 /// The program of the operator: ACTION SERIAL. The file `manner` of a phone says how it works.
@@ -38,7 +38,7 @@ esac
 
 /// The rows: a phone, the manner of the program, the proxy, whether it gets the login, and the end.
 /// Odd phones are at the older adb server.
-const ROWS: [(u8, &str, &str, &str, bool, &str); 10] = [
+const ROWS: [(u8, &str, &str, &str, bool, &str); 11] = [
     (1, "works", "socks5", "10.9.0.10", false, "success"),
     (2, "works", "socks5", "10.9.0.11", true, "success"),
     (3, "works", "http", "10.9.0.12", true, "success"),
@@ -49,21 +49,23 @@ const ROWS: [(u8, &str, &str, &str, bool, &str); 10] = [
     (8, "works", "socks5", "10.9.0.99", false, "timeout"),
     (9, "works", "socks5", "10.9.0.98", false, "timeout"),
     (10, "nothing", "http", "10.9.0.12", true, "timeout"),
+    (13, "works", "socks5", "10.9.0.97", false, "timeout"),
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs root and Debian: cargo xtask drill rack"]
 async fn programs_switch_phones_and_give_them_proxies_that_are_measured() {
-    let site = RackSite::start(&options(), 12, 5).await;
+    let site = RackSite::start(&options(), 13, 5).await;
     let folder = site.home.path();
     site.rack.install(&["bin/jq", "sbin/nft", "sbin/redsocks"]).expect("root");
     for (kind, host) in [(RackProxy::Open, 10), (RackProxy::Socks5, 11), (RackProxy::Http, 12)] {
         site.rack.start_proxy(kind, host).await.expect("a proxy");
     }
-    for address in ["10.9.0.1/32", "10.9.0.98/32", "fd00:9::1/128"] {
+    for address in ["10.9.0.1/32", "10.9.0.95/32", "10.9.0.96/32", "10.9.0.97/32", "10.9.0.98/32", "fd00:9::1/128"] {
         site.rack.add_address(address).expect("root");
     }
     tokio::spawn(lie("10.9.0.98:1080".parse().expect("an address")));
+    tokio::spawn(rotate("10.9.0.97:1080".parse().expect("an address")));
     site.rack.name_host("10.9.0.11", "proxy.rack").expect("root");
     configure(folder);
     let urls = "http://10.9.0.1:8081,http://[fd00:9::1]:8081";
@@ -161,6 +163,29 @@ async fn lie(address: SocketAddr) {
             }
         });
     }
+}
+
+/// A SOCKS5 proxy whose connections leave from one of two addresses, in turn.
+async fn rotate(address: SocketAddr) {
+    let listener = TcpListener::bind(address).await.expect("a free address");
+    for exit in [95, 96].into_iter().cycle() {
+        let Ok((client, _)) = listener.accept().await else { return };
+        tokio::spawn(pass_on(client, Ipv4Addr::new(10, 9, 0, exit)));
+    }
+}
+
+/// Connects a client of a SOCKS5 proxy, which has no login and asks for an IPv4 address.
+async fn pass_on(mut client: TcpStream, exit: Ipv4Addr) -> io::Result<()> {
+    let [_, methods] = [client.read_u8().await?, client.read_u8().await?];
+    client.read_exact(&mut vec![0; methods.into()]).await?;
+    client.write_all(&[5, 0]).await?;
+    client.read_exact(&mut [0; 4]).await?;
+    let target = (Ipv4Addr::from(client.read_u32().await?), client.read_u16().await?);
+    let socket = TcpSocket::new_v4()?;
+    socket.bind((exit, 0).into())?;
+    let mut echo = socket.connect(target.into()).await?;
+    client.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await?;
+    copy_bidirectional(&mut client, &mut echo).await.map(drop)
 }
 
 /// Switches a phone off and on.

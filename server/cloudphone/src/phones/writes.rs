@@ -157,7 +157,7 @@ impl Writes {
         let address = before.and_then(|before| before.parse().ok());
         let expected = match exits.through.map(Through::address) {
             Some(shown) => format!("after: the proxy's address, {}", canonical(shown)),
-            None => format!("after: the proxy's own address, {}; nobody could ask through it", proxy.host.as_str()),
+            None => format!("after: the proxy's own address, {}; no address was read through it", proxy.host.as_str()),
         };
         let verdict = exits.verdict(proxy, address);
         let mut observed = before_after(before, &canonical(exits.ordinary));

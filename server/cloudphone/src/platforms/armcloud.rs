@@ -351,7 +351,10 @@ impl From<ApiError> for NoList {
         match error {
             error if error.is_unsupported() => Self::Unsupported,
             error if error.is_missing_pad() => Self::NoSuchPad,
-            error if error.is_refused() => Self::Refused(error.into()),
+            error if error.is_refused() => {
+                let remedy = error.remedy();
+                Self::Refused(Unreachable(format!("{}; {remedy}", error.why().as_str()).into()))
+            }
             error => Self::Failed(error.into()),
         }
     }
@@ -365,6 +368,9 @@ mod tests {
     fn only_a_request_that_the_platform_does_not_take_is_tried_in_another_form() {
         let of = |code| NoList::from(ApiError::Refused { code, why: "why".into() });
         assert!(matches!(of(100_000), NoList::Refused(_)));
+        // The log of a list has the remedy.
+        let NoList::Refused(Unreachable(why)) = of(100_001) else { panic!("it is refused") };
+        assert_eq!(why.as_str(), "why; ask the vendor to allow these calls on this account");
         // Wrong signature, and too many calls.
         for code in [2019, 429] {
             assert!(matches!(of(code), NoList::Failed(_)), "{code:?}");

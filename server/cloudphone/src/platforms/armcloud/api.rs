@@ -290,11 +290,11 @@ impl Api {
 
     fn note_unserved(&self, call: ApiCall, path: &str) {
         if let Some(pause) = self.unserved.add(call, self.clock.now()) {
-            let (host, minutes) = (&self.host, pause.as_secs() / 60);
+            let (host, pause_minutes) = (&self.host, pause.as_secs() / 60);
             tracing::warn!(
                 host,
                 path,
-                minutes,
+                pause_minutes,
                 "the platform answered 404, and this call is tried again after the pause; check base-url, prefix and \
                  the rights of the account, then run `platform check`"
             );
