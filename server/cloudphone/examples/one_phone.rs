@@ -139,7 +139,7 @@ impl Control for OnePhone {
         let through = proxy.map(|proxy| seen(Some(proxy.clone())).map(Through::Phone)).transpose();
         Box::pin(async move {
             let (ordinary, direct) = (seen(self.proxy())?, seen(None).ok());
-            Ok(Exits { ordinary, through: through?, direct, is_shared: false, other: None })
+            Ok(Exits { ordinary, through: through?, direct, is_shared: false, former: None, other: None })
         })
     }
 

@@ -57,7 +57,10 @@ impl OwnCommand for PhoneCommand {
             Self::Platform(PlatformCommand::Check { write: Some(device), proxy, yes: false, .. }) => {
                 let proxy = proxy.as_ref().map(|proxy| format!(", sets the proxy {proxy} on it and clears its proxy"));
                 let proxy = proxy.unwrap_or_default();
-                Some(format!("This restarts {device}, which ends everything that runs on it{proxy}. Go on?"))
+                Some(format!(
+                    "This restarts {device}, which ends everything that runs on it{proxy}. \
+                              No client may write to it meanwhile. Go on?"
+                ))
             }
             Self::Platform(_) => None,
         }

@@ -86,8 +86,8 @@ struct Task {
     left: bool,
     idempotent: bool,
     /// The time from which it could be sent, in milliseconds since the Unix epoch, as all times
-    /// here. It is after the end of the task before it on the target, also if its call arrived
-    /// earlier and waited.
+    /// here: that of its first step, if a slow store took its call later than it arrived. It is
+    /// after the end of the task before it on the target.
     ready_at: i64,
     finished_at: Option<i64>,
 }
@@ -240,7 +240,8 @@ fn device(command: &Value) -> String {
 fn tasks(db: &Connection) -> HashMap<String, Task> {
     let sql = "SELECT 'task_' || lower(hex(id)), target, tool, idem_key, coalesce(status, 'dispatched'),
                       state ->> 'attempts', state ->> 'left', state -> 'terms' ->> 'idempotent',
-                      created_at + coalesce(state ->> 'start_delay_ms', 0), finished_at FROM task";
+                      max(created_at + coalesce(state ->> 'start_delay_ms', 0),
+                          coalesce((SELECT min(at) FROM task_event WHERE task_id = task.id), 0)), finished_at FROM task";
     let task = |row: &Row<'_>| {
         let (id, target, tool, key, status, attempts, left, idempotent, ready_at, finished_at) = row.try_into()?;
         Ok((id, Task { target, tool, key, status, attempts, left, idempotent, ready_at, finished_at }))

@@ -139,9 +139,10 @@ async fn session(control: &dyn Control, phone: &DeviceReading) -> Finding {
 /// Reads the address of a phone without a proxy again. From then on it counts as the phone's own.
 pub async fn renew(control: &dyn Control, id: &DeviceId) -> Finding {
     const STEP: &str = "own address";
+    const REMEDY: &str = "see that it runs, without a proxy and an app that passes its traffic on, and try again";
     match control.renew_address(id).await {
         Ok(address) => Finding::sound(STEP, format!("{id} makes requests from {address}, which counts as its own")),
-        Err(error) => Finding::faulty(STEP, format!("{id}: {error}"), "see that the phone runs, and try again"),
+        Err(error) => Finding::faulty(STEP, format!("{id}: {error}"), REMEDY),
     }
 }
 
@@ -186,7 +187,7 @@ impl Prover<'_> {
     async fn restart(&self, within: Duration) -> Finding {
         const STEP: &str = "restart";
         const REMEDY: &str =
-            "restarts on this account end as timeout if no other start is seen, and are never refunded";
+            "without a proof, restarts end as timeout if no other start is seen, and are never refunded";
         let faulty = |found: String| Finding::faulty(STEP, found, REMEDY);
         let before = match self.control.boot_id(self.id).await {
             Ok(before) => before.value,
@@ -206,7 +207,10 @@ impl Prover<'_> {
                 let recorded = self.control.record(Direction::Start, self.id).await;
                 Self::describe_record(STEP, format!("before: {before}; after: {now}"), recorded)
             }
-            None => faulty(format!("before: {before}; nothing else was seen within {} s", within.as_secs())),
+            None => {
+                let found = format!("before: {before}; nothing else was seen within {} s", within.as_secs());
+                self.withdraw(Direction::Start, faulty(found)).await
+            }
         }
     }
 
@@ -214,7 +218,7 @@ impl Prover<'_> {
         const THERE: &str = "proxy, there";
         const BACK: &str = "proxy, back";
         const REMEDY: &str =
-            "proxy changes on this account end as timeout if the proxy's address is not seen, and are never refunded";
+            "without a proof, proxy changes end as timeout if the proxy's address is not seen, and are never refunded";
         let faulty = |step, found: String| vec![Finding::faulty(step, found, REMEDY)];
         // This reading settles the phone's own address, without which no absence is evidence there.
         if let Err(error) = self.control.exits(self.id, None).await {
@@ -222,7 +226,14 @@ impl Prover<'_> {
         }
         let (before, through) = match self.control.exits(self.id, Some(proxy)).await {
             Ok(Exits { ordinary, through: Some(through), .. }) => (ordinary, through.address()),
-            Ok(_) => return faulty(THERE, "no request can be made explicitly through the proxy".to_owned()),
+            Ok(_) => {
+                let found = "two requests through the proxy did not arrive from one address";
+                return vec![Finding::faulty(
+                    THERE,
+                    found,
+                    "see that it runs and has one exit, and that the phone has curl or nc",
+                )];
+            }
             Err(error) => return faulty(THERE, error.to_string()),
         };
         if before == through {
@@ -242,7 +253,9 @@ impl Prover<'_> {
         let until = self.clock.now().plus(within);
         let cleared = self.carry_out(&Command::ClearProxy(clear), until).await;
         let Some(there) = followed else {
-            return faulty(THERE, format!("before: {before}; the proxy's: {through}; no request came from there"));
+            let found = format!("before: {before}; the proxy's: {through}; no request came from there");
+            let found = Finding::faulty(THERE, found, REMEDY);
+            return vec![self.withdraw(Direction::Exit, found).await];
         };
         let there = Finding::sound(THERE, format!("before: {before}; after: {there}, the proxy's"));
         if let Err(why) = cleared {
@@ -291,6 +304,17 @@ impl Prover<'_> {
             match look().await {
                 None if self.clock.now() < until => self.clock.sleep_until(self.clock.now().plus(LOOK_EVERY)).await,
                 seen => return seen,
+            }
+        }
+    }
+
+    /// Withdraws a proof that this finding contradicts.
+    async fn withdraw(&self, direction: Direction, finding: Finding) -> Finding {
+        match self.control.withdraw(direction, self.id).await {
+            Ok(()) => finding,
+            Err(Unreachable(why)) => {
+                let found = format!("{}; an earlier proof could not be withdrawn: {}", finding.found, why.as_str());
+                Finding::faulty(finding.step, found, "check that the data folder can be written, and try again")
             }
         }
     }

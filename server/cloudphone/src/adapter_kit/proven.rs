@@ -109,10 +109,22 @@ impl ProvenDirections {
     /// # Errors
     /// The file or the document cannot be written. Then the proof is not recorded.
     pub async fn record(&self, direction: Direction, showing: Showing) -> io::Result<()> {
+        self.set(direction, Some(showing)).await
+    }
+
+    /// Withdraws the proof of a direction durably, after readings were seen not to follow.
+    ///
+    /// # Errors
+    /// The file or the document cannot be written. Then the proof stays.
+    pub async fn withdraw(&self, direction: Direction) -> io::Result<()> {
+        self.set(direction, None).await
+    }
+
+    async fn set(&self, direction: Direction, proof: Option<Showing>) -> io::Result<()> {
         let account = self.account.clone();
         let add = move |held: Held| {
             let held = Held { account: account.clone(), ..held.of(&account) };
-            let proof = Some(showing.clone());
+            let proof = proof.clone();
             match direction {
                 Direction::Exit => Held { exit: proof, ..held },
                 Direction::Start => Held { start: proof, ..held },

@@ -90,7 +90,7 @@ impl PhoneReadings {
             }
             None => None,
         };
-        Ok(Exits { ordinary, through, direct: None, is_shared: false, other })
+        Ok(Exits { ordinary, through, direct: None, is_shared: false, former: None, other })
     }
 
     /// Reads the addresses in one family.

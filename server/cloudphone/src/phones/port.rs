@@ -190,6 +190,12 @@ pub trait Control: Upstream {
         Box::pin(async { Ok(()) })
     }
 
+    /// Withdraws what [`Self::record`] has recorded, because a reading on this phone did not follow
+    /// a command. Default: does nothing, because nothing depends on it.
+    fn withdraw<'a>(&'a self, _: Direction, _: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// Returns the state that a monitor shows for the platform with this name. Reads memory only.
     /// Default: always reachable.
     fn state(&self, name: &PlatformName) -> UpstreamState {

@@ -161,11 +161,15 @@ impl Writes {
         };
         let verdict = exits.verdict(proxy, address);
         let mut observed = before_after(before, &canonical(exits.ordinary));
+        let earlier = exits.former.or(exits.direct);
+        if let (None, Some(earlier)) = (before, earlier) {
+            observed += &format!("; earlier: {}", canonical(earlier));
+        }
         if let Some(other) = exits.other {
             observed += &format!("; in the other family: {}", canonical(other.ordinary));
         }
         if verdict == Verdict::Undecidable {
-            observed += match address.or(exits.direct) {
+            observed += match address.or(earlier) {
                 Some(_) => "; the phone had the proxy's address without it, so nothing is shown",
                 None => "; no address of the phone without this proxy is known, so nothing is shown",
             };

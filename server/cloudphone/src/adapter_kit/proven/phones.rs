@@ -16,6 +16,9 @@ use toolwarrant::base::ignore_poison;
 #[derive(Debug, Default)]
 pub struct ProvenPhones(Arc<Mutex<ProofFile>>);
 
+/// The identity that no phone has.
+const WITHDRAWN: &str = "?";
+
 #[derive(Debug, Default)]
 struct ProofFile {
     /// `None` if the proofs end with this process.
@@ -72,6 +75,14 @@ impl ProvenPhones {
         })
         .await?
     }
+
+    /// Withdraws the proof of a phone durably.
+    ///
+    /// # Errors
+    /// The file cannot be written. Then the proof stays.
+    pub async fn withdraw(&self, id: &DeviceId) -> io::Result<()> {
+        self.record(id, WITHDRAWN).await
+    }
 }
 
 #[cfg(test)]
@@ -97,6 +108,8 @@ mod tests {
             assert_eq!(again.has(&id(phone), identity), holds, "{phone} {identity}");
         }
         again.record(&id("c"), "R60").await.unwrap();
-        assert!(ProvenPhones::open(&path).unwrap().has(&id("c"), "R60"));
+        again.withdraw(&id("b")).await.unwrap();
+        let again = ProvenPhones::open(&path).unwrap();
+        assert!(again.has(&id("c"), "R60") && !again.has(&id("b"), ""));
     }
 }

@@ -21,6 +21,9 @@ async fn a_proof_holds_for_its_account_after_a_restart() {
     let again = ProvenDirections::open(&path, URL, "AK1").unwrap();
     assert_eq!(again.has(Direction::Exit), Some(showing("curl")));
     assert_eq!(again.has(Direction::Start), Some(showing("start")));
+    shown.withdraw(Direction::Start).await.unwrap();
+    let withdrawn = ProvenDirections::open(&path, URL, "AK1").unwrap();
+    assert_eq!((withdrawn.has(Direction::Exit), withdrawn.has(Direction::Start)), (Some(showing("curl")), None));
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let text = fs::read_to_string(&path).unwrap();
     assert!(!text.contains("AK1") && !text.contains("api.example"), "{text}");

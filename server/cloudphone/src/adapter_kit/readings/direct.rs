@@ -10,7 +10,7 @@ use super::ever::EverRead;
 use crate::adapter_kit::shared::{SharedPlatforms, within_patience};
 use crate::phones::contract::{DeviceId, SetProxyArgs};
 use crate::phones::port::{Exits, Unreachable};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
@@ -54,7 +54,16 @@ struct KnownAddresses {
     file: Option<File>,
     phones: HashMap<DeviceId, Option<IpAddr>>,
     /// The phones that were asked in this run.
-    asked: HashSet<DeviceId>,
+    asked: HashMap<DeviceId, LastReading>,
+}
+
+/// The last reading of a phone in this run.
+#[derive(Debug, Default)]
+struct LastReading {
+    /// The platform's name of the phone at the last reading without a proxy.
+    name: String,
+    /// The address of the last request that was seen.
+    seen: Option<IpAddr>,
 }
 
 impl DirectAddresses {
@@ -75,7 +84,7 @@ impl DirectAddresses {
             }
         }
         let ever = EverRead::new(phones.values().any(Option::is_some));
-        let known = KnownAddresses { file: Some(file), phones, asked: HashSet::new() };
+        let known = KnownAddresses { file: Some(file), phones, asked: HashMap::new() };
         Ok(Self { phones: Arc::new(Mutex::new(known)), shared: None, may_share: false, ever })
     }
 
@@ -102,7 +111,7 @@ impl DirectAddresses {
     #[must_use]
     pub fn restrict(&self, id: &DeviceId, provability: Provability, now: Timestamp) -> Provability {
         let known = self.lock();
-        let is_new = !known.phones.contains_key(id) && !known.asked.contains(id);
+        let is_new = !known.phones.contains_key(id) && !known.asked.contains_key(id);
         match provability {
             Provability::Nothing(_) if is_new => Provability::Presence,
             Provability::Nothing(why) => Provability::Nothing(why),
@@ -124,18 +133,20 @@ impl DirectAddresses {
     /// Adds the address without a proxy to a reading. A reading that was taken before a proxy is
     /// sent is that address, unless the platform says that the phone has another one: it is then
     /// the address of an app that passes traffic on. If it cannot be stored, an absence is never
-    /// evidence on this phone.
+    /// evidence on this phone. `name` is the platform's name of the phone, which the platform may
+    /// have replaced since the reading before the send: then its own address is not known.
     ///
     /// # Errors
     /// Those of the reading.
     pub async fn complete(
         &self,
-        (id, public): (&DeviceId, Option<IpAddr>),
+        (id, name, public): (&DeviceId, &str, Option<IpAddr>),
         proxy: Option<&SetProxyArgs>,
         reading: Result<Exits, Unreachable>,
         now: Timestamp,
     ) -> Result<Exits, Unreachable> {
-        self.lock().asked.insert(id.clone());
+        let seen = reading.as_ref().ok().map(|exits| exits.ordinary);
+        let (former, is_replaced) = self.note_reading((id, name), proxy.is_none(), seen);
         self.ever.note(reading.is_ok(), now);
         let exits = reading?;
         let is_own = !differs(public, exits.ordinary);
@@ -143,14 +154,33 @@ impl DirectAddresses {
             let _ = self.note(id, Some(exits.ordinary)).await;
         } else if proxy.is_none() && !self.is_settled(id) {
             let (device, seen) = (id.as_str(), exits.ordinary);
-            tracing::warn!(device, %seen, shown = ?public, "the platform shows another address of a phone, so no missing proxy is refunded there");
+            let shown = public.map(tracing::field::display);
+            tracing::warn!(device, %seen, shown, "the platform shows another address of a phone, so no missing proxy is refunded there");
         }
-        let direct = self.of(id).await;
+        let direct = self.of(id).await.filter(|address| !is_replaced && !differs(public, *address));
         let is_shared = match direct {
             Some(address) if !self.may_share => self.is_shared(id, address).await,
             _ => false,
         };
-        Ok(Exits { direct, is_shared, ..exits })
+        Ok(Exits { direct, is_shared, former, ..exits })
+    }
+
+    /// Notes a reading. Returns the address of the one before, and true if the phone has another
+    /// name than at the last reading without a proxy.
+    fn note_reading(
+        &self,
+        (id, name): (&DeviceId, &str),
+        is_without: bool,
+        seen: Option<IpAddr>,
+    ) -> (Option<IpAddr>, bool) {
+        let mut known = self.lock();
+        let last = known.asked.entry(id.clone()).or_default();
+        if is_without || last.name.is_empty() {
+            name.clone_into(&mut last.name);
+        }
+        let former = last.seen;
+        last.seen = seen.or(former);
+        (former, last.name != name)
     }
 
     /// Returns true if another phone of the account has this address as well, or if that is not
@@ -330,10 +360,11 @@ mod tests {
         let open = || DirectAddresses::open(&folder.path().join("pads.direct")).unwrap();
         let id = |text: &str| DeviceId::new(text).unwrap();
         let [one, two, three]: [IpAddr; 3] = ["192.0.2.1", "192.0.2.2", "192.0.2.3"].map(|text| text.parse().unwrap());
-        let read = |ordinary| Ok(Exits { ordinary, through: None, direct: None, is_shared: false, other: None });
+        let read =
+            |ordinary| Ok(Exits { ordinary, through: None, direct: None, is_shared: false, former: None, other: None });
         let direct = open();
         let complete = async |direct: &DirectAddresses, phone: &str, ordinary, public| {
-            let exits = direct.complete((&id(phone), public), None, read(ordinary), Timestamp(0)).await.unwrap();
+            let exits = direct.complete((&id(phone), "", public), None, read(ordinary), Timestamp(0)).await.unwrap();
             (exits.direct, exits.is_shared)
         };
         assert_eq!(complete(&direct, "a", one, None).await, (Some(one), false));
@@ -349,6 +380,35 @@ mod tests {
         direct.replace((&id("d"), None), three).await.unwrap();
         assert_eq!(complete(&open(), "d", three, None).await, (Some(three), false));
         assert_eq!(complete(&open(), "a", one, None).await, (Some(one), false));
+        // It began after the address was noted.
+        assert_eq!(complete(&open(), "b", two, Some(one)).await, (None, false));
+    }
+
+    #[tokio::test]
+    async fn a_reading_has_the_address_of_the_one_before_and_no_own_address_of_a_phone_that_was_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let direct = DirectAddresses::open(&folder.path().join("pads.direct")).unwrap();
+        let id = DeviceId::new("a").unwrap();
+        let [one, two]: [IpAddr; 2] = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse().unwrap());
+        let proxy = super::super::tests::proxy("socks5", "192.0.2.2", 1080);
+        let read = async |name: &str, proxy: Option<&SetProxyArgs>, ordinary: Option<IpAddr>| {
+            let exits = Exits {
+                ordinary: ordinary.unwrap_or(one),
+                through: None,
+                direct: None,
+                is_shared: false,
+                former: None,
+                other: None,
+            };
+            let reading = ordinary.map(|_| exits).ok_or(Unreachable("nothing arrived".into()));
+            let read = direct.complete((&id, name, None), proxy, reading, Timestamp(0)).await;
+            read.ok().map(|exits| (exits.former, exits.direct))
+        };
+        assert_eq!(read("AC1", None, Some(one)).await, Some((None, Some(one))));
+        assert_eq!(read("AC1", Some(&proxy), Some(two)).await, Some((Some(one), Some(one))));
+        assert_eq!(read("AC1", None, None).await, None);
+        assert_eq!(read("AC2", Some(&proxy), Some(one)).await, Some((Some(two), None)));
+        assert_eq!(read("AC2", None, Some(one)).await, Some((Some(one), Some(one))));
     }
 
     #[tokio::test]
@@ -359,7 +419,7 @@ mod tests {
         let blind = Provability::Nothing("no program");
         let fail = async |id: &DeviceId| {
             let lost = Err(Unreachable("nothing arrived".into()));
-            direct.complete((id, None), None, lost, Timestamp(0)).await.unwrap_err();
+            direct.complete((id, "", None), None, lost, Timestamp(0)).await.unwrap_err();
         };
         assert_eq!(direct.restrict(&one, blind, Timestamp(0)), Provability::Presence);
         fail(&one).await;
@@ -375,9 +435,10 @@ mod tests {
             through: None,
             direct: None,
             is_shared: false,
+            former: None,
             other: None,
         };
-        direct.complete((&three, None), None, Ok(seen), Timestamp(0)).await.unwrap();
+        direct.complete((&three, "", None), None, Ok(seen), Timestamp(0)).await.unwrap();
         assert_eq!(direct.restrict(&one, Provability::Both, Timestamp(0)), Provability::Both);
     }
 }

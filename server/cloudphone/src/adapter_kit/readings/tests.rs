@@ -107,7 +107,7 @@ fn an_absence_needs_a_reading_through_the_proxy_that_can_be_compared_and_a_prese
         ("::ffff:198.51.100.7", own, exit, None, Present),
     ] {
         let (ordinary_before, direct) = (Some(address(before)), Some(address(before)));
-        let exits = Exits { ordinary: address(ordinary), through, direct, is_shared: false, other: None };
+        let exits = Exits { ordinary: address(ordinary), through, direct, is_shared: false, former: None, other: None };
         let proxy = proxy("socks5", host, 1080);
         let judged = exits.verdict(&proxy, ordinary_before);
         assert_eq!(judged, verdict, "{host}: {before} then {ordinary}, through {through:?}");
@@ -132,6 +132,10 @@ fn an_absence_needs_a_reading_through_the_proxy_that_can_be_compared_and_a_prese
         assert_eq!(exits.verdict(&proxy, None), unread, "{host}: {ordinary}, through {through:?}");
         let unknown = if matches!(unread, Present) { Undecidable } else { unread };
         assert_eq!(Exits { direct: None, ..exits }.verdict(&proxy, None), unknown, "{host}: {ordinary}");
+        // So does the last one that was read: an earlier proxy may have the same exit.
+        let last = Exits { former: Some(exits.ordinary), ..exits };
+        assert_eq!(last.verdict(&proxy, None), unknown, "{host}: {ordinary}");
+        assert_eq!(last.verdict(&proxy, ordinary_before), verdict, "{host}: {ordinary}");
     }
 }
 
@@ -274,7 +278,7 @@ async fn a_reading_that_the_server_takes_is_used_where_the_phone_cannot_and_nowh
         let exits = readings.exits(&staged, None, &phone(), Some(&proxy)).await.unwrap();
         assert_eq!(
             exits,
-            Exits { ordinary: OWN.into(), through, direct: None, is_shared: false, other: None },
+            Exits { ordinary: OWN.into(), through, direct: None, is_shared: false, former: None, other: None },
             "{manner:?} {login} {prints}"
         );
         assert_eq!(!heard.lock().unwrap().is_empty(), connects, "{manner:?} {login} {prints}");
@@ -383,7 +387,14 @@ async fn a_phone_asks_through_a_proxy_twice_and_is_told_nothing_but_urls_a_host_
         let own = address("127.0.0.1");
         assert_eq!(
             exits,
-            Exits { ordinary: own, through: Some(Through::Phone(own)), direct: None, is_shared: false, other: None }
+            Exits {
+                ordinary: own,
+                through: Some(Through::Phone(own)),
+                direct: None,
+                is_shared: false,
+                former: None,
+                other: None
+            }
         );
         let through = fs::read_to_string(&log).unwrap().lines().filter(|line| line.contains(provability)).count();
         assert_eq!(through, 2);

@@ -77,8 +77,8 @@ async fn every_replica_knows_an_address_that_phones_share_and_one_that_was_read_
     let id = |text| DeviceId::new(text).unwrap();
     let [first, second]: [IpAddr; 2] = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse().unwrap());
     let seen = async |direct: &DirectAddresses, phone, ordinary| {
-        let read = Exits { ordinary, through: None, direct: None, is_shared: false, other: None };
-        let exits = direct.complete((&id(phone), None), None, Ok(read), Timestamp(0)).await.unwrap();
+        let read = Exits { ordinary, through: None, direct: None, is_shared: false, former: None, other: None };
+        let exits = direct.complete((&id(phone), "", None), None, Ok(read), Timestamp(0)).await.unwrap();
         (exits.direct, exits.is_shared)
     };
     assert_eq!(seen(&one, "n-a", first).await, (Some(first), false));

@@ -18,6 +18,9 @@ pub struct Exits {
     /// True if another phone may have the same `direct` address. The user of that phone can make
     /// requests come from there.
     pub is_shared: bool,
+    /// The address of the ordinary request in the reading before this one, if this process took
+    /// one.
+    pub former: Option<IpAddr>,
     /// The requests in the other family of addresses. `None` if none of the phone's ordinary ones
     /// arrived there, or if the operator has no observer there.
     pub other: Option<OtherExits>,
@@ -48,9 +51,10 @@ impl Exits {
     /// Present: the request left from the address that the proxy shows, which is not the address
     /// from before, and no request in the other family left from elsewhere. If no request could be
     /// made through the proxy, the proxy's own literal address counts instead. If nothing was read
-    /// before the send, the phone's own address counts as the address from before. Undecidable: the
-    /// address from before is the one that the proxy shows, or none is known. A forwarder in front
-    /// of the callback listener or a network that the phone shares with the proxy looks like that.
+    /// before the send, the former address or else the phone's own counts as the address from
+    /// before. Undecidable: the address from before is the one that the proxy shows, or none is
+    /// known. A forwarder in front of the callback listener or a network that the phone shares with
+    /// the proxy looks like that.
     /// Absent: the request left from the address before the send, which is the phone's own and no
     /// other phone's, and the proxy shows another address.
     ///
@@ -62,13 +66,13 @@ impl Exits {
     #[must_use]
     pub fn verdict(&self, proxy: &SetProxyArgs, before: Option<IpAddr>) -> Verdict {
         let [ordinary, through] = [Some(self.ordinary), self.through.map(Through::address)].map(to_canonical);
-        let [before, direct] = [before, self.direct].map(to_canonical);
+        let [before, former, direct] = [before, self.former, self.direct].map(to_canonical);
         let literal = proxy.host_address();
         if through.or(literal) == ordinary {
             let leaks = self.other.is_some_and(|other| other.through != Some(other.ordinary));
-            return match before.or(direct) {
+            return match before.or(former).or(direct) {
                 _ if leaks => Verdict::Unreadable,
-                Some(former) if Some(former) != ordinary => Verdict::Present,
+                Some(known) if Some(known) != ordinary => Verdict::Present,
                 _ => Verdict::Undecidable,
             };
         }

@@ -80,6 +80,7 @@ impl Control for Staged {
                 through,
                 direct: self.direct,
                 is_shared: false,
+                former: None,
                 other: None,
             })
         })

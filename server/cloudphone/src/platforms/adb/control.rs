@@ -99,13 +99,17 @@ impl Adb {
         self.registry.get(id).and_then(|listed| listed.row.facts.netcat)
     }
 
-    /// Records that a reading follows the truth on the phone of this name.
-    async fn prove(&self, direction: Direction, id: &DeviceId, name: &str) -> Result<(), Unreachable> {
-        let proven = match direction {
+    /// Returns the phones on which a reading is proven.
+    fn proofs(&self, direction: Direction) -> &ProvenPhones {
+        match direction {
             Direction::Exit => &self.proven_exits,
             Direction::Start => &self.proven_starts,
-        };
-        proven.record(id, name).await.map_err(|error| Unreachable(error.to_string().into()))
+        }
+    }
+
+    /// Records that a reading follows the truth on the phone of this name.
+    async fn prove(&self, direction: Direction, id: &DeviceId, name: &str) -> Result<(), Unreachable> {
+        self.proofs(direction).record(id, name).await.map_err(|error| Unreachable(error.to_string().into()))
     }
 }
 
@@ -161,7 +165,9 @@ impl Control for Adb {
         Box::pin(async move {
             let dial = self.netcat(id).map(|_| self as &dyn Dial);
             let read = self.readings.exits(self, dial, id, proxy).await;
-            self.direct.complete((id, None), proxy, read, self.clock.now()).await
+            let listed = self.registry.get(id);
+            let name = listed.as_ref().map_or("", |listed| listed.row.facts.name());
+            self.direct.complete((id, name, None), proxy, read, self.clock.now()).await
         })
     }
 
@@ -232,6 +238,11 @@ impl Control for Adb {
             let now = self.listing.server().read_facts(&self.find(id)?.1, self.listing.until()).await?;
             self.prove(direction, id, now.name()).await
         })
+    }
+
+    fn withdraw<'a>(&'a self, direction: Direction, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
+        let withdrawn = self.proofs(direction).withdraw(id);
+        Box::pin(async move { withdrawn.await.map_err(|error| Unreachable(error.to_string().into())) })
     }
 
     fn state(&self, name: &PlatformName) -> UpstreamState {

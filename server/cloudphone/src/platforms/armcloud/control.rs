@@ -5,6 +5,7 @@ use super::listing::InfosQuery;
 use super::operations::{Progress, progress};
 use super::rows::PadRows;
 use super::{Armcloud, LEAVES_WITHIN};
+use crate::adapter_kit::device_registry::Row;
 use crate::adapter_kit::guard::{CallCounts, Class, GuardState};
 use crate::adapter_kit::proven::Showing;
 use crate::adapter_kit::shell::Shell;
@@ -173,8 +174,10 @@ impl Control for Armcloud {
     ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
         Box::pin(async move {
             let read = self.readings.exits(self, None, id, proxy).await;
-            let public = self.registry.get(id).and_then(|listed| listed.row.public_address());
-            self.direct.complete((id, public), proxy, read, self.clock.now()).await
+            let listed = self.registry.get(id);
+            let pad = listed.as_ref().map(|listed| (listed.row.code(), listed.row.public_address()));
+            let (code, public) = pad.unwrap_or_default();
+            self.direct.complete((id, code, public), proxy, read, self.clock.now()).await
         })
     }
 
@@ -225,11 +228,12 @@ impl Control for Armcloud {
             };
             let credentials = match listed {
                 Ok(()) => Finding::sound("credentials", "the platform accepts them"),
-                Err(error) => Finding::faulty("credentials", error.to_string(), remedy),
+                Err(Unreachable(why)) => Finding::faulty("credentials", why.as_str(), remedy),
             };
             let clock = self.api.skew().map(|millis| {
                 let seconds = millis / 1_000;
-                let found = format!("the platform's clock is {seconds} s ahead");
+                let by = if seconds < 0 { "behind" } else { "ahead" };
+                let found = format!("the platform's clock is {} s {by}", seconds.abs());
                 match seconds.abs() <= SKEW_MAX_SECONDS {
                     true => Finding::sound("clock", found),
                     false => {
@@ -248,6 +252,15 @@ impl Control for Armcloud {
         let tool = self.readings.tool(id).map_or("", |tool| tool.as_str());
         let showing = Showing { at: self.clock.wall(), device: id.to_string(), tool: tool.to_owned() };
         Box::pin(async move { self.shown.record(direction, showing).await.map_err(to_unreachable) })
+    }
+
+    fn withdraw<'a>(&'a self, direction: Direction, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
+        Box::pin(async move {
+            if direction == Direction::Start {
+                self.proven_starts.withdraw(id).await.map_err(to_unreachable)?;
+            }
+            self.shown.withdraw(direction).await.map_err(to_unreachable)
+        })
     }
 
     fn state(&self, name: &PlatformName) -> UpstreamState {

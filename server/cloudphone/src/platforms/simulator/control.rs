@@ -52,7 +52,14 @@ impl Control for Sim {
         Box::pin(async move {
             let through = proxy.map(|proxy| self.leaves_from(id, Some(proxy)).map(Through::Phone)).transpose()?;
             let direct = fleet::index(id.as_str(), self.devices).map(|index| Network::Phones.address(index.into()));
-            Ok(Exits { ordinary: self.leaves_from(id, None)?, through, direct, is_shared: false, other: None })
+            Ok(Exits {
+                ordinary: self.leaves_from(id, None)?,
+                through,
+                direct,
+                is_shared: false,
+                former: None,
+                other: None,
+            })
         })
     }
 

@@ -44,7 +44,7 @@ async fn on_connections_of_the_phone_a_proxy_is_read_with_its_login_and_at_a_nam
         let exits = running.readings().exits(&staged, Some(&LocalDial), &phone(), Some(&proxy)).await.unwrap();
         assert_eq!(
             exits,
-            Exits { ordinary: OWN.into(), through, direct: None, is_shared: false, other: None },
+            Exits { ordinary: OWN.into(), through, direct: None, is_shared: false, former: None, other: None },
             "{scheme} {manner:?} {login}"
         );
         let ran = staged.ran.lock().unwrap();

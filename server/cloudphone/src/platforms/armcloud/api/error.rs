@@ -57,7 +57,7 @@ impl ApiError {
             Self::Refused { code, .. } => codes::find_remedy(*code),
             Self::NotServed(_) => codes::find_remedy(codes::UNSUPPORTED),
             Self::NotSent(_) | Self::Failed { .. } | Self::Unknown(_) => {
-                "see that this machine reaches base-url: its name, the network, and every firewall on the way"
+                "see that this machine reaches base-url (name, network, firewalls), and that the platform itself answers there"
             }
         }
     }
