@@ -375,6 +375,8 @@ mod tests {
         for code in [2019, 429] {
             assert!(matches!(of(code), NoList::Failed(_)), "{code:?}");
         }
+        let too_often = ApiError::Refused { code: 429, why: "why".into() };
+        assert!(too_often.remedy().starts_with("wait a minute"), "no fault of the keys");
         assert!(matches!(NoList::from(ApiError::NotSent("why".into())), NoList::Failed(_)));
     }
 }

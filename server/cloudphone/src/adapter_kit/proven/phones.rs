@@ -51,7 +51,7 @@ impl ProvenPhones {
     /// Returns true if the reading is proven on no phone.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        ignore_poison(self.0.lock()).phones.is_empty()
+        ignore_poison(self.0.lock()).phones.values().all(|identity| identity == WITHDRAWN)
     }
 
     /// Records a proof durably. The identity must not contain a line feed.
@@ -96,6 +96,8 @@ mod tests {
         let path = folder.path().join("rack.starts");
         let id = |text: &str| DeviceId::new(text).unwrap();
         let proven = ProvenPhones::open(&path).unwrap();
+        proven.withdraw(&id("a")).await.unwrap();
+        assert!(proven.is_empty());
         for (phone, identity) in [("a", "R58"), ("b", ""), ("a", "R59")] {
             assert!(!proven.has(&id(phone), identity));
             proven.record(&id(phone), identity).await.unwrap();
