@@ -25,7 +25,7 @@ impl Outside {
     /// this workspace.
     pub(crate) fn copy(test: &str) -> Self {
         let home = TempDir::new().expect("a temporary folder");
-        let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace");
+        let workspace = workspace();
         let from = workspace.join("tests/services/outside");
         for file in files(&from) {
             let to = home.path().join(file.strip_prefix(&from).expect("a file below"));
@@ -53,11 +53,22 @@ impl Outside {
         fs::write(self.path(file), text.replacen(from, to, 1)).expect("written");
     }
 
-    /// Builds it without a network. Returns the errors of the compiler.
+    /// Builds it without a network. Returns the texts of the compiler's errors.
     pub(crate) async fn build(&self) -> Vec<String> {
+        self.errors().await.iter().map(|said| text(&said["message"]["message"]).to_owned()).collect()
+    }
+
+    /// Builds it like [`Self::build`], and returns the errors as cargo prints them.
+    pub(crate) async fn errors(&self) -> Vec<Value> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut build = Command::new(cargo);
-        build.args(["build", "--offline", "--message-format=json", "--target-dir"]).arg(target());
+        build.args(["build", "--offline", "--keep-going", "--message-format=json", "--target-dir"]).arg(target());
+        // Cargo's variables for this program would make it build libraries again, there and here.
+        for (name, _) in
+            std::env::vars().filter(|(name, _)| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
+        {
+            build.env_remove(name);
+        }
         let output = build.current_dir(self.home.path()).env("CARGO_PROFILE_DEV_DEBUG", "0").output();
         let output = output.await.expect("cargo runs");
         let lines = output.stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
@@ -65,8 +76,7 @@ impl Outside {
             |said: &Value| said["package_id"].as_str().is_some_and(|package| package.contains("lamps"));
         // The final count of errors has no place in the code.
         let error = |said: &Value| said["message"]["level"] == "error" && said["message"]["spans"] != json!([]);
-        let errors = lines.filter(|said: &Value| of_the_service(said) && error(said));
-        let errors: Vec<_> = errors.map(|said| text(&said["message"]["message"]).to_owned()).collect();
+        let errors: Vec<_> = lines.filter(|said: &Value| of_the_service(said) && error(said)).collect();
         let log = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.success(), errors.is_empty(), "{log}");
         errors
@@ -87,9 +97,14 @@ impl Outside {
     }
 }
 
-/// Returns the target folder, which later runs reuse.
-fn target() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("outside")
+/// Returns the folder of this workspace.
+pub(crate) fn workspace() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace")
+}
+
+/// Returns the target folder of this workspace, where most libraries are built already.
+fn target() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder")
 }
 
 /// Returns every file below a folder.

@@ -165,9 +165,10 @@ impl Place {
         let place = Self { root: target.join("walk/copy"), target: target.join("walk/target"), environment: &[] };
         let (built, seeded) = (target.join("debug"), place.target.join("debug"));
         if !seeded.exists() {
-            fs::create_dir_all(&seeded)?;
-            let parts = ["deps", "build", ".fingerprint"].map(|part| built.join(part));
-            must(Command::new("cp").arg("-a").args(parts).arg(&seeded))?;
+            fs::create_dir_all(seeded.join("deps"))?;
+            // The programs of tests have no ending, and are as large as all libraries.
+            let line = "cp -a build .fingerprint $0 && cp -a deps/*.* $0/deps";
+            must(Command::new("sh").args(["-c", line]).arg(&seeded).current_dir(built))?;
         }
         empty_folder(&place.root)?;
         for file in list_files(checkout)? {
@@ -179,11 +180,10 @@ impl Place {
         must(Command::new("git").args(["init", "--quiet"]).current_dir(&place.root)).map(|_| place)
     }
 
-    /// Makes an empty folder outside of the workspace. It shares its builds with the tests of
-    /// outside services.
+    /// Makes an empty folder outside of the workspace, which uses the libraries that are built.
     fn outside(target: PathBuf, _: &Path) -> Result<Self> {
         let environment = &[("CARGO_NET_OFFLINE", "true"), ("CARGO_PROFILE_DEV_DEBUG", "0")];
-        let place = Self { root: target.join("walk/outside"), target: target.join("outside"), environment };
+        let place = Self { root: target.join("walk/outside"), target, environment };
         empty_folder(&place.root).map(|()| place)
     }
 

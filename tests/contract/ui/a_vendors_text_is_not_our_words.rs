@@ -4,9 +4,8 @@
 mod shop;
 
 use shop::contract::OpenPanelError;
-use toolwarrant_core::handler::Flag;
-use toolwarrant_base::text::Untrusted;
-use toolwarrant_base::words;
+use toolwarrant::handler::Flag;
+use toolwarrant::text::{Untrusted, words};
 
 fn message(raw: String, clean: Untrusted) -> [OpenPanelError; 2] {
     [

@@ -3,7 +3,7 @@
 #[path = "shop/shop.rs"]
 mod shop;
 
-use toolwarrant_core::pipeline::Handlers;
+use toolwarrant::contract::Handlers;
 use shop::Shop;
 use shop::contract::Contract;
 use std::sync::Arc;

@@ -6,8 +6,7 @@ mod contract {
 
 mod shop {
     use crate::contract::{Panel, Printer, PrinterCapability, PrinterId, PrintersTools};
-    use toolwarrant_core::access::Caller;
-    use toolwarrant_core::handler::{Flag, Resource, Unresolved};
+    use toolwarrant::handler::{Caller, Flag, Resource, Unresolved};
 
     #[derive(Debug, Clone)]
     pub struct Shop {
@@ -36,7 +35,7 @@ mod shop {
 mod printing {
     use crate::contract;
     use crate::shop::Shop;
-    use toolwarrant_core::handler::{Call, Target};
+    use toolwarrant::handler::{Call, Target};
 
     impl contract::PrintingTools for Shop {
         async fn print_page(

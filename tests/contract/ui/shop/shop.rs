@@ -4,8 +4,7 @@ pub mod contract {
     toolwarrant::contract!("print_shop/spec");
 }
 
-use toolwarrant_core::access::Caller;
-use toolwarrant_core::handler::{Flag, Resource, Unresolved};
+use toolwarrant::handler::{Caller, Flag, Resource, Unresolved};
 use contract::{PrinterCapability, PrinterId};
 
 pub struct Shop;
