@@ -369,12 +369,14 @@ impl Step {
     /// closely, because they can decide. So can one at the moment from which an unanswered request
     /// may be repeated.
     fn read_again(self, answered_at: Timestamp, now: Timestamp) -> Self {
-        let Task { policy, settled, obstacle, .. } = &self.task;
+        let Task { policy, settled, obstacle, outcome, .. } = &self.task;
         let settled_at = answered_at.plus(policy.settle());
         let Readings { absent, unreadable, not_absent } = *settled;
         let is_read_twice = absent.saturating_add(unreadable).saturating_add(not_absent) >= 2;
-        let elapsed = match is_read_twice && obstacle.is_some() {
-            // Two such readings prove nothing here, and a later one will hardly prove more.
+        // A reported failure ends with the second reading, whatever that proves.
+        let is_failure = matches!(outcome, Some((UpstreamAnswer::Err | UpstreamAnswer::Refused(_), _)));
+        let elapsed = match obstacle.is_some() && unreadable >= 1 && !is_failure {
+            // Such a reading proves nothing here, and a later one will hardly prove more.
             true => policy.deadline(),
             false if now >= settled_at && !is_read_twice => Duration::ZERO,
             false => now.since(answered_at),
