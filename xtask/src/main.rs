@@ -26,8 +26,11 @@ mod walk;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use std::ffi::OsString;
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use toolwarrant_gate::GateCommand;
 
 /// The maintainer's commands.
@@ -92,6 +95,10 @@ enum Verb {
 }
 
 fn main() -> Result<()> {
+    let of_cargo = package_variables();
+    if !of_cargo.is_empty() {
+        return Err(without(&of_cargo).exec().into());
+    }
     match Arguments::parse().verb {
         Verb::Gen { check } => r#gen::run(&root(), check),
         Verb::Contract(command) => contract::run(&root(), &command),
@@ -106,6 +113,25 @@ fn main() -> Result<()> {
         Verb::Fuzz(cases) => fuzz::run(&root(), cases),
         Verb::Interop => interop::run(&root()),
     }
+}
+
+/// Returns the variables that cargo sets for the package of a program that it runs. A cargo that
+/// inherits them builds some libraries again, whose build scripts read them, and so does the next
+/// cargo without them.
+fn package_variables() -> Vec<OsString> {
+    let is_one = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    std::env::vars_os().map(|(name, _)| name).filter(|name| name.to_str().is_some_and(is_one)).collect()
+}
+
+/// Returns the command of this program, without these variables.
+fn without(variables: &[OsString]) -> Command {
+    let mut arguments = std::env::args_os();
+    let mut command = Command::new(arguments.next().unwrap_or_default());
+    command.args(arguments);
+    for name in variables {
+        command.env_remove(name);
+    }
+    command
 }
 
 fn print_line(line: std::fmt::Arguments<'_>) {

@@ -191,12 +191,6 @@ impl Place {
         let mut command = Command::new("sh");
         command.arg("-c").arg(line).current_dir(&self.root).envs(self.environment.iter().copied());
         command.env("CARGO_TARGET_DIR", &self.target).env("CARGO_TERM_COLOR", "never");
-        // Cargo's variables for this program are not about the place.
-        for (name, _) in
-            std::env::vars().filter(|(name, _)| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
-        {
-            command.env_remove(name);
-        }
         command
     }
 
