@@ -45,9 +45,9 @@ pub async fn run(double: Arc<dyn Double>, operations: &[Operation]) -> Vec<CaseE
     };
     let tenants = vec![Tenant::with(PermissionSet(u64::MAX))];
     let (server, keys) = testing::serve(compose, tenants, folder.path().to_owned()).await;
-    // A missing answer shows after two minutes; this is the only time limit on the real clock. A
+    // A missing answer shows after ten minutes; this is the only time limit on the real clock. A
     // connection that is used again could be one that the server closes at that moment as idle.
-    let http = reqwest::Client::builder().timeout(Duration::from_secs(120)).pool_max_idle_per_host(0);
+    let http = reqwest::Client::builder().timeout(Duration::from_mins(10)).pool_max_idle_per_host(0);
     let http = http.build().expect("a client");
     let rig = Arc::new(Rig { server, key: keys[0][0].clone(), http, double });
     let mut cases = JoinSet::new();

@@ -25,7 +25,7 @@ pub struct UpstreamState {
     pub name: String,
     /// The kind of upstream.
     pub kind: &'static str,
-    /// True if it answered the last call.
+    /// True if it answered the last call, and did not refuse the credentials.
     pub reachable: bool,
     /// The age of the known list of targets, in seconds. `None`: they were never read.
     pub age_seconds: Option<u64>,
@@ -50,7 +50,8 @@ pub(crate) fn remark(states: &[UpstreamState]) -> Option<String> {
             None => "its targets were never read".to_owned(),
             Some(age) => format!("the known state of its targets is {age} s old"),
         };
-        (!reachable).then(|| format!("the upstream {name} ({kind}) cannot be reached: {known}"))
+        (!reachable)
+            .then(|| format!("the upstream {name} ({kind}) cannot be reached, or refuses the credentials: {known}"))
     };
     let unserved = states.iter().flat_map(|UpstreamState { name, kind, unserved, .. }| {
         unserved.iter().map(move |(call, seconds)| {

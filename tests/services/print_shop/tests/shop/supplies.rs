@@ -150,7 +150,7 @@ async fn the_monitor_shows_each_upstream_and_stays_ready_while_one_is_down() {
         let answer = shop.watch(path).await.expect("an answer");
         (answer.status, answer.body)
     };
-    let down = "the program serves\nthe upstream empty (paper) cannot be reached: its targets were never read\n";
+    let down = "the program serves\nthe upstream empty (paper) cannot be reached, or refuses the credentials: its targets were never read\n";
     assert_eq!(get("/readyz").await, (200, down.to_owned()));
     let (_, page) = get("/metrics").await;
     let shown: Vec<_> = page.lines().filter(|line| line.starts_with("print_shop_upstream_")).collect();
