@@ -4,6 +4,8 @@ use crate::http::exchange;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::time::sleep;
 
 /// A key of an application, with its secret.
 #[derive(Clone, Debug)]
@@ -49,9 +51,17 @@ pub async fn rpc(address: SocketAddr, key: &KeyPair, method: &str, params: &Valu
     exchange(address, request.as_bytes()).await?.json()
 }
 
-/// Calls a tool. The inner error is a failure of the tool.
+/// Calls a tool. The inner error is a failure of the tool. A replica that misses its store for a
+/// moment refuses the request before it does anything, and is asked again.
 pub async fn call(address: SocketAddr, key: &KeyPair, tool: &str, arguments: &Value) -> Result<Result<Value, Value>> {
-    outcome(&rpc(address, key, "tools/call", &json!({"name": tool, "arguments": arguments})).await?)
+    let call = json!({"name": tool, "arguments": arguments});
+    loop {
+        let answer = rpc(address, key, "tools/call", &call).await?;
+        if answer["error"]["data"]["code"] != "overloaded" {
+            return outcome(&answer);
+        }
+        sleep(Duration::from_millis(200)).await;
+    }
 }
 
 /// Reads the only text item of a tool's answer: the result or the failure.
