@@ -167,7 +167,7 @@ impl Place {
         if !seeded.exists() {
             fs::create_dir_all(seeded.join("deps"))?;
             // The programs of tests have no ending, and are as large as all libraries.
-            let line = "cp -a build .fingerprint $0 && cp -a deps/*.* $0/deps";
+            let line = r#"cp -a build .fingerprint "$0" && cp -a deps/*.* "$0/deps""#;
             must(Command::new("sh").args(["-c", line]).arg(&seeded).current_dir(built))?;
         }
         empty_folder(&place.root)?;
