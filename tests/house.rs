@@ -130,7 +130,8 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).expect("a file of this repository")
 }
 
-fn root() -> &'static Path {
+/// Returns the folder of this workspace.
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace")
 }
 

@@ -1,7 +1,8 @@
 //! The compiler's messages for a maintainer: each file of `ui/` must fail with the output in its
 //! snapshot.
 
-use crate::services::outside::{Outside, workspace};
+use crate::house::root;
+use crate::services::outside::Outside;
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -9,7 +10,7 @@ use std::os::unix::fs::symlink;
 async fn mistakes_in_handlers_and_contracts_are_compile_errors_that_say_what_to_do() {
     let package = Outside::copy("ui");
     fs::remove_dir_all(package.path("src")).expect("removed");
-    for folder in ["tests/services/print_shop", "tests/contract/ui"].map(|folder| workspace().join(folder)) {
+    for folder in ["tests/services/print_shop", "tests/contract/ui"].map(|folder| root().join(folder)) {
         symlink(&folder, package.path(folder.file_name().and_then(|name| name.to_str()).expect("a name")))
             .expect("a link");
     }
@@ -24,7 +25,7 @@ async fn mistakes_in_handlers_and_contracts_are_compile_errors_that_say_what_to_
         let said = errors.iter().filter(|error| error["target"]["name"] == *name);
         let said: String = said.filter_map(|error| error["message"]["rendered"].as_str()).collect();
         assert!(!said.is_empty(), "{name} compiles");
-        let said = said.replace(&workspace().display().to_string(), "WORKSPACE");
+        let said = said.replace(&root().display().to_string(), "WORKSPACE");
         let lines: Vec<_> = said.lines().map(without_numbers).collect();
         insta::assert_snapshot!(name, lines.join("\n"));
     }

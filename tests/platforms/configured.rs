@@ -88,10 +88,10 @@ fn echo() -> String {
     format!("echo-listen = \"{free}\"\necho-url = \"http://{free}\"\n")
 }
 
-/// Waits until a condition holds. A condition that never holds shows after five minutes; this is
-/// the only time limit.
+/// Waits until a condition holds. A condition that never holds shows after a minute; this is the
+/// only time limit.
 async fn until(mut holds: impl AsyncFnMut() -> bool) {
-    for _ in 0..3_000 {
+    for _ in 0..600 {
         if holds().await {
             return;
         }

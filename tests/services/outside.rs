@@ -3,6 +3,7 @@
 //! check the messages for its author.
 
 use crate::harness::program::Program;
+use crate::house::root;
 use driver::Start;
 use serde_json::{Value, json};
 use std::fs;
@@ -25,20 +26,19 @@ impl Outside {
     /// this workspace.
     pub(crate) fn copy(test: &str) -> Self {
         let home = TempDir::new().expect("a temporary folder");
-        let workspace = workspace();
-        let from = workspace.join("tests/services/outside");
+        let from = root().join("tests/services/outside");
         for file in files(&from) {
             let to = home.path().join(file.strip_prefix(&from).expect("a file below"));
             fs::create_dir_all(to.parent().expect("its folder")).expect("a folder");
             fs::copy(file, to).expect("a copy");
         }
-        fs::copy(workspace.join("Cargo.lock"), home.path().join("Cargo.lock")).expect("a copy");
+        fs::copy(root().join("Cargo.lock"), home.path().join("Cargo.lock")).expect("a copy");
         let outside = Self { home, package: format!("lamps-{test}") };
         outside.change("Cargo.toml", "name = \"lamps\"", &format!("name = \"{}\"", outside.package));
         outside.change(
             "Cargo.toml",
             "../../../server/toolwarrant/service",
-            &workspace.join("server/toolwarrant/service").display().to_string(),
+            &root().join("server/toolwarrant/service").display().to_string(),
         );
         outside
     }
@@ -95,11 +95,6 @@ impl Outside {
         let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text")).concat();
         (output.status.success(), text)
     }
-}
-
-/// Returns the folder of this workspace.
-pub(crate) fn workspace() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace")
 }
 
 /// Returns the target folder of this workspace, where most libraries are built already.

@@ -1,7 +1,7 @@
 //! Keys, and calls of tools over `/mcp`.
 
 use crate::http::exchange;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -52,16 +52,19 @@ pub async fn rpc(address: SocketAddr, key: &KeyPair, method: &str, params: &Valu
 }
 
 /// Calls a tool. The inner error is a failure of the tool. A replica that misses its store for a
-/// moment refuses the request before it does anything, and is asked again.
+/// moment refuses the request before it does anything, and is asked again. One that never finds it
+/// shows after a minute.
 pub async fn call(address: SocketAddr, key: &KeyPair, tool: &str, arguments: &Value) -> Result<Result<Value, Value>> {
     let call = json!({"name": tool, "arguments": arguments});
-    loop {
+    for _ in 0..300 {
         let answer = rpc(address, key, "tools/call", &call).await?;
-        if answer["error"]["data"]["code"] != "overloaded" {
+        let why = answer["error"]["message"].as_str().unwrap_or_default();
+        if !why.starts_with("this replica of the server cannot reach its store") {
             return outcome(&answer);
         }
         sleep(Duration::from_millis(200)).await;
     }
+    bail!("the replica does not reach its store")
 }
 
 /// Reads the only text item of a tool's answer: the result or the failure.

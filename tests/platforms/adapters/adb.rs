@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use toolwarrant::handler::Flag;
 use toolwarrant::http::{CallbackListener, CallbackPaths};
-use toolwarrant::{BoxFuture, Clock, Random};
+use toolwarrant::{BoxFuture, Clock, Random, Timestamp};
 
 /// The number of phones, which exceeds the number of cases.
 const PHONES: u32 = 128;
@@ -210,26 +210,37 @@ async fn without_proven_readings_no_missing_effect_is_refunded() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silent_phones_are_unknown_until_they_answer_and_all_others_run() {
-    let rack = Rack::new(12, false).await;
-    let (silent, others): (Vec<_>, Vec<_>) = rack.codes.iter().enumerate().partition(|(place, _)| place % 4 == 0);
-    for (_, code) in &silent {
-        rack.platform.switch(Some(code), &json!({"shell": "hangs"})).await;
-    }
-    Double::adapter(&*rack, &Clock::system());
+    let (rack, clock) = (Rack::new(12, false).await, Clock::manual(Timestamp(1)));
+    Double::adapter(&*rack, &clock);
     rack.wait_until_listed().await;
+    let (mut silent, mut others) = (Vec::new(), Vec::new());
+    for (place, code) in rack.codes.iter().enumerate() {
+        if place % 4 == 0 { silent.push(code) } else { others.push(code) }
+    }
+    let shell = async |switches: &Value| {
+        for code in &silent {
+            rack.platform.switch(Some(code), switches).await;
+        }
+    };
     let read = |code: &str| {
         let phones = rack.adapter().list_page(None, 100).expect("from memory");
         phones.iter().find(|phone| phone.id == id(code)).expect("a phone of the list").clone()
     };
-    for (_, code) in others {
-        // On a busy machine a phone can miss its deadline.
-        while read(code).state() != DeviceState::Running {
-            rack.adapter().read_anew(&id(code)).await.expect("the server answers");
-        }
-        assert_eq!(read(code).offers.proxy.refusal(), None, "{code}");
+    let runs =
+        |code: &&String| read(code).state() == DeviceState::Running && read(code).offers.proxy.refusal().is_none();
+    assert!(rack.codes.iter().all(|code| runs(&code)));
+    shell(&json!({"shell": "hangs"})).await;
+    while silent.iter().any(runs) {
+        rack.pass(&clock).await;
+        assert!(others.iter().all(runs));
     }
-    for (_, code) in silent {
+    for code in &silent {
         let phone = read(code);
         assert!(phone.state.is_none() && matches!(phone.offers.proxy, Flag::Passing(_)), "{phone:?}");
+    }
+    shell(&json!({})).await;
+    while !silent.iter().all(runs) {
+        rack.pass(&clock).await;
+        assert!(others.iter().all(runs));
     }
 }

@@ -102,7 +102,8 @@ async fn a_missing_effect_is_refunded_once_a_check_has_shown_that_readings_follo
     let swallowed = |code: &str| json!({"device_id": id("lab", code), "action": "restart"});
     let task = program.call("set_power", swallowed(&codes[1])).await.expect("accepted");
     let name = task["task_id"].as_str().expect("text");
-    // A reading shows the same start, long after it should have changed.
+    // After the reading from before, two show the same start, long after it should have changed.
+    until(async || count_requests(&double, "asyncCmd").await >= 3).await;
     until(async || site.operate(&format!("task show {name}")).await.1.contains("here, that proves no absence")).await;
     let before = program.call("get_task", json!({"task_id": name, "wait_seconds": 0})).await.expect("a task");
     assert_eq!((&before["status"], site.ledger().get("refund")), (&json!("dispatched"), None), "{before}");
