@@ -29,9 +29,9 @@ use std::time::Duration;
 use tempfile::TempDir;
 use toolwarrant::contract::{Catalogue, Handlers, PermissionSet};
 use toolwarrant::tasks::Executor;
-use toolwarrant::testing::{self, TestServer};
-pub(crate) use toolwarrant::testing::{TASKS_MAX, Tenant};
 use toolwarrant::{Clock, Service};
+use toolwarrant_testing::TestServer;
+pub(crate) use toolwarrant_testing::{TASKS_MAX, Tenant};
 
 /// A running server, with a client. It stops at the end of the test.
 pub(crate) struct Server {
@@ -57,11 +57,12 @@ pub(crate) async fn serve<H: Handlers>(
         let (handlers, executor) = parts(&setup.clock);
         Service::new(handlers).executor(executor)
     };
-    let (inner, keys) = testing::serve(compose, tenants, data.path().to_owned()).await;
+    let (inner, keys) = toolwarrant_testing::serve(compose, tenants, data.path().to_owned()).await;
     // A missing answer shows after a minute; this is the only time limit.
     let http = Client::builder().timeout(Duration::from_secs(60)).build().expect("a client");
-    let keys =
-        keys.into_iter().map(|keys| keys.into_iter().map(|testing::Key { id, secret }| Key { id, secret }).collect());
+    let keys = keys
+        .into_iter()
+        .map(|keys| keys.into_iter().map(|toolwarrant_testing::Key { id, secret }| Key { id, secret }).collect());
     (Server { inner, http, _data: data }, keys.collect())
 }
 

@@ -7,8 +7,8 @@ use serde_json::Value;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-use toolwarrant::testing::START;
 use toolwarrant_signing as signing;
+use toolwarrant_testing::START;
 
 /// A request, to be signed and sent.
 #[derive(Clone)]

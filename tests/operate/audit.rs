@@ -14,8 +14,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 use toolwarrant::contract::PermissionSet;
 use toolwarrant::handler::Grants;
-use toolwarrant::testing::Tenant;
 use toolwarrant_audit::days;
+use toolwarrant_testing::Tenant;
 
 /// Returns the newest file of a trail.
 fn newest(data: &Path) -> PathBuf {

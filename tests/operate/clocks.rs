@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use toolwarrant::contract::PermissionSet;
-use toolwarrant::testing::{START, TestServer, serve_by, start_on, test_origin};
 use toolwarrant::{Clock, Service, Setup};
 use toolwarrant_core::registry::NewKey;
 use toolwarrant_tasks::store::TaskStore;
+use toolwarrant_testing::{START, TestServer, serve_by, start_on, test_origin};
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 

@@ -10,8 +10,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use tempfile::TempDir;
+use test_postgres::TestPostgres;
 use tokio::process::Command;
-use toolwarrant_postgres::testing::TestPostgres;
 
 /// Prepares a shell for a block. Other ports and an installed program are the only differences from
 /// a reader's machine: they come from the environment.

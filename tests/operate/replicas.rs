@@ -11,9 +11,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
+use test_postgres::TestPostgres;
 use tokio::process::Command;
 use tokio::time::sleep;
-use toolwarrant_postgres::testing::TestPostgres;
 
 const UNIT: &str = include_str!("../../docs/cluster/cloudphone.service");
 const CONFIGURATION: &str = include_str!("../../docs/cluster/cloudphone.toml");

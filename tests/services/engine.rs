@@ -9,7 +9,7 @@ use std::time::Duration;
 use toolwarrant_base::clock::Clock;
 use toolwarrant_core::catalogue::PolicyDef;
 use toolwarrant_core::tasks::WriteRefusal;
-use toolwarrant_store::testing::memory::Memory;
+use toolwarrant_memory::Memory;
 use toolwarrant_tasks::machine::{Facts, Sent};
 use toolwarrant_tasks::task::Status::{Failed, FailedSilent, Success, SuccessUnverified, Timeout};
 use toolwarrant_tasks::task::Verdict::{Absent, Present, Unreadable as Unread};

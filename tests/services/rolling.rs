@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
+use test_postgres::TestPostgres;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use toolwarrant_postgres::Address;
-use toolwarrant_postgres::testing::TestPostgres;
 
 const NAMES: [&str; 2] = ["one", "two"];
 

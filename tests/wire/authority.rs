@@ -12,11 +12,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use toolwarrant::contract::PermissionSet;
-use toolwarrant::testing::test_origin;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::registry::Durability;
 use toolwarrant_core::store::ApplicationRow;
 use toolwarrant_tasks::store::{TaskFilter, TaskStore};
+use toolwarrant_testing::test_origin;
 
 const PHONE: &str = "phone-0000001";
 

@@ -16,8 +16,8 @@ use toml::Table;
 const OWNERS: [(&str, &[&str]); 7] = [
     ("axum", &["toolwarrant-http", "armcloud-double"]),
     ("hyper", &["toolwarrant-http"]),
-    ("rusqlite", &["toolwarrant-store"]),
-    ("tokio-postgres", &["toolwarrant-postgres"]),
+    ("rusqlite", &["toolwarrant-sqlite"]),
+    ("tokio-postgres", &["toolwarrant-postgres", "test-postgres"]),
     (
         "clap",
         &[

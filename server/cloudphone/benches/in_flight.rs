@@ -18,7 +18,7 @@ use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
-use toolwarrant_store::sqlite::{OpenOptions, Sqlite};
+use toolwarrant_sqlite::{OpenOptions, Sqlite};
 use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
 use toolwarrant_tasks::leave::Leave;

@@ -24,7 +24,7 @@ use toolwarrant_base::random::Random;
 use toolwarrant_base::text::Secret;
 use toolwarrant_core::catalogue::PolicyDef;
 use toolwarrant_core::tasks::{Repeat, Tasks, WriteRequest};
-use toolwarrant_store::sqlite::{OpenOptions, Sqlite};
+use toolwarrant_sqlite::{OpenOptions, Sqlite};
 use toolwarrant_tasks::engine::{Engine, Parts};
 
 /// The number of measurements of each way per number of clients, taken in turn.

@@ -26,8 +26,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use toolwarrant::contract::PermissionSet;
-use toolwarrant::testing::{self, Tenant};
 use toolwarrant::{Service, Setup};
+use toolwarrant_testing::Tenant;
 
 /// Carries out all cases of these operations concurrently. Returns one row per case, in a fixed
 /// order.
@@ -44,7 +44,7 @@ pub async fn run(double: Arc<dyn Double>, operations: &[Operation]) -> Vec<CaseE
         Service::new(Contract(Arc::new(phones))).executor(Arc::new(writes))
     };
     let tenants = vec![Tenant::with(PermissionSet(u64::MAX))];
-    let (server, keys) = testing::serve(compose, tenants, folder.path().to_owned()).await;
+    let (server, keys) = toolwarrant_testing::serve(compose, tenants, folder.path().to_owned()).await;
     // A missing answer shows after ten minutes; this is the only time limit on the real clock. A
     // connection that is used again could be one that the server closes at that moment as idle.
     let http = reqwest::Client::builder().timeout(Duration::from_mins(10)).pool_max_idle_per_host(0);

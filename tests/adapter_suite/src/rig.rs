@@ -5,8 +5,8 @@ use cloudphone::phones::contract::DeviceId;
 use cloudphone::phones::port::Control;
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant::testing::{Key, TestServer};
 use toolwarrant::{BoxFuture, Clock};
+use toolwarrant_testing::{Key, TestServer};
 
 /// A double of a platform, and the adapter for it.
 pub trait Double: Send + Sync + 'static {

@@ -110,7 +110,7 @@ mod tests {
     use super::super::transcript::Answer;
     use super::*;
     use serde_json::json;
-    use toolwarrant::testing::START;
+    use toolwarrant_testing::START;
 
     /// Returns the checks that fail for one answer, for a key that is shown get_device and
     /// get_task.

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use crate::harness::open_phones;
     use serde_json::json;
-    use toolwarrant::testing::START;
+    use toolwarrant_testing::START;
 
     #[tokio::test]
     async fn the_words_of_an_answer_become_a_call() {

@@ -6,8 +6,8 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use toolwarrant::testing::START;
 use toolwarrant_base::clock::Timestamp;
+use toolwarrant_testing::START;
 
 /// The record of one scenario.
 pub(super) struct Transcript {

@@ -19,7 +19,7 @@ use toolwarrant::text::Secret;
 use toolwarrant::{Clock, Random};
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_core::cluster::ClusterStore;
-use toolwarrant_store::testing::memory::Memory;
+use toolwarrant_memory::Memory;
 
 const LIMITS: GuardLimits = GuardLimits { concurrent: 6, per_second: 5, per_minute: 40 };
 

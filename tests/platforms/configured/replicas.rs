@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::sync::Arc;
 use tempfile::TempDir;
-use toolwarrant_postgres::testing::TestPostgres;
+use test_postgres::TestPostgres;
 
 /// Starts a replica in its folder, with the account of the double.
 async fn start_replica(home: &Arc<TempDir>, name: &str, url: &str, double: &Double) -> Program {

@@ -13,7 +13,7 @@ use toolwarrant_base::text::Secret;
 use toolwarrant_core::catalogue::PolicyDef;
 use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_core::tasks::{AcceptedTask, Repeat, Tasks, WriteRefusal, WriteRequest};
-use toolwarrant_store::testing::memory::Memory;
+use toolwarrant_memory::Memory;
 use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
 use toolwarrant_tasks::leave::Leave;

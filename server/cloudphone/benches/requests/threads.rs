@@ -20,9 +20,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 use toolwarrant::contract::PermissionSet;
-use toolwarrant::testing::{Key, Tenant, TestServer, serve_by};
 use toolwarrant::{Clock, Service, Setup};
 use toolwarrant_http::Router;
+use toolwarrant_testing::{Key, Tenant, TestServer, serve_by};
 use tower_service::Service as _;
 
 /// The least work of two threads on one server, as a ratio to two threads on two servers.

@@ -27,8 +27,8 @@ use toolwarrant_core::tasks::{
     AcceptedTask, FreshWrite, Poll, Repeat, TaskPage, TaskQuery, TaskReadError, TaskView, Tasks, WriteRefusal,
     WriteRequest,
 };
+use toolwarrant_memory::Memory;
 use toolwarrant_signing::{Request, sign};
-use toolwarrant_store::testing::memory::Memory;
 
 mod contract {
     //! The print shop's contract, written against this crate alone.

@@ -9,7 +9,7 @@ use toolwarrant_core::access::{Credentials, Grants};
 use toolwarrant_core::act::{Channel, Claims, Operator, Origin, Role};
 use toolwarrant_core::registry::{Durability, KeyPrefixes, NewApplication, NewKey, Registry, RegistryError};
 use toolwarrant_core::store::KeyRow;
-use toolwarrant_store::testing::memory::Memory;
+use toolwarrant_memory::Memory;
 
 mod contract {
     //! The print shop's contract, written against this crate alone.

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::random::Random;
 use toolwarrant_base::{durable, hex};
-use toolwarrant_store::sqlite::LAYOUT;
+use toolwarrant_sqlite::LAYOUT;
 
 /// The answer.
 #[derive(Serialize)]

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use toolwarrant_base::random::Random;
 use toolwarrant_base::{durable, hex};
-use toolwarrant_store::sqlite::watermark;
+use toolwarrant_sqlite::watermark;
 use zeroize::Zeroizing;
 
 /// A data folder that this process has locked. The lock ends when the last clone is dropped or the

@@ -35,7 +35,7 @@ use toolwarrant_core::registry;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_limits::TASKS_KEPT_DAYS;
 use toolwarrant_postgres::Postgres;
-use toolwarrant_store::sqlite::Sqlite;
+use toolwarrant_sqlite::Sqlite;
 use toolwarrant_store::{Figure, IntegrityRule, Store};
 
 /// Maximum number of faults shown for a check. Further faults are only counted.

@@ -4,7 +4,7 @@ use crate::data::FolderError;
 use crate::error::OperatorError;
 use crate::own::Explanation;
 use toolwarrant_core::store::StoreError;
-use toolwarrant_store::sqlite::DatabaseError;
+use toolwarrant_sqlite::DatabaseError;
 
 /// The reason why a data folder cannot be opened.
 #[derive(Debug, thiserror::Error)]

@@ -31,7 +31,7 @@ use toolwarrant_core::act::{Act, Changes, Operator, Origin};
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::registry::open_secrets;
 use toolwarrant_core::store::ApplicationRow;
-use toolwarrant_store::sqlite::{LAYOUT, RestoredData, restore};
+use toolwarrant_sqlite::{LAYOUT, RestoredData, restore};
 
 /// The answer: the restored data, and the items that an operator has to look at.
 #[derive(Serialize)]

@@ -27,8 +27,6 @@ mod rights;
 mod rules;
 mod session;
 mod single;
-#[cfg(feature = "testing")]
-pub mod testing;
 mod tls;
 
 pub use cluster::NewReplica;

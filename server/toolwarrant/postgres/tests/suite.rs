@@ -1,11 +1,11 @@
 //! The requirements on every store, on PostgreSQL.
 
 use std::sync::{Arc, OnceLock};
+use store_suite::model::{self, Reopened};
+use test_postgres::TestPostgres;
 use toolwarrant_core::cluster::LEASE;
-use toolwarrant_postgres::testing::TestPostgres;
 use toolwarrant_postgres::{Address, NewReplica, Postgres};
 use toolwarrant_store::Store;
-use toolwarrant_store::suite::model::{self, Reopened};
 
 fn server() -> Option<&'static TestPostgres> {
     static SERVER: OnceLock<Option<TestPostgres>> = OnceLock::new();
@@ -44,7 +44,7 @@ async fn open() -> Option<((), Arc<dyn Store>)> {
     Some(((), Arc::new(join(&address).await)))
 }
 
-toolwarrant_store::store_suite!(open);
+store_suite::store_suite!(open);
 
 /// A store that is opened again under its name.
 struct Rejoined(Address, Postgres);

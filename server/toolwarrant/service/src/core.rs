@@ -14,23 +14,31 @@ use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::Executor;
 
 /// The parts of a core.
-pub(crate) struct CoreParts<'a, H> {
-    pub(crate) handlers: H,
-    pub(crate) executor: Option<Arc<dyn Executor>>,
+pub struct CoreParts<'a, H> {
+    /// The handlers of the contract.
+    pub handlers: H,
+    /// The executor; `None` for a contract without tasks.
+    pub executor: Option<Arc<dyn Executor>>,
     /// The data folder and what is in it. The audit trail is written there.
-    pub(crate) folder: &'a DataFolder,
-    pub(crate) data: &'a OpenedData,
-    pub(crate) random: Random,
-    pub(crate) audit: AuditOptions,
+    pub folder: &'a DataFolder,
+    /// What is in the data folder.
+    pub data: &'a OpenedData,
+    /// Randomness for ids.
+    pub random: Random,
+    /// The options of the audit.
+    pub audit: AuditOptions,
     /// Maximum number of tasks in flight.
-    pub(crate) max_in_flight: usize,
+    pub max_in_flight: usize,
 }
 
 /// A composed core. Of its parts, only the writer of the audit runs yet.
-pub(crate) struct Core<H> {
-    pub(crate) pipeline: Pipeline<H>,
-    pub(crate) engine: Arc<Engine>,
-    pub(crate) keeper: AuditKeeper,
+pub struct Core<H> {
+    /// The order in which a call is checked.
+    pub pipeline: Pipeline<H>,
+    /// The engine, which does not run yet.
+    pub engine: Arc<Engine>,
+    /// The retention of the trail.
+    pub keeper: AuditKeeper,
 }
 
 impl<H: Handlers> Core<H> {
@@ -39,7 +47,7 @@ impl<H: Handlers> Core<H> {
     /// # Errors
     /// The trail cannot be written, the store cannot be read, or there is no executor for the tasks
     /// of the contract.
-    pub(crate) async fn compose(parts: CoreParts<'_, H>) -> Result<Self> {
+    pub async fn compose(parts: CoreParts<'_, H>) -> Result<Self> {
         let CoreParts { handlers, executor, folder, data, random, audit, max_in_flight } = parts;
         let OpenedData { registry, keyring, database, shared, clock } = data;
         let (trail, without_address) = (folder.join(AUDIT), audit.without_address);

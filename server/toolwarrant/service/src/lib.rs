@@ -48,8 +48,8 @@
 //! the traits of [`handler`] and, for a contract with tasks, [`tasks::Executor`]. The other modules
 //! hold what a service may add.
 //!
-//! The API consists of the items on this page and in its modules. Generated code also uses a hidden
-//! module, which can change at any time.
+//! The API consists of the items on this page and in its modules. Hidden modules can change at any
+//! time: generated code and `toolwarrant-testing` use them.
 
 mod client;
 mod core;
@@ -67,8 +67,6 @@ mod replica;
 mod server;
 mod service;
 pub mod tasks;
-#[cfg(feature = "testing")]
-pub mod testing;
 mod timekeeping;
 mod welcome;
 
@@ -126,6 +124,12 @@ pub mod sharing {
 pub mod base {
     pub use toolwarrant_base::random::SplitMix;
     pub use toolwarrant_base::{durable, hex, ignore_poison};
+}
+
+/// The composition of a server, for `toolwarrant-testing`. Do not use it by hand.
+#[doc(hidden)]
+pub mod composition {
+    pub use crate::core::{Core, CoreParts};
 }
 
 /// The API of generated code. Do not use it by hand.

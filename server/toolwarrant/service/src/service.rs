@@ -105,6 +105,14 @@ impl<H, C> Service<H, C> {
         self
     }
 
+    /// Returns the parts that a server in a test needs, for `toolwarrant-testing`.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn into_parts(self) -> (H, Option<Arc<dyn Executor>>, Vec<BoxFuture<'static, ()>>) {
+        let Self { handlers, executor, background, .. } = self;
+        (handlers, executor, background)
+    }
+
     /// Sets what the start of the program reports as served, such as `3 printers`.
     #[must_use]
     pub fn serves(self, what: impl Into<String>) -> Self {

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::Duration;
+use test_postgres::TestPostgres;
 use tokio::runtime::{Builder, Runtime};
 use toolwarrant_postgres::Address;
-use toolwarrant_postgres::testing::TestPostgres;
 
 /// The duration of a tick of the kernel's CPU times.
 const TICK: Duration = Duration::from_millis(10);

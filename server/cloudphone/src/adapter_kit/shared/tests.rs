@@ -12,7 +12,7 @@ use toolwarrant::Random;
 use toolwarrant::sharing::{Budgets, Membership};
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_core::cluster::ClusterStore;
-use toolwarrant_store::testing::memory::Memory;
+use toolwarrant_memory::Memory;
 
 /// A replica on tokio's clock. It dies when it is dropped.
 pub(crate) struct TestReplica {

@@ -14,7 +14,7 @@ use toolwarrant_core::cluster::ClusterStore;
 use toolwarrant_core::documents::{Document, DocumentStore};
 use toolwarrant_core::limit::{Shortage, Window};
 use toolwarrant_core::store::{StoreError, Stored};
-use toolwarrant_store::testing::memory::Memory;
+use toolwarrant_memory::Memory;
 
 const START: u64 = 1_790_000_000_000;
 

@@ -30,8 +30,8 @@ use toolwarrant_core::tasks::{
     AcceptedTask, FreshWrite, LongPoll, Plan, Poll, Repeat, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView,
     Tasks, WriteRefusal, WriteRequest,
 };
+use toolwarrant_memory::Memory;
 use toolwarrant_signing::Signer;
-use toolwarrant_store::testing::memory::Memory;
 
 const POLICY: PolicyDef =
     PolicyDef { probe: None, baseline: false, idempotent: true, settle_seconds: 5, deadline_seconds: 30 };

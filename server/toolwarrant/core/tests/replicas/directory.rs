@@ -10,7 +10,7 @@ use toolwarrant_core::act::ActFilter;
 use toolwarrant_core::cluster::{Beat, ClusterStore};
 use toolwarrant_core::registry::{Durability, RegistryError};
 use toolwarrant_core::store::{ApplicationRow, DirectoryStore, KeyRow};
-use toolwarrant_store::testing::memory::Memory;
+use toolwarrant_memory::Memory;
 
 async fn pair() -> (Memory, TestReplica, TestReplica) {
     let store = Memory::default();

@@ -12,7 +12,7 @@ use toolwarrant_core::access::{AccessError, Application, Credentials, Grants};
 use toolwarrant_core::act::{Channel, Claims, Operator, Origin, Role};
 use toolwarrant_core::cluster::{Cluster, Eviction, Membership};
 use toolwarrant_core::registry::{Durability, KeyPrefixes, NewApplication, NewKey, Registry};
-use toolwarrant_store::testing::memory::Memory;
+use toolwarrant_memory::Memory;
 
 pub(crate) const PREFIXES: KeyPrefixes = KeyPrefixes { id: "tk_", secret: "ts_" };
 

@@ -9,7 +9,7 @@ use toolwarrant_core::cluster::{Beat, BeatNumber, Beats, ClusterStore, Epoch};
 use toolwarrant_core::store::{
     ApplicationRow, DirectoryChanges, DirectoryStore, KeyRow, SecretUse, StoreError, Stored,
 };
-use toolwarrant_store::testing::memory::Memory;
+use toolwarrant_memory::Memory;
 
 /// The state of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

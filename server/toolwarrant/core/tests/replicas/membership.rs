@@ -11,7 +11,7 @@ use toolwarrant_core::cluster::{
     Beat, Cluster, ClusterStore, Eviction, LEASE, Membership, ReplicaRow, ReplicaState, StoreTime,
 };
 use toolwarrant_core::store::DirectoryStore;
-use toolwarrant_store::testing::memory::Memory;
+use toolwarrant_memory::Memory;
 
 const SECOND: Duration = Duration::from_secs(1);
 

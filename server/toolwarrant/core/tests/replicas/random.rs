@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use tokio::task::JoinSet;
 use toolwarrant_base::random::SplitMix;
 use toolwarrant_core::registry::{Durability, NewKey};
-use toolwarrant_store::testing::memory::Memory;
+use toolwarrant_memory::Memory;
 
 const WORLDS: u64 = 40;
 

@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 use toolwarrant_audit::Line;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::random::Random;
-use toolwarrant_store::testing::memory::Memory;
+use toolwarrant_memory::Memory;
 
 /// 2026-07-28T12:00:00Z.
 const NOON: Timestamp = Timestamp(1_785_240_000_000);

@@ -3,6 +3,7 @@
 
 use super::{Address, cluster, join, server, step};
 use std::sync::Arc;
+use store_suite::{AT, application, id, new};
 use toolwarrant_base::clock::Clock;
 use toolwarrant_base::keyring::SecretRow;
 use toolwarrant_base::random::Random;
@@ -11,7 +12,6 @@ use toolwarrant_core::cluster::{Beat, ClusterStore, Membership, StoreTrust};
 use toolwarrant_core::store::{DirectoryStore, KeyRow, StoreError};
 use toolwarrant_postgres::Postgres;
 use toolwarrant_store::Recovery;
-use toolwarrant_store::suite::{AT, application, id, new};
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{Acceptance, TaskStore};
 use toolwarrant_tasks::task::{Phase, Status};

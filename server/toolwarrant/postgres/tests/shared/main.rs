@@ -12,15 +12,15 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use store_suite::{AT, application, end, id, new};
+use test_postgres::TestPostgres;
 use tokio_postgres::NoTls;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::cluster::{Beat, BeatNumber, ClusterStore, Epoch, LEASE, ReplicaRow, ReplicaState};
 use toolwarrant_core::documents::{Document, DocumentStore};
 use toolwarrant_core::store::{DirectoryStore, StoreError};
-use toolwarrant_postgres::testing::TestPostgres;
 use toolwarrant_postgres::{Address, NewReplica, Postgres, RunState, ServerCheck};
 use toolwarrant_store::Store;
-use toolwarrant_store::suite::{AT, application, end, id, new};
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, DeduplicationKey, Identity, LedgerRow, NewTask, TaskStore,

@@ -1,9 +1,9 @@
 //! Requests that share a statement, and what a statement reads.
 
 use super::*;
+use store_suite::alike;
 use tokio::task::JoinSet;
 use toolwarrant_store::Integrity;
-use toolwarrant_store::suite::alike;
 
 /// Returns the identity of a task of the suite.
 fn identity(number: u128) -> Identity {

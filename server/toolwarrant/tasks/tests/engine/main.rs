@@ -20,7 +20,7 @@ use toolwarrant_core::tasks::{
     Evidence, FreshWrite, LongPoll, Poll, Repeat, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView, Tasks,
     UpstreamReport, WriteRequest,
 };
-use toolwarrant_store::testing::memory::Memory;
+use toolwarrant_memory::Memory;
 use toolwarrant_tasks::engine::{Engine, Parts, TaskNotice};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
 use toolwarrant_tasks::leave::Leave;

@@ -29,7 +29,7 @@ use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::{Random, SplitMix};
 use toolwarrant_core::cluster::{Beat, Cluster as _, ClusterStore, StoreTrust};
 use toolwarrant_core::tasks::TaskStatus;
-use toolwarrant_store::testing::memory::MemoryCopy;
+use toolwarrant_memory::MemoryCopy;
 use toolwarrant_store::{Integrity, IntegrityRule};
 use toolwarrant_tasks::store::{TaskFilter, TaskStore};
 

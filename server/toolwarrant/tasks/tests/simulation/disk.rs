@@ -9,7 +9,7 @@ use std::time::Duration;
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_core::cluster::ClusterStore;
 use toolwarrant_core::store::{StoreError, Stored};
-use toolwarrant_store::testing::memory::Memory;
+use toolwarrant_memory::Memory;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,

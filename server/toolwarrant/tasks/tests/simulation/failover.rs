@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant_base::random::SplitMix;
 use toolwarrant_core::cluster::Epoch;
-use toolwarrant_store::testing::memory::Memory;
+use toolwarrant_memory::Memory;
 
 /// Returns the events of a failover to a copy that is made at `at` and lags, in milliseconds.
 pub(super) fn draw(random: &mut SplitMix, replicas: u64, at: u64, late: u64) -> Vec<(Duration, usize, Strike)> {

@@ -20,7 +20,7 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::random::SplitMix;
 use toolwarrant_core::cluster::{Beat, BeatNumber, Beats, ClusterStore, Epoch, Lease};
 use toolwarrant_core::store::{StoreError, Stored};
-use toolwarrant_store::testing::memory::Memory;
+use toolwarrant_memory::Memory;
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,
     RefundFilter, TaskFilter, TaskRows, TaskStore, TimelineEvent,

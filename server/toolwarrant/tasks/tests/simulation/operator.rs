@@ -21,7 +21,7 @@ use toolwarrant_core::cluster::Cluster;
 use toolwarrant_core::registry::{KeyPrefixes, NewApplication, NewKey, Registry, RegistryError};
 use toolwarrant_core::store::ApplicationRow;
 use toolwarrant_core::tasks::{LongPoll, Poll, TASK_PAGE_MAX, TaskQuery, TaskReadError, Tasks};
-use toolwarrant_store::testing::memory::Memory;
+use toolwarrant_memory::Memory;
 use toolwarrant_tasks::engine::Engine;
 use toolwarrant_tasks::store::{TaskFilter, TaskStore};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use toolwarrant::contract::PermissionSet;
 use toolwarrant::handler::{Granted, Grants};
-use toolwarrant::testing::{Key, Tenant, TestServer, serve, test_origin};
+use toolwarrant_testing::{Key, Tenant, TestServer, serve, test_origin};
 
 /// Serves the shop to two applications.
 async fn shop(home: &TempDir) -> (TestServer, [Key; 2]) {

@@ -8,8 +8,8 @@ use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use tempfile::TempDir;
+use test_postgres::TestPostgres;
 use toolwarrant_postgres::Address;
-use toolwarrant_postgres::testing::TestPostgres;
 
 /// A store, and the folders of the shops that share it.
 pub(crate) struct Cluster {

@@ -4,7 +4,7 @@ use print_shop::machines::Machines;
 use serde_json::json;
 use tempfile::TempDir;
 use toolwarrant::contract::PermissionSet;
-use toolwarrant::testing::{Tenant, serve};
+use toolwarrant_testing::{Tenant, serve};
 
 #[tokio::test]
 async fn a_page_is_judged_by_the_time_that_the_printer_says_and_not_by_the_contracts() {

@@ -9,7 +9,7 @@ use std::sync::Mutex as Lock;
 use tokio::time::{Instant, sleep};
 use toolwarrant::BoxFuture;
 use toolwarrant::base::SplitMix;
-use toolwarrant_store::testing::memory::Memory;
+use toolwarrant_memory::Memory;
 
 /// The time for which the platform takes to list.
 const TAKES: Duration = Duration::from_secs(4);

@@ -7,7 +7,7 @@ use crate::phones::port::PlatformName;
 use tokio::time::{Instant, sleep};
 use toolwarrant::base::SplitMix;
 use toolwarrant_core::cluster::{Cluster, ClusterStore, Epoch};
-use toolwarrant_store::testing::memory::Memory;
+use toolwarrant_memory::Memory;
 
 /// A call: its start and its end, in milliseconds of the true time.
 type Spans = Arc<Mutex<Vec<(u64, u64)>>>;

@@ -10,7 +10,7 @@ use toolwarrant_core::budgets::Budgets;
 use toolwarrant_core::cluster::{ClusterStore, Membership};
 use toolwarrant_core::documents::{Document, DocumentStore};
 use toolwarrant_core::store::Stored;
-use toolwarrant_store::testing::memory::Memory;
+use toolwarrant_memory::Memory;
 
 /// The documents of one replica. Counts the statements, and can stop to answer.
 #[derive(Debug)]

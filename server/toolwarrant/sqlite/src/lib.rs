@@ -30,8 +30,6 @@ pub use open::{LAYOUT, OpenOptions};
 pub use recovery::{RestoredData, restore};
 pub use watermark::path_of as watermark;
 
-use crate::recovery::Recovery;
-use crate::rules::{Figure, Integrity, IntegrityRule, WriteFigures};
 use fault::Fault;
 use keeper::Keeper;
 use open::Connections;
@@ -45,6 +43,7 @@ use toolwarrant_audit::Anchor;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::act::{Act, ActFilter, StoredAct};
 use toolwarrant_core::store::{ApplicationRow, AuditStore, DirectoryStore, KeyRow, SecretUse, Stored};
+use toolwarrant_store::{Figure, Integrity, IntegrityRule, Recovery, WriteFigures};
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,
     RefundFilter, TaskFilter, TaskRows, TaskStore, TimelineEvent,

@@ -9,8 +9,6 @@ use super::column::{millis, moment};
 use super::open::EarlierLayout;
 use super::writer::{Request, Write, commit};
 use super::*;
-use crate::Store;
-use crate::suite::{AT, accept, advance, application, end, end_at, id, model, new, policy, repeat};
 use rusqlite::Connection;
 use std::fs;
 use std::iter;
@@ -18,6 +16,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
+use store_suite::{AT, accept, advance, application, end, end_at, id, model, new, policy, repeat};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use toolwarrant_base::keyring::KeyRing;
@@ -26,6 +25,7 @@ use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::act::{Changes, Channel, Claims, Operator, Origin, Role};
 use toolwarrant_core::store::{Labels, SecretRow, StoreError};
 use toolwarrant_core::tasks::TaskStatus;
+use toolwarrant_store::Store;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::task::{Phase, Status, Task};
 
@@ -40,8 +40,8 @@ async fn open_new() -> (TempDir, Arc<dyn Store>) {
     (folder, store)
 }
 
-crate::store_suite!(open_new);
-crate::store_row_suite!(open_new);
+store_suite::store_suite!(open_new);
+store_suite::store_row_suite!(open_new);
 
 /// A database that the model reopens.
 struct Database(TempDir, Option<Arc<Sqlite>>);

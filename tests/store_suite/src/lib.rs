@@ -1,6 +1,9 @@
 //! The requirements on every store, as cases that [`store_suite`](crate::store_suite) turns into
 //! tests. [`model`] compares a store with the store in memory, operation by operation.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
+#![expect(missing_docs, reason = "the name of a case is its sentence")]
+
 mod acts;
 mod deduplication_keys;
 mod directory;
@@ -16,13 +19,13 @@ pub use lists::*;
 pub use races::*;
 pub use rules::*;
 
-use crate::Store;
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::store::{ApplicationRow, KeyRow, Labels, SecretRow, SecretUse, StoreError};
 use toolwarrant_core::tasks::TaskStatus;
+use toolwarrant_store::Store;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, CallFacts, DeduplicationKey, DuplicateOf, Identity, NewTask, OpenTask, Record,
@@ -109,7 +112,7 @@ macro_rules! store_cases {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn $case() {
             let Some((_open, store)) = Option::from($open().await) else { return };
-            $crate::suite::$case(store).await;
+            $crate::$case(store).await;
         })*
     };
 }
@@ -469,9 +472,9 @@ pub async fn end_at(store: &Arc<dyn Store>, number: u128, status: Status, free: 
 
 #[cfg(test)]
 mod in_memory {
-    use crate::Store;
-    use crate::testing::memory::Memory;
     use std::sync::Arc;
+    use toolwarrant_memory::Memory;
+    use toolwarrant_store::Store;
 
     async fn open() -> ((), Arc<dyn Store>) {
         ((), Arc::new(Memory::default()))

@@ -6,8 +6,6 @@ mod failover;
 mod replicas;
 mod rules;
 
-use crate::CoolDown;
-use crate::recovery::Recovery;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
 use std::sync::atomic::AtomicU64;
@@ -21,6 +19,8 @@ use toolwarrant_core::cluster::{Epoch, ReplicaRow};
 use toolwarrant_core::store::{
     ApplicationRow, AuditStore, DirectoryChanges, DirectoryStore, KeyRow, SecretUse, StoreError, Stored,
 };
+use toolwarrant_store::CoolDown;
+use toolwarrant_store::Recovery;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,

@@ -3,10 +3,10 @@
 
 use super::column::{millis, moment, read};
 use super::fault::Fault;
-use crate::Figure;
 use rusqlite::{Connection, Row};
 use toolwarrant_audit::{Anchor, Birth, Head};
 use toolwarrant_base::clock::Timestamp;
+use toolwarrant_store::Figure;
 
 /// Maximum number of stored tasks. Above it, ended tasks are deleted early.
 pub(super) const TASKS_MAX: u64 = 5_000_000;

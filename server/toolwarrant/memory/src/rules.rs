@@ -1,9 +1,9 @@
 //! Checks each [`IntegrityRule`], with the texts that all stores use.
 
 use super::{Memory, Tables, now};
-use crate::rules::{Figure, Integrity, IntegrityRule, VIOLATIONS_MAX, check_charges};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::store::Stored;
+use toolwarrant_store::{Figure, Integrity, IntegrityRule, VIOLATIONS_MAX, check_charges};
 use toolwarrant_tasks::store::Record;
 use toolwarrant_tasks::task::{Status, TaskId};
 

@@ -14,17 +14,17 @@ use std::path::{Path, PathBuf};
 
 /// Migrations from each layout to the next. `user_version` is the layout of a database.
 pub(super) const MIGRATIONS: [&str; 11] = [
-    include_str!("../migrations/0001_start.sql"),
-    include_str!("../migrations/0002_refunds.sql"),
-    include_str!("../migrations/0003_claims.sql"),
-    include_str!("../migrations/0004_lanes.sql"),
-    include_str!("../migrations/0005_grants.sql"),
-    include_str!("../migrations/0006_marks.sql"),
-    include_str!("../migrations/0007_identity.sql"),
-    include_str!("../migrations/0008_audit.sql"),
-    include_str!("../migrations/0009_clock.sql"),
-    include_str!("../migrations/0010_task_pages.sql"),
-    include_str!("../migrations/0011_operators.sql"),
+    include_str!("migrations/0001_start.sql"),
+    include_str!("migrations/0002_refunds.sql"),
+    include_str!("migrations/0003_claims.sql"),
+    include_str!("migrations/0004_lanes.sql"),
+    include_str!("migrations/0005_grants.sql"),
+    include_str!("migrations/0006_marks.sql"),
+    include_str!("migrations/0007_identity.sql"),
+    include_str!("migrations/0008_audit.sql"),
+    include_str!("migrations/0009_clock.sql"),
+    include_str!("migrations/0010_task_pages.sql"),
+    include_str!("migrations/0011_operators.sql"),
 ];
 
 /// The layout that this program reads and writes.

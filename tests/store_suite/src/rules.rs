@@ -1,10 +1,10 @@
 //! Every store reports a broken rule in the same words, and reports nothing else.
 
 use super::{AT, accept, id, new};
-use crate::{IntegrityRule, Store};
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
+use toolwarrant_store::{IntegrityRule, Store};
 use toolwarrant_tasks::machine::Entry::{self, Charge, Refund, Release, ReverseCharge};
 use toolwarrant_tasks::store::{Advance, Advanced, Record};
 use toolwarrant_tasks::task::{Phase, Status, Task};

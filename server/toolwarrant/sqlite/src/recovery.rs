@@ -10,12 +10,12 @@ use super::error::DatabaseError;
 use super::fault::Fault;
 use super::open::{self, OpenOptions};
 use super::{acts, directory, tasks};
-use crate::recovery::not_off;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use std::path::Path;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::act::Act;
 use toolwarrant_core::store::{ApplicationRow, KeyRow};
+use toolwarrant_store::not_off;
 use toolwarrant_tasks::machine::abandon;
 use toolwarrant_tasks::store::Advance;
 

@@ -7,11 +7,11 @@
 use super::column::millis;
 use super::fault::Fault;
 use super::open;
-use crate::rules::check_charges;
-use crate::{IntegrityRule, VIOLATIONS_MAX};
 use rusqlite::{Connection, Row};
 use std::collections::BTreeSet;
 use toolwarrant_base::clock::Timestamp;
+use toolwarrant_store::check_charges;
+use toolwarrant_store::{IntegrityRule, VIOLATIONS_MAX};
 use toolwarrant_tasks::task::{Status, Task, TaskId};
 
 /// Selects tasks, with the fault in their refund.

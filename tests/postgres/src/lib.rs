@@ -1,7 +1,6 @@
 //! A server of PostgreSQL for tests: in a temporary folder, on a Unix socket. It ends with the
 //! process that started it.
 
-use crate::connection::{Address, Server, unavailable};
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -11,7 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use toolwarrant_core::store::StoreError;
+use tokio_postgres::{Client, Error, NoTls};
+use toolwarrant_postgres::Address;
 
 /// A running server.
 #[derive(Debug)]
@@ -94,16 +94,16 @@ impl TestPostgres {
     ///
     /// # Errors
     /// The server does not answer.
-    pub async fn schema(&self) -> Result<Address, StoreError> {
+    pub async fn schema(&self) -> Result<Address, Error> {
         let name = format!("s{}", self.schemas.fetch_add(1, Relaxed));
         let client = loop {
             // A socket can be there before the server is ready.
-            match Server::parse(&self.address(self.url()))?.connect(|_| {}).await {
+            match connect(&self.url()).await {
                 Ok(client) => break client,
                 Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
             }
         };
-        client.batch_execute(&format!("CREATE SCHEMA {name}")).await.map_err(unavailable)?;
+        client.batch_execute(&format!("CREATE SCHEMA {name}")).await?;
         Ok(self.address(format!("{}&options=-csearch_path%3D{name}", self.url())))
     }
 
@@ -118,8 +118,7 @@ impl TestPostgres {
     /// # Panics
     /// The server does not answer.
     pub async fn begin(&self) -> impl Sized + use<> {
-        let server = Server::parse(&self.address(self.url())).expect("a URL");
-        let client = server.connect(|_| {}).await.expect("the server runs");
+        let client = connect(&self.url()).await.expect("the server runs");
         client.batch_execute("BEGIN; SELECT pg_current_xact_id()").await.expect("the server runs");
         client
     }
@@ -129,7 +128,7 @@ impl TestPostgres {
     /// # Panics
     /// The server does not answer, or refuses the statement.
     pub async fn count(&self, address: &Address, sql: &str) -> i64 {
-        let client = Server::parse(address).expect("a URL").connect(|_| {}).await.expect("the server runs");
+        let client = connect(&address.url).await.expect("the server runs");
         client.query_opt(sql, &[]).await.expect("a statement").map_or(0, |row| row.get(0))
     }
 
@@ -143,6 +142,13 @@ impl TestPostgres {
         let folder = self.folder.path().to_string_lossy().replace('/', "%2F");
         format!("postgres://tests@/postgres?host={folder}")
     }
+}
+
+/// Opens a session, which ends when the client is dropped.
+async fn connect(url: &str) -> Result<Client, Error> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+    tokio::spawn(connection);
+    Ok(client)
 }
 
 /// Returns the folder of the newest installed server.

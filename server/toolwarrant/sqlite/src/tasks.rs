@@ -6,11 +6,11 @@
 
 use super::column::{millis, moment, read};
 use super::fault::Fault;
-use crate::CoolDown;
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::borrow::Cow;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::tasks::TaskStatus;
+use toolwarrant_store::CoolDown;
 use toolwarrant_tasks::machine::{Entry, Happening};
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, CallFacts, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask,

@@ -1,8 +1,6 @@
 //! A server for tests that runs in the process of the test. It has a free port, a clock that the
 //! test moves, and a store in memory.
 
-use crate::core::{Core, CoreParts};
-use crate::service::{Service, Setup};
 use http::Request;
 use serde_json::{Value, json};
 use std::future::pending;
@@ -11,6 +9,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use toolwarrant::composition::{Core, CoreParts};
+use toolwarrant::{Service, Setup};
 use toolwarrant_audit::{AuditHandle, is_chain_line};
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::keyring::KeyRing;
@@ -23,11 +23,11 @@ use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_core::registry::{NewApplication, NewKey, Registry};
 use toolwarrant_http::edge::{self, ConnectionLimiter, HostOriginPolicy, Limits};
 use toolwarrant_http::{Endpoint, Router};
+use toolwarrant_memory::Memory;
 use toolwarrant_operator::data::{AUDIT, DataFolder};
 use toolwarrant_operator::keeping::AuditOptions;
 use toolwarrant_operator::{Background, Config, Names, OpenedData, local_operator, until};
 use toolwarrant_outbound::{HttpClient, HttpLimits};
-use toolwarrant_store::testing::memory::Memory;
 use toolwarrant_tasks::engine::Engine;
 
 /// The time at which the clock of a test server starts.
@@ -166,7 +166,7 @@ pub async fn start_on<H: Handlers, C>(
         clock: clock.clone(),
         random: Random::from_seed(3),
     };
-    let Service { handlers, executor, background, .. } = compose(setup);
+    let (handlers, executor, background) = compose(setup).into_parts();
     let random = Random::from_seed(1);
     let keyring = KeyRing::new(&names.salt, &[7; 32], random.clone());
     let directory = (database.clone(), keyring.clone(), clock.clone());

@@ -3,9 +3,9 @@
 
 use super::super::watermark::path_of;
 use super::*;
-use crate::Recovery;
 use rusqlite::OpenFlags;
 use toolwarrant_core::store::Labels;
+use toolwarrant_store::Recovery;
 
 /// Returns the refusal to open a database.
 fn open_refusal(folder: &Path) -> String {

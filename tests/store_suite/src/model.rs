@@ -1,9 +1,9 @@
 //! The same operations on a store and on the store in memory. Every answer of both is compared.
 
 use super::*;
-use crate::testing::memory::Memory;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
+use toolwarrant_memory::Memory;
 use toolwarrant_tasks::store::LedgerRow;
 
 /// An operation on both stores. Numbers select among a few names, so that operations meet. `Reopen`

@@ -1,3 +1,0 @@
-//! Replacements for a disk, for tests.
-
-pub mod memory;
