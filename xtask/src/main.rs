@@ -10,12 +10,12 @@ mod bench;
 mod contract;
 mod deny;
 mod drill;
+mod files;
 mod fuzz;
 mod r#gen;
 mod graph;
 mod grow;
 mod interop;
-mod lines;
 mod modules;
 mod python;
 mod rules;
@@ -44,8 +44,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Verb {
     /// Write spec/generated (a JSON file for each tool, tools.md, errors.md, schemas for editors),
-    /// tests/RULES.md, docs/flags.md and the tables of README.md and ARCHITECTURE.md; ends with a
-    /// table of the lengths of the texts that agents read, in characters and in tokens
+    /// tests/RULES.md, docs/flags.md and the table of README.md; ends with a table of the lengths of the texts that agents read, in characters and in tokens
     Gen {
         /// Do not write; fail if a file would change
         #[arg(long)]
@@ -56,16 +55,11 @@ enum Verb {
     Contract(GateCommand),
     /// Print the crates and their dependencies; fails if a rule of the architecture is broken
     Graph,
-    /// Count the lines of Rust that are neither blank nor comment, by crate: code, tests, benches
-    /// and examples
-    Lines {
-        /// Another checkout
-        folder: Option<PathBuf>,
-    },
     /// Check advisories, licences, versions and sources of all packages in Cargo.lock against
     /// deny.toml; needs Python, git, tar and xz
     Deny,
-    /// Check format, lints, crate graph and generated files, and run all tests; ends with a count
+    /// Check everything that must pass: format, lints, crate graph, generated files, contract, tests,
+    /// walks, dependencies and official clients; ends with the times, what was left out, and a count
     Test,
     /// Follow CONTRIBUTING.md on a copy of the repository and docs/service.md in a new folder, and
     /// compare the output with the pages
@@ -91,7 +85,11 @@ enum Verb {
     Fuzz(fuzz::Cases),
     /// Run official clients of the protocol and its conformance suite against the program; needs
     /// Python and Node.js
-    Interop,
+    Interop {
+        /// Also pin each client to each revision
+        #[arg(long)]
+        all: bool,
+    },
 }
 
 fn main() -> Result<()> {
@@ -103,7 +101,6 @@ fn main() -> Result<()> {
         Verb::Gen { check } => r#gen::run(&root(), check),
         Verb::Contract(command) => contract::run(&root(), &command),
         Verb::Graph => graph::run(&root()),
-        Verb::Lines { folder } => lines::run(&folder.unwrap_or_else(root)),
         Verb::Deny => deny::run(&root()),
         Verb::Test => test::run(&root()),
         Verb::Walk { page } => walk::run(&root(), page.as_deref()),
@@ -111,7 +108,7 @@ fn main() -> Result<()> {
         Verb::Grow { tools } => grow::run(&root(), &tools),
         Verb::Drill(drill) => drill::run(&root(), drill),
         Verb::Fuzz(cases) => fuzz::run(&root(), cases),
-        Verb::Interop => interop::run(&root()),
+        Verb::Interop { all } => interop::run(&root(), all).map(|passed| println!("{passed} passed, 0 failed")),
     }
 }
 

@@ -6,7 +6,7 @@
 //! through a re-export uses the module that defines it. Tests and the code inside of `quote!` do
 //! not count.
 
-use crate::lines::list_files;
+use crate::files::list_files;
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

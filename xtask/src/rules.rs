@@ -4,7 +4,7 @@
 //! A rule without a test must have a reason. People must check that a test asserts its rule, by
 //! reading it.
 
-use crate::lines::list_files;
+use crate::files::list_files;
 use anyhow::{Context, Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

@@ -1,86 +1,142 @@
-//! `cargo xtask test`: all checks that must pass before a change lands, step by step, with a count
-//! at the end.
+//! `cargo xtask test`: everything that must pass before a change lands, step by step. It ends with
+//! the seconds of each step, the slowest tests, everything that was left out, and a count.
 
+mod build;
+mod executables;
+
+use crate::{contract, deny, r#gen, graph, interop, walk};
 use anyhow::{Context, Result, bail};
-use std::io::{BufRead, BufReader};
+use executables::Ran;
+use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 use toolwarrant_gate::GateCommand;
 
-/// Runs every step, stops at the first that fails, and prints the number of tests at the end.
+/// Number of tests in the list of the slowest.
+const SLOWEST: usize = 10;
+
+/// What the steps have shown.
+#[derive(Default)]
+struct Report {
+    /// The seconds of each step.
+    steps: Vec<(&'static str, f64)>,
+    passed: u64,
+    /// The reasons why checks were left out, with the number of checks.
+    left_out: BTreeMap<String, u64>,
+    /// Tests with their seconds.
+    tests: Vec<(f64, String)>,
+}
+
+/// Runs every step, and stops at the first that fails.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let begin = Instant::now();
-    step(root, &["fmt", "--all", "--check"])?;
-    step(root, &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
-    println!("\n> cargo xtask graph");
-    crate::graph::run(root)?;
-    println!("\n> cargo xtask gen --check");
-    crate::r#gen::run(root, true)?;
-    println!("\n> cargo xtask contract check");
-    crate::contract::run(root, &GateCommand::check())?;
-    let passed = step(root, &["test", "--locked"])?;
-    let left_out = count_left_out(root)?;
-    let passed = passed - left_out;
-    println!("\nall steps done in {} s", begin.elapsed().as_secs());
-    println!("{passed} passed, 0 failed");
+    let mut report = Report::default();
+    report.step("format", "rustfmt is not installed", has(&["fmt"]), |_| cargo(root, &["fmt", "--all", "--check"]))?;
+    let mut executables = Vec::new();
+    let lints = has(&["clippy"]);
+    if !lints {
+        report.leave_out("clippy is not installed: the lints", 1);
+    }
+    report.step("build and lints", "", true, |_| {
+        executables = build::run(root, lints)?;
+        Ok(())
+    })?;
+    report.step("crate graph", "", true, |_| graph::run(root))?;
+    report.step("generated files", "", true, |_| r#gen::run(root, true))?;
+    report.step("contract", "", true, |_| contract::run(root, &GateCommand::check()))?;
+    report.step("tests", "", true, |report| {
+        let Ran { passed, left_out, tests } = executables::run(root, executables)?;
+        report.passed += passed;
+        report.tests = tests;
+        left_out.into_iter().for_each(|(reason, count)| report.leave_out(&reason, count));
+        Ok(())
+    })?;
+    report.step("examples of the documentation", "", true, |report| {
+        report.passed += step(root, &["test", "--workspace", "--doc", "--locked", "--quiet"])?;
+        Ok(())
+    })?;
+    report.step("walks", "", true, |_| walk::run(root, None))?;
+    let python = runs("python3", &["-c", "import ensurepip, venv"]);
+    report.step("dependencies", "Python 3 with venv is not installed", python, |_| deny::run(root))?;
+    let clients = python && runs("npm", &["--version"]);
+    report.step("clients", "Python 3 with venv or Node.js with npm is not installed", clients, |report| {
+        report.passed += interop::run(root, false)?;
+        Ok(())
+    })?;
+    println!("{}", report.text(begin.elapsed().as_secs()));
     Ok(())
 }
 
-/// Returns the number of cases that did nothing because PostgreSQL is not installed, and says so.
-fn count_left_out(root: &Path) -> Result<u64> {
-    let mut versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    if versions.any(|version| version.path().join("bin/postgres").exists()) {
-        return Ok(0);
+impl Report {
+    /// Runs a step and measures it. Leaves it out, with the reason, unless it is possible.
+    fn step(
+        &mut self,
+        name: &'static str,
+        reason: &str,
+        is_possible: bool,
+        run: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        if !is_possible {
+            self.leave_out(&format!("{reason}: {name}"), 1);
+            return Ok(());
+        }
+        println!("\n# {name}");
+        let begin = Instant::now();
+        run(self).context(name)?;
+        self.steps.push((name, begin.elapsed().as_secs_f64()));
+        Ok(())
     }
-    let mut cases = 0;
-    for tests in
-        [&["toolwarrant-postgres", "--test", "*", "--", "--list"][..], &["print-shop", "replicas", "--", "--list"]]
-    {
-        let listed = Command::new(env!("CARGO"))
-            .args(["test", "--locked", "--package"])
-            .args(tests)
-            .current_dir(root)
-            .output()?;
-        cases += String::from_utf8_lossy(&listed.stdout).lines().filter(|line| line.ends_with(": test")).count() as u64;
+
+    fn leave_out(&mut self, reason: &str, count: u64) {
+        *self.left_out.entry(reason.to_owned()).or_default() += count;
     }
-    println!("\nPostgreSQL is not installed (package postgresql): {cases} cases were left out");
-    Ok(cases)
+
+    fn text(&self, seconds: u64) -> String {
+        let mut text = format!("\n{:>8}  step\n", "seconds");
+        for (name, seconds) in &self.steps {
+            let _ = writeln!(text, "{seconds:8.1}  {name}");
+        }
+        let _ = writeln!(text, "{seconds:6}    all\n\n{:>8}  the slowest tests", "seconds");
+        let mut tests: Vec<_> = self.tests.iter().collect();
+        tests.sort_by(|one, other| other.0.total_cmp(&one.0));
+        for (seconds, name) in tests.into_iter().take(SLOWEST) {
+            let _ = writeln!(text, "{seconds:8.1}  {name}");
+        }
+        for (reason, count) in &self.left_out {
+            let _ = write!(text, "\nleft out, {count}: {reason}");
+        }
+        let _ = write!(text, "\n{} passed, 0 failed", self.passed);
+        text
+    }
 }
 
-/// Runs one cargo command and passes its output on. Returns the number of tests that passed.
+/// Returns true if cargo has this subcommand.
+fn has(subcommand: &[&str]) -> bool {
+    runs(env!("CARGO"), &[subcommand, &["--version"]].concat())
+}
+
+/// Returns true if a program runs and succeeds.
+fn runs(program: &str, arguments: &[&str]) -> bool {
+    let quiet = || Stdio::null();
+    Command::new(program).args(arguments).stdout(quiet()).stderr(quiet()).status().is_ok_and(|status| status.success())
+}
+
+fn cargo(root: &Path, arguments: &[&str]) -> Result<()> {
+    step(root, arguments).map(drop)
+}
+
+/// Runs a cargo command, with the wrapper of the build. Returns the number of tests that passed.
 pub(crate) fn step(root: &Path, arguments: &[&str]) -> Result<u64> {
-    println!("\n> cargo {}", arguments.join(" "));
-    let mut child = Command::new(env!("CARGO"))
-        .args(arguments)
-        .current_dir(root)
-        .stdout(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("cannot run `cargo {}`", arguments.join(" ")))?;
-    let mut passed = 0;
-    for line in child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines()) {
-        let line = line?;
-        passed += count(&line).unwrap_or(0);
-        println!("{line}");
-    }
-    if !child.wait()?.success() {
+    println!("> cargo {}", arguments.join(" "));
+    let mut command = build::cargo(root);
+    let output = command.args(arguments).stderr(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("cannot run `cargo {}`", arguments.join(" ")))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    print!("{said}");
+    if !output.status.success() {
         bail!("`cargo {}` failed; the reason is above", arguments.join(" "));
     }
-    Ok(passed)
-}
-
-/// Reads the number in libtest's last line: `test result: ok. 3 passed; ...`.
-fn count(line: &str) -> Option<u64> {
-    line.strip_prefix("test result: ok. ")?.split_once(" passed")?.0.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::count;
-
-    #[test]
-    fn only_a_closing_line_counts() {
-        assert_eq!(count("test result: ok. 17 passed; 0 failed; 0 ignored; 0 measured"), Some(17));
-        assert_eq!(count("test spec::x ... ok"), None);
-    }
+    Ok(said.lines().filter_map(executables::count).sum())
 }

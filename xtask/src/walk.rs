@@ -10,7 +10,7 @@
 //! * `missing` is the output of the compiler at that point, and `mistake=RIGHT:WRONG` its output
 //!   for such a slip in the edit before.
 
-use crate::lines::list_files;
+use crate::files::list_files;
 use crate::python::must;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;

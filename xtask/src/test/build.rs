@@ -1,0 +1,68 @@
+//! One compilation of everything that the tests need. Clippy is the compiler of the workspace's own
+//! crates in it, so the lints need no compilation of their own.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A test executable.
+pub(super) struct Executable {
+    /// The package and the target, such as `cloudphone all`.
+    pub(super) name: String,
+    pub(super) path: PathBuf,
+    /// The folder of the package, in which its tests run.
+    pub(super) folder: PathBuf,
+}
+
+/// Returns a cargo that builds as this step does. Another wrapper would build all crates of the
+/// workspace again.
+pub(crate) fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.current_dir(root);
+    if super::has(&["clippy"]) {
+        command.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
+    }
+    command
+}
+
+/// Builds all targets, and returns the test executables. A warning is a failure.
+pub(super) fn run(root: &Path, lints: bool) -> Result<Vec<Executable>> {
+    let arguments = ["test", "--workspace", "--all-targets", "--locked", "--no-run", "--message-format=json"];
+    println!("> cargo {}{}", arguments.join(" "), if lints { ", with clippy as the compiler" } else { "" });
+    let mut child = cargo(root).args(arguments).stdout(Stdio::piped()).spawn().context("cannot run cargo")?;
+    let (mut executables, mut findings) = (Vec::new(), 0);
+    for line in child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines()) {
+        let line = line?;
+        // Programs of build scripts may print lines of their own.
+        let Ok(said) = serde_json::from_str::<Value>(&line) else { continue };
+        if let Some(text) = said["message"]["rendered"].as_str() {
+            findings += 1;
+            eprint!("{text}");
+        }
+        executables.extend(executable(&said));
+    }
+    ensure!(child.wait()?.success() && findings == 0, "{findings} findings of the compiler are above");
+    executables.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(executables)
+}
+
+/// Reads a message of cargo about an executable that has tests.
+fn executable(said: &Value) -> Option<Executable> {
+    let path = said["executable"].as_str()?;
+    let target = &said["target"];
+    let kind = target["kind"][0].as_str()?;
+    // Benches and examples are only compiled. They are programs without tests.
+    if said["profile"]["test"] != true || matches!(kind, "bench" | "example") {
+        return None;
+    }
+    let folder = Path::new(said["manifest_path"].as_str()?).parent()?;
+    let package = said["package_id"].as_str()?.rsplit(['/', '#']).find(|part| !part.contains("0.1"))?;
+    let package = package.split('@').next()?;
+    let name = match (kind, target["name"].as_str()?) {
+        ("test", target) => format!("{package} {target}"),
+        (kind, _) => format!("{package} {kind}"),
+    };
+    Some(Executable { name, path: path.into(), folder: folder.to_owned() })
+}

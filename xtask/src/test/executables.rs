@@ -1,0 +1,144 @@
+//! Runs test executables in two lanes: tests that compute, with a thread for each processor, and
+//! next to them tests that mostly wait for programs, with more.
+
+use super::build::Executable;
+use anyhow::{Context, Result, anyhow, bail};
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Executables whose tests mostly wait for the programs that they start, the longest first.
+const WAITING: [&str; 3] = ["cloudphone all", "print-shop all", "toolwarrant-postgres all"];
+
+/// Number of tests that wait at once.
+const THREADS_WAITING: usize = 8;
+
+/// A longer run has hung.
+const PATIENCE: Duration = Duration::from_mins(20);
+
+/// What tests print that cannot do anything on this machine, before the reason.
+const LEFT_OUT: &str = "left out: ";
+
+/// The results of executables.
+#[derive(Default)]
+pub(super) struct Ran {
+    pub(super) passed: u64,
+    /// The reasons why tests did nothing, with the number of tests.
+    pub(super) left_out: BTreeMap<String, u64>,
+    /// Tests with their seconds.
+    pub(super) tests: Vec<(f64, String)>,
+}
+
+/// Runs all executables to their end. Fails if a test has failed.
+pub(super) fn run(root: &Path, executables: Vec<Executable>) -> Result<Ran> {
+    let order = |executable: &Executable| WAITING.iter().position(|name| *name == executable.name);
+    let (mut waiting, computing): (Vec<_>, Vec<_>) =
+        executables.into_iter().partition(|executable| order(executable).is_some());
+    waiting.sort_by_key(order);
+    let processors = thread::available_parallelism()?.get();
+    let ran = Mutex::new(Ran::default());
+    let work = |lane: Vec<Executable>, threads| -> Result<Vec<String>> {
+        let mut lane = VecDeque::from(lane);
+        let mut failed = Vec::new();
+        while let Some(executable) = lane.pop_front() {
+            let said = execute(root, &executable, threads)?;
+            let mut ran = ran.lock().map_err(|_| anyhow!("a lane panicked"))?;
+            if !ran.read(&executable.name, &said) {
+                failed.push(executable.name);
+            }
+        }
+        Ok(failed)
+    };
+    let failed = thread::scope(|scope| {
+        let computed = scope.spawn(|| work(computing, processors));
+        let waited = work(waiting, THREADS_WAITING);
+        let computed = computed.join().map_err(|_| anyhow!("a lane panicked"))?;
+        Ok::<_, anyhow::Error>([computed?, waited?].concat())
+    })?;
+    match &failed[..] {
+        [] => Ok(ran.into_inner().map_err(|_| anyhow!("a lane panicked"))?),
+        failed => bail!("tests of {} failed; their output is above", failed.join(", ")),
+    }
+}
+
+/// Runs one executable. Returns its output.
+fn execute(root: &Path, executable: &Executable, threads: usize) -> Result<String> {
+    let Executable { name, path, folder } = executable;
+    let log = path.with_extension("log");
+    let output = File::create(&log).with_context(|| log.display().to_string())?;
+    let mut command = Command::new(path);
+    // Only with this variable, the harness of a stable compiler says how long each test takes.
+    command.env("RUSTC_BOOTSTRAP", "1").args(["-Zunstable-options", "--report-time", "--show-output"]);
+    command.args(["--test-threads", &threads.to_string()]).current_dir(root.join(folder));
+    command.env("CARGO", env!("CARGO")).env("CARGO_MANIFEST_DIR", folder);
+    let mut child = command.stdout(output.try_clone()?).stderr(output).spawn().with_context(|| name.clone())?;
+    let begin = Instant::now();
+    while child.try_wait()?.is_none() {
+        if begin.elapsed() > PATIENCE {
+            child.kill()?;
+            let said = fs::read(&log)?;
+            bail!("{}\n{name} was ended after {PATIENCE:?}", String::from_utf8_lossy(&said));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    let said = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
+    println!("{name}: {:.1} s", begin.elapsed().as_secs_f64());
+    Ok(said)
+}
+
+impl Ran {
+    /// Adds the output of an executable. Prints it and returns false if a test failed.
+    fn read(&mut self, name: &str, said: &str) -> bool {
+        let Some(passed) = said.lines().find_map(count) else {
+            println!("{said}");
+            return false;
+        };
+        self.passed += passed;
+        for reason in said.lines().filter_map(|line| line.strip_prefix(LEFT_OUT)) {
+            *self.left_out.entry(reason.to_owned()).or_default() += 1;
+            self.passed -= 1;
+        }
+        let tests = said.lines().filter_map(seconds).map(|(test, seconds)| (seconds, format!("{name} {test}")));
+        self.tests.extend(tests);
+        true
+    }
+}
+
+/// Reads the number in libtest's last line: `test result: ok. 3 passed; ...`.
+pub(super) fn count(line: &str) -> Option<u64> {
+    line.strip_prefix("test result: ok. ")?.split_once(" passed")?.0.parse().ok()
+}
+
+/// Reads a test and its seconds: `test wire::edge::it_closes ... ok <0.123s>`.
+fn seconds(line: &str) -> Option<(&str, f64)> {
+    let (test, rest) = line.strip_prefix("test ")?.split_once(" ... ")?;
+    let seconds = rest.split_once('<')?.1.split_once("s>")?.0;
+    Some((test, seconds.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ran, count, seconds};
+
+    #[test]
+    fn only_a_closing_line_counts() {
+        assert_eq!(count("test result: ok. 17 passed; 0 failed; 0 ignored; 0 measured"), Some(17));
+        assert_eq!(count("test spec::x ... ok"), None);
+        assert_eq!(seconds("test spec::x ... ok <1.250s>"), Some(("spec::x", 1.25)));
+        assert_eq!(seconds("test spec::x ... ignored"), None);
+    }
+
+    #[test]
+    fn a_test_that_was_left_out_has_not_passed_and_an_output_without_a_result_is_a_failure() {
+        let mut ran = Ran::default();
+        let said = "test a ... ok <0.1s>\nleft out: PostgreSQL is not installed\ntest result: ok. 3 passed; 0 failed\n";
+        assert!(ran.read("shop all", said));
+        assert_eq!((ran.passed, ran.left_out["PostgreSQL is not installed"]), (2, 1));
+        assert!(!ran.read("shop all", "test result: FAILED. 3 passed; 1 failed\n"));
+        assert_eq!(ran.passed, 2);
+    }
+}
