@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
-use toolwarrant_gate::GateCommand;
+use toolwarrant_contract::GateCommand;
 
 /// Runs every step, stops at the first that fails, and prints the number of tests at the end.
 pub(crate) fn run(root: &Path) -> Result<()> {
