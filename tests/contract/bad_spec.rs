@@ -77,7 +77,7 @@ fn every_rule_has_a_case() {
     let unproven: Vec<_> = Rule::ALL.iter().filter(|rule| !shortest.contains_key(rule.id())).collect();
     assert!(unproven.is_empty(), "no case breaks {unproven:?}");
     let reports: String = shortest.iter().map(|(id, report)| format!("## {id}\n\n{report}\n\n")).collect();
-    insta::with_settings!({ snapshot_path => "../../macros/gate/src/examples", prepend_module_to_snapshot => false, omit_expression => true }, {
+    insta::with_settings!({ snapshot_path => "../../macros/contract/src/examples", prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!("mistakes", reports);
     });
 }

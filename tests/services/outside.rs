@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::process::Command;
-use toolwarrant_gate::{NewTool, new_tool};
+use toolwarrant_contract::{GateAnswer, GateCommand, GateContext, NewTool, execute, new_tool};
 
 /// A copy of the service outside this repository.
 pub(crate) struct Outside {
@@ -86,14 +86,10 @@ impl Outside {
         target().join("debug").join(&self.package)
     }
 
-    /// Runs a command of the program in its folder. Returns true if it succeeds, and its whole
-    /// output.
-    pub(crate) async fn run(&self, line: &str) -> (bool, String) {
-        let mut command = Command::new(self.program());
-        command.args(line.split(' ')).current_dir(self.home.path()).env_remove("CARGO_MANIFEST_DIR");
-        let output = command.output().await.expect("the program runs");
-        let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text")).concat();
-        (output.status.success(), text)
+    /// Carries out a command on its contract.
+    pub(crate) fn contract(&self, command: &GateCommand) -> GateAnswer {
+        let folder = self.path("spec");
+        execute(command, GateContext { folder: &folder, package: self.home.path(), today: "2026-11-23" })
     }
 }
 
@@ -138,61 +134,6 @@ async fn a_service_from_outside_is_built_served_and_operated() {
     let tasks = json("task list").await["tasks"].take();
     assert_eq!((&tasks[0]["lamp_id"], &tasks[0]["status"]), (&json!("desk"), &json!("success")));
     assert_eq!(json("doctor").await["healthy"], true);
-}
-
-#[tokio::test]
-async fn a_service_from_outside_has_its_own_generated_files() {
-    let lamps = Outside::copy("generated");
-    assert_eq!(lamps.build().await, Vec::<String>::new());
-    let (done, said) = lamps.run("gen --check").await;
-    assert!(!done && said.contains("tools.md"), "nothing is generated yet: {said}");
-    for line in ["gen", "gen --check"] {
-        let (done, said) = lamps.run(line).await;
-        assert!(done && said.contains("3 tools"), "{line}: {said}");
-    }
-    assert!(lamps.path("spec/generated/tools/dim_lamp.json").exists());
-    lamps.change("spec/tools/lamps.toml", "Dim a lamp", "Dim the lamp");
-    let (done, said) = lamps.run("gen --check").await;
-    assert!(!done && said.contains("dim_lamp.json"), "{said}");
-    let others = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec");
-    let (done, said) = lamps.run(&format!("gen --check --spec {}", others.display())).await;
-    assert!(!done && said.contains("and this program is `service-lamps`; choose another folder with --spec"), "{said}");
-    let (done, said) = lamps.run("expand").await;
-    assert!(done && said.contains("pub struct DimLampArgs") && said.contains("::toolwarrant::runtime"), "{said}");
-}
-
-#[tokio::test]
-async fn a_service_from_outside_releases_its_contract_again_after_a_break_that_it_accepts() {
-    let lamps = Outside::copy("released");
-    assert_eq!(lamps.build().await, Vec::<String>::new());
-    let (done, said) = lamps.run("contract check").await;
-    assert!(!done && said.starts_with("not compared: there is no spec/released.toml"), "{said}");
-    for line in ["contract release 0.1.0", "gen", "contract check"] {
-        let (done, said) = lamps.run(line).await;
-        assert!(done, "{line}: {said}");
-    }
-    lamps.change(
-        "spec/service.toml",
-        "[resource.lamp]",
-        "[permission.rule]\nimplies = [\"switch\"]\ndoc = \"Rule.\"\n\n[resource.lamp]",
-    );
-    lamps.change("spec/tools/lamps.toml", "permission = \"switch\"", "permission = \"rule\"");
-    let (done, said) = lamps.run("contract check").await;
-    assert!(!done && said.contains("breaking[permission-raised]") && said.contains("version = \"0.2.0\""), "{said}");
-    lamps.change("spec/service.toml", "version = \"0.1.0\"", "version = \"0.2.0\"");
-    for line in [
-        "contract accept tool.dim_lamp.permission --reason Guests.",
-        "contract check",
-        "contract release 0.2.0",
-        "gen --check --spec spec",
-        "contract check",
-    ] {
-        // The record in force is written, and other generated files follow from the edit above.
-        let (done, said) = lamps.run(line).await;
-        assert!(done || line.starts_with("gen") && !said.contains("contract.toml"), "{line}: {said}");
-    }
-    let log = fs::read_to_string(lamps.path("CHANGELOG.md")).expect("a changelog");
-    assert!(log.contains("## 0.2.0 - ") && log.contains("Guests."), "{log}");
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
+use toolwarrant_contract::{GateAnswer, GateCommand};
 
 const LAMPS: &str = "spec/tools/lamps.toml";
 
@@ -72,15 +73,22 @@ impl Build {
         self.service.program()
     }
 
+    fn carry_out(&self, command: GateCommand) {
+        let GateAnswer { text, code } = self.service.contract(&command);
+        assert_eq!(code, 0, "{text}");
+    }
+
+    /// Returns what is to do before the contract may be released.
+    fn check(&self) -> GateAnswer {
+        self.service.contract(&GateCommand::check())
+    }
+
     /// Accepts that clients must use the new name, and releases the contract.
-    async fn release(&self, version: &str, accepted: &[&str]) {
-        let said = self.service.run("contract check --spec spec").await.1;
+    fn release(&self, version: &str, accepted: &[&str]) {
         for fact in accepted {
-            let line = format!("contract accept {fact} --reason Renamed. --spec spec");
-            assert!(self.service.run(&line).await.0, "{said}");
+            self.carry_out(GateCommand::Accept { fact: vec![(*fact).to_owned()], reason: "Renamed.".to_owned() });
         }
-        let (done, said) = self.service.run(&format!("contract release {version} --spec spec")).await;
-        assert!(done, "{said}");
+        self.carry_out(GateCommand::Release { version: version.to_owned() });
     }
 }
 
@@ -141,24 +149,24 @@ async fn upgrade(from: &Build, to: &Build) -> BTreeMap<String, Value> {
 async fn release_three() -> [Build; 3] {
     let mut first = Build::first();
     first.build("").await;
-    first.release("0.1.0", &[]).await;
+    first.release("0.1.0", &[]);
     let mut second = first.rename("second", "brightness");
     second.service.change("spec/service.toml", "0.1.0", "0.2.0");
     second.build("").await;
-    let (sound, said) = second.service.run("contract check --spec spec").await;
+    let GateAnswer { text, code } = second.check();
     let reason = "tasks of `dim_lamp` in flight cannot be read: `light` is no argument any more";
-    assert!(!sound && said.contains("[form-unreadable]") && said.contains(reason), "{said}");
+    assert!(code == 1 && text.contains("[form-unreadable]") && text.contains(reason), "{text}");
     second.build(" formerly = \"light\",").await;
-    second.release("0.2.0", &["tool.dim_lamp.argument.light"]).await;
+    second.release("0.2.0", &["tool.dim_lamp.argument.light"]);
     let mut third = second.rename("third", "level");
     third.service.change("spec/service.toml", "0.2.0", "0.3.0");
     third.build(" formerly = \"brightness\",").await;
-    let (sound, said) = third.service.run("contract check --spec spec").await;
-    assert!(!sound && said.contains("contract accept form-unreadable stored.dim_lamp.1"), "{said}");
+    let GateAnswer { text, code } = third.check();
+    assert!(code == 1 && text.contains("contract accept form-unreadable stored.dim_lamp.1"), "{text}");
     third.service.change(LAMPS, " formerly = \"brightness\",", " formerly = [\"brightness\", \"light\"],");
     assert_eq!(third.service.build().await, Vec::<String>::new());
-    let (_, said) = third.service.run("contract check --spec spec").await;
-    assert!(!said.contains("[form-unreadable]"), "{said}");
+    let text = third.check().text;
+    assert!(!text.contains("[form-unreadable]"), "{text}");
     [first, second, third]
 }
 

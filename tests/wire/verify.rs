@@ -1,8 +1,7 @@
-//! The command `contract verify`, against servers of the product and against answers that no server
-//! of this framework gives.
+//! The comparison of `contract verify`, against servers of the product and against answers that no
+//! server of this framework gives.
 
 use crate::harness::open_phones;
-use crate::harness::program::binary;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;
@@ -10,23 +9,24 @@ use std::path::Path;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tokio::process::Command;
+use toolwarrant_contract::{VerifyOptions, verify};
 use toolwarrant_gate::{digest, document};
 use toolwarrant_reader::ContractRecord;
 
 const PATH: &str = "/v1/contract.json";
 
-/// Runs `contract verify` against a file. Returns the exit code and the output, without the parts
-/// that differ from run to run.
-async fn verify(file: &Path, url: &str, flags: &[&str]) -> (i32, String) {
-    let mut command = Command::new(binary());
-    command.args(["contract", "verify", "--against"]).arg(file).arg(url).args(flags).env_clear().kill_on_drop(true);
-    let output = command.output().await.expect("the program runs");
-    let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
-    assert!(!err.contains("panicked"), "{err}");
-    let folder = file.parent().expect("a folder").display().to_string();
+/// Compares a server's contract with the record in a file. Returns the exit code and the text,
+/// without the parts that differ from run to run.
+async fn compare(against: &Path, url: &str, json: bool) -> (u8, String) {
+    let options = VerifyOptions { against: against.to_owned(), json, url: url.to_owned() };
+    let (text, code) = match verify(&options).await {
+        Ok(answer) => answer,
+        Err(error) if json => (error.json(), 2),
+        Err(error) => (format!("{error}\n"), 2),
+    };
+    let folder = against.parent().expect("a folder").display().to_string();
     let host = url.split('/').nth(2).unwrap_or(url);
-    (output.status.code().expect("an exit"), (out + &err).replace(&folder, "FOLDER").replace(host, "HOST"))
+    (code, text.replace(&folder, "FOLDER").replace(host, "HOST"))
 }
 
 /// Returns the record of the contract in a folder of this repository.
@@ -69,10 +69,10 @@ async fn a_server_whose_contract_has_changed_is_found_and_a_change_that_hurts_is
         };
         let file = folder.path().join(name);
         fs::write(&file, text).expect("written");
-        let (code, said) = verify(&file, &server.url, &[]).await;
+        let (code, said) = compare(&file, &server.url, false).await;
         assert_eq!(code, expected, "{what}: {said}");
         writeln!(shown, "{what}: exit {code}\n{said}").expect("text");
-        let (again, said) = verify(&file, &server.url.replace("/mcp", PATH), &["--json"]).await;
+        let (again, said) = compare(&file, &server.url.replace("/mcp", PATH), true).await;
         let said: Value = serde_json::from_str(&said).expect("JSON");
         assert_eq!((again, &said["sound"]), (code, &json!(code == 0)), "{said}");
         assert_eq!(said["now"]["digest"], digest(&record));
@@ -124,15 +124,15 @@ async fn a_comparison_that_did_not_happen_is_never_a_success() {
     let mut shown = String::new();
     for (what, octets) in rows {
         let url = serve_octets(octets).await;
-        let (code, said) = verify(&sound, &url, &[]).await;
+        let (code, said) = compare(&sound, &url, false).await;
         assert_eq!(code, 2, "{what}: {said}");
         writeln!(shown, "{what}\n{said}").expect("text");
-        let (code, said) = verify(&sound, &url, &["--json"]).await;
+        let (code, said) = compare(&sound, &url, true).await;
         let said: Value = serde_json::from_str(&said).expect("JSON");
         assert_eq!((code, &said["compared"]), (2, &json!(false)), "{what}: {said}");
     }
     for url in ["http://127.0.0.1:1", "http://phones.example", "https://a:b@phones.example", "phones.example"] {
-        let (code, said) = verify(&sound, url, &[]).await;
+        let (code, said) = compare(&sound, url, false).await;
         assert_eq!(code, 2, "{url}: {said}");
         writeln!(shown, "{url}\n{said}").expect("text");
     }
@@ -146,11 +146,11 @@ async fn a_comparison_that_did_not_happen_is_never_a_success() {
     ] {
         let file = folder.path().join("other.toml");
         fs::write(&file, text).expect("written");
-        let (code, said) = verify(&file, &url, &[]).await;
+        let (code, said) = compare(&file, &url, false).await;
         assert_eq!(code, 2, "{what}: {said}");
         writeln!(shown, "{what}\n{said}").expect("text");
     }
-    let (code, said) = verify(&folder.path().join("absent.toml"), &url, &[]).await;
-    assert_eq!((code, verify(&sound, &url, &[]).await.0), (2, 0), "{said}");
+    let (code, said) = compare(&folder.path().join("absent.toml"), &url, false).await;
+    assert_eq!((code, compare(&sound, &url, false).await.0), (2, 0), "{said}");
     insta::assert_snapshot!(shown + &said);
 }

@@ -2,14 +2,12 @@
 
 use anyhow::Result;
 use std::path::Path;
-use toolwarrant_base::clock::Clock;
-use toolwarrant_gate::{GateAnswer, GateCommand, GateContext, execute};
+use toolwarrant_contract::{GateAnswer, GateCommand, GateContext, execute, today};
 
 /// Carries out a command. Ends the program with its exit code if that is not zero.
 pub(crate) fn run(root: &Path, command: &GateCommand) -> Result<()> {
-    let today = Clock::system().wall().to_string();
     let (folder, package) = (root.join(crate::r#gen::SPEC), root.join("server/cloudphone"));
-    let context = GateContext { folder: &folder, package: &package, today: today.get(..10).unwrap_or(&today) };
+    let context = GateContext { folder: &folder, package: &package, today: &today() };
     let GateAnswer { text, code } = execute(command, context);
     println!("{}", text.trim_end());
     if code != 0 {

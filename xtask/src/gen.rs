@@ -1,5 +1,5 @@
-//! `cargo xtask gen`: writes `spec/generated` with the framework's own `gen`, the schemas for
-//! editors, `tests/RULES.md`, `docs/flags.md`, and the README's table of tools.
+//! `cargo xtask gen`: writes `spec/generated` with the framework's own `gen`, `tests/RULES.md`,
+//! `docs/flags.md`, and the README's table of tools.
 
 use crate::{rules, tokens};
 use anyhow::{Context, Result, bail};
@@ -9,14 +9,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use toolwarrant_reader::model::{Contract, ToolSpec};
-use toolwarrant_reader::{GenerateError, Generated, Mode, add_names, editor_schemas, generate, load, replace};
+use toolwarrant_reader::{GenerateError, Generated, Mode, generate, load, replace};
 
 /// The contract of the product.
 pub(crate) const SPEC: &str = "spec";
-
-/// The folders with the schemas for editors: the framework's own, and the product's, which have the
-/// names of its contract too.
-const EDITOR: [&str; 2] = ["macros/reader/editor", "spec/generated/editor"];
 
 const README: &str = "README.md";
 
@@ -59,27 +55,16 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
     for (path, text) in &changed {
         replace(&root.join(path), text)?;
     }
-    // The product's schemas for editors are counted already.
-    let files = files + wanted.len() - editor_schemas().len();
-    println!("{}", Generated { tools, files, changed: names });
+    println!("{}", Generated { tools, files: files + wanted.len(), changed: names });
     if !check {
         println!("\n{}", tokens::table(&contract)?.trim_end());
     }
     Ok(())
 }
 
-/// Makes every file that the framework cannot make: its path and its text.
-///
-/// The framework contains the schemas for editors of its last build; here they are made from the
-/// structs.
+/// Makes every file that is not generated from the contract alone: its path and its text.
 fn files(root: &Path, contract: &Contract) -> Result<BTreeMap<PathBuf, String>> {
     let mut files = BTreeMap::new();
-    for (name, text) in editor_schemas() {
-        let named = add_names(&text, contract);
-        for (folder, text) in EDITOR.into_iter().zip([text, named]) {
-            files.insert(format!("{folder}/{name}.schema.json").into(), text);
-        }
-    }
     files.insert("tests/RULES.md".into(), rules::page(root)?);
     let text = fs::read_to_string(root.join(README)).context(README)?;
     let parts = text.split_once(TABLE.0).and_then(|(before, rest)| Some((before, rest.split_once(TABLE.1)?.1)));

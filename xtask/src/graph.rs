@@ -7,6 +7,7 @@ use crate::modules;
 use crate::python::must;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -22,7 +23,7 @@ const OWNERS: [(&str, &[&str]); 7] = [
         "clap",
         &[
             "toolwarrant-client",
-            "toolwarrant-gate",
+            "toolwarrant-contract",
             "toolwarrant-operator",
             "cloudphone",
             "print-shop",
@@ -34,9 +35,17 @@ const OWNERS: [(&str, &[&str]); 7] = [
     ("tiktoken-rs", &["xtask"]),
 ];
 
+/// The program that is deployed.
+const DEPLOYED: &str = "cloudphone";
+
+/// The compiler of contracts, of which that program contains nothing.
+const COMPILER: [&str; 4] = ["toolwarrant-reader", "toolwarrant-gate", "toolwarrant-codegen", "toolwarrant-contract"];
+
 /// A crate of the workspace.
 struct Crate {
     name: String,
+    /// True if it runs in the compiler, so that programs do not contain what it uses.
+    is_macro: bool,
     /// The folder of its sources.
     folder: String,
     uses: Vec<String>,
@@ -47,7 +56,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let crates = crates(root)?;
     let place = |name: &str| crates.iter().position(|known| known.name == name);
     let mut broken = Vec::new();
-    for (own, Crate { name, folder, uses }) in crates.iter().enumerate() {
+    for (own, Crate { name, is_macro: _, folder, uses }) in crates.iter().enumerate() {
         let inside: Vec<&str> = uses.iter().map(String::as_str).filter(|used| place(used).is_some()).collect();
         let owned: Vec<&str> = OWNERS
             .iter()
@@ -65,12 +74,27 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         let circles = modules::circles(&root.join(folder))?;
         broken.extend(circles.iter().map(|circle| format!("{name}: modules use each other: {}", circle.join(", "))));
     }
+    let contents = contents(&crates, DEPLOYED);
+    let compiler = COMPILER.into_iter().filter(|part| contents.contains(part));
+    broken.extend(compiler.map(|part| format!("{DEPLOYED} contains {part}, which is a part of the compiler")));
     ensure!(broken.is_empty(), "rules of the architecture are broken:\n{}", broken.join("\n"));
     println!(
         "{} crates, each uses only those before it; no modules of a crate use each other in a circle",
         crates.len()
     );
     Ok(())
+}
+
+/// Returns the crates of the workspace that a program contains.
+fn contents<'c>(crates: &'c [Crate], program: &'c str) -> BTreeSet<&'c str> {
+    let (mut found, mut open) = (BTreeSet::new(), vec![program]);
+    while let Some(name) = open.pop() {
+        let known = crates.iter().find(|known| known.name == name && !known.is_macro);
+        if let (Some(Crate { uses, .. }), true) = (known, found.insert(name)) {
+            open.extend(uses.iter().map(String::as_str));
+        }
+    }
+    found
 }
 
 /// Returns the crates of the workspace in the order of its members, which is the order of the
@@ -91,7 +115,8 @@ fn crates(root: &Path) -> Result<Vec<Crate>> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let dependencies = package["dependencies"].as_array().context("dependencies")?;
         let uses = dependencies.iter().filter(|used| used["kind"].is_null()).map(|used| text(&used["name"])).collect();
-        Ok(Crate { name: text(&package["name"]), folder: folder.to_owned(), uses })
+        let is_macro = package["targets"].to_string().contains("\"proc-macro\"");
+        Ok(Crate { name: text(&package["name"]), is_macro, folder: folder.to_owned(), uses })
     };
     members.iter().filter_map(toml::Value::as_str).map(read).collect()
 }

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use toolwarrant_codegen::{code, expand};
-use toolwarrant_gate::{GateCommand, GateContext, execute};
+use toolwarrant_codegen::code;
+use toolwarrant_contract::{GateCommand, GateContext, execute, expand};
 use toolwarrant_reader::{ContractRecord, Mode, generate, load, replace};
 
 /// The path of the framework in the expansion.
@@ -108,7 +108,7 @@ fn rename(stanza: &str, copy: usize) -> String {
 fn costs_of_reading(spec: &Path) -> Result<Costs> {
     let load = || load(spec).map_err(|report| anyhow!("{report}"));
     let (contract, runtime) = (load()?, syn::parse_str(RUNTIME)?);
-    let lines = expand(&contract, RUNTIME).lines().count();
+    let lines = expand(&contract).lines().count();
     let loading = fastest(load)?;
     let expanding = fastest(|| Ok(code(&contract, &runtime)))?;
     generate(spec, Mode::Write)?;

@@ -31,7 +31,7 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use toolwarrant_gate::GateCommand;
+use toolwarrant_contract::GateCommand;
 
 /// The maintainer's commands.
 #[derive(Parser)]

@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
-use toolwarrant_gate::GateCommand;
+use toolwarrant_contract::GateCommand;
 
 /// Number of tests in the list of the slowest.
 const SLOWEST: usize = 10;

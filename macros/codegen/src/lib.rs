@@ -2,7 +2,7 @@
 //! calls; the logic is in the runtime.
 //!
 //! The functions here cannot fail, because a [`Contract`] has no mistakes. The macro `contract!`
-//! expands to [`code`], and the command `expand` prints it for people.
+//! expands to [`code`], and `toolwarrant expand` prints it for people.
 
 mod args;
 mod catalogue;
@@ -16,15 +16,6 @@ mod permissions;
 mod tokens;
 mod types;
 mod words;
-
-#[cfg(any(test, feature = "text"))]
-mod text;
-
-#[cfg(test)]
-mod golden;
-
-#[cfg(any(test, feature = "text"))]
-pub use text::expand;
 
 pub use contract::released_file;
 
@@ -44,7 +35,8 @@ pub fn code(contract: &Contract, runtime: &syn::Path) -> TokenStream {
 }
 
 /// Emits each concern, with its name, in reading order.
-fn concerns(contract: &Contract) -> [(&'static str, TokenStream); 13] {
+#[must_use]
+pub fn concerns(contract: &Contract) -> [(&'static str, TokenStream); 13] {
     [
         ("types", types::emit(contract)),
         ("ids", ids::emit(contract)),

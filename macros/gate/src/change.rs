@@ -2,7 +2,7 @@
 
 use crate::rules::ChangeRule;
 use crate::severity::{Audience, Severity};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 /// One change between two records, with what follows from it.
 #[derive(Clone, Debug)]
@@ -50,4 +50,28 @@ impl ContractChange {
     pub fn verdict(&self, audience: Audience) -> Severity {
         self.rule.verdicts[audience as usize]
     }
+}
+
+/// Returns a change as JSON, with what follows from it.
+#[must_use]
+pub fn change_json(change: &ContractChange) -> Value {
+    let ContractChange { rule, fact, old, new, message, lists, users, is_framework, consequences } = change;
+    let verdicts = Audience::ALL.map(|audience| (audience.name().to_owned(), change.verdict(audience).name().into()));
+    let lists = lists.iter().map(
+        |ListChange { permission, lost, gained }| json!({"permission": permission, "lost": lost, "gained": gained}),
+    );
+    json!({
+        "rule": rule.id,
+        "fact": fact,
+        "old": old,
+        "new": new,
+        "message": message,
+        "verdict": change.worst().name(),
+        "verdicts": Map::from_iter(verdicts),
+        "bump": rule.bump.name(),
+        "lists": lists.collect::<Vec<_>>(),
+        "users": users,
+        "framework": is_framework,
+        "consequences": consequences.iter().map(change_json).collect::<Vec<_>>(),
+    })
 }

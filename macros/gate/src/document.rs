@@ -1,9 +1,9 @@
 //! The document of a contract, which each server serves: the record in force with its digest, and
 //! the changes since the last release.
 
+use crate::change::change_json;
 use crate::compare::compare;
 use crate::digest::digest;
-use crate::report::change_json;
 use serde_json::{Map, Value};
 use toolwarrant_reader::ContractRecord;
 

@@ -52,7 +52,8 @@ pub(crate) fn unreadable(old: &Facts, new: &Facts) -> Vec<(String, String)> {
 
 /// Returns the former forms that a release keeps, as facts: those that the new contract reads and
 /// does not have itself.
-pub(crate) fn forms_to_keep(old: &Facts, new: &Facts) -> Facts {
+#[must_use]
+pub fn forms_to_keep(old: &Facts, new: &Facts) -> Facts {
     let mut kept = Facts::new();
     let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
     for (key, form) in forms(old) {

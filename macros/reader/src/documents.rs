@@ -3,7 +3,6 @@
 //!
 //! They depend on the contract alone, not on clock, environment or the order of files.
 
-use crate::editor::add_names;
 use crate::model::{Contract, ErrorCode, HintsSpec, Http, ToolSpec};
 use crate::reference::{name_fields, states, table};
 use crate::{
@@ -28,8 +27,8 @@ pub fn documents(contract: &Contract) -> BTreeMap<PathBuf, String> {
         let text = format!("{:#}\n", tool_json(contract, tool));
         (format!("tools/{}.json", tool.name).into(), text)
     });
-    let editor = editor::WRITTEN.iter();
-    let editor = editor.map(|(name, text)| (format!("editor/{name}.schema.json").into(), add_names(text, contract)));
+    let editor = editor::schemas(contract).into_iter();
+    let editor = editor.map(|(name, schema)| (format!("editor/{name}.schema.json").into(), format!("{schema:#}\n")));
     let pages = [
         ("tools.md", tools_md(contract)),
         ("errors.md", errors_md(contract)),

@@ -1,31 +1,31 @@
 //! The schemas that editors use to complete and check the files of a contract.
 //!
-//! The committed schemas know the framework alone. A contract adds its own names as examples, which
-//! editors complete.
+//! They are those of the structs that read the files. A contract adds its own names as examples,
+//! which editors complete.
 
 use crate::model::{Contract, Kind, NamedType};
+use crate::raw::{ErrorsFile, ReservedFile, ServiceFile, ToolsFile, TypesFile};
 use crate::rules::{REVISIONS, ROLES, STATES};
 use serde_json::{Value, json};
 
-/// The committed schemas, each with the name of the file that it describes and its text.
-pub(crate) const WRITTEN: [(&str, &str); 5] = [
-    ("service", include_str!("../editor/service.schema.json")),
-    ("errors", include_str!("../editor/errors.schema.json")),
-    ("types", include_str!("../editor/types.schema.json")),
-    ("reserved", include_str!("../editor/reserved.schema.json")),
-    ("tools", include_str!("../editor/tools.schema.json")),
-];
-
-#[cfg(feature = "editor")]
-pub use made::editor_schemas;
+/// Makes the schemas with the names of a contract. Returns each with the name of the file that it
+/// describes.
+pub(crate) fn schemas(contract: &Contract) -> [(&'static str, Value); 5] {
+    let schemas = [
+        ("service", ServiceFile::schema()),
+        ("errors", ErrorsFile::schema()),
+        ("types", TypesFile::schema()),
+        ("reserved", ReservedFile::schema()),
+        ("tools", ToolsFile::schema()),
+    ];
+    schemas.map(|(name, schema)| (name, add_names(schema, contract)))
+}
 
 /// The types of fields that have no name in a contract.
 const PLAIN: [&str; 5] = ["string", "integer", "boolean", "timestamp", "url"];
 
 /// Adds the names of a contract to a schema, as the examples of each key that takes one.
-#[must_use]
-pub fn add_names(schema: &str, contract: &Contract) -> String {
-    let mut schema: Value = serde_json::from_str(schema).unwrap_or_default();
+fn add_names(mut schema: Value, contract: &Contract) -> Value {
     for (keys, names) in names(contract) {
         for (table, key) in keys {
             let place = format!("/$defs/{table}/properties/{key}");
@@ -36,7 +36,7 @@ pub fn add_names(schema: &str, contract: &Contract) -> String {
             }
         }
     }
-    format!("{schema:#}\n")
+    schema
 }
 
 /// The keys of tables that take a name, each with its table.
@@ -68,60 +68,6 @@ fn names(contract: &Contract) -> [(Keys, Vec<&str>); 12] {
     ]
 }
 
-#[cfg(feature = "editor")]
-mod made {
-    use crate::raw::{At, ErrorsFile, Named, ReservedFile, ServiceFile, ToolsFile, TypesFile};
-    use schemars::{JsonSchema, Schema, SchemaGenerator, schema_for};
-    use std::borrow::Cow;
-
-    /// Makes the schemas from the structs that read the files. Returns each with the name of the
-    /// file that it describes and its text.
-    #[must_use]
-    pub fn editor_schemas() -> [(&'static str, String); 5] {
-        let schemas = [
-            ("service", schema_for!(ServiceFile)),
-            ("errors", schema_for!(ErrorsFile)),
-            ("types", schema_for!(TypesFile)),
-            ("reserved", schema_for!(ReservedFile)),
-            ("tools", schema_for!(ToolsFile)),
-        ];
-        schemas.map(|(name, mut schema)| {
-            let required: &[&str] = match name {
-                "service" => &["service"],
-                "types" => &["type"],
-                "tools" => &["tool"],
-                _ => &[],
-            };
-            schema.insert("required".to_owned(), required.into());
-            (name, format!("{:#}\n", schema.to_value()))
-        })
-    }
-
-    impl<T: JsonSchema> JsonSchema for At<T> {
-        fn schema_name() -> Cow<'static, str> {
-            T::schema_name()
-        }
-        fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-            T::json_schema(generator)
-        }
-        fn inline_schema() -> bool {
-            T::inline_schema()
-        }
-    }
-
-    impl<T: JsonSchema> JsonSchema for Named<T> {
-        fn schema_name() -> Cow<'static, str> {
-            format!("Named{}", T::schema_name()).into()
-        }
-        fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-            <std::collections::BTreeMap<String, T>>::json_schema(generator)
-        }
-        fn inline_schema() -> bool {
-            true
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,8 +77,7 @@ mod tests {
     fn each_key_that_takes_a_name_has_the_names_of_the_contract_as_examples() {
         let shop = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/services/print_shop/spec");
         let contract = crate::load(&shop).unwrap();
-        let schemas: Vec<Value> =
-            WRITTEN.iter().map(|(_, text)| serde_json::from_str(&add_names(text, &contract)).unwrap()).collect();
+        let schemas = schemas(&contract).map(|(_, schema)| schema);
         let examples = |table: &str, key: &str| {
             let place = format!("/$defs/{table}/properties/{key}");
             let places = [format!("{place}/items/examples"), format!("{place}/examples")];

@@ -8,7 +8,7 @@
 
 use crate::model::{Field, Kind, NamedType, StringSpec, ToolSpec, Type};
 use serde_json::{Map, Value, json};
-use toolwarrant_limits::{MAX_INTEGER, UNTRUSTED_MAX_CHARS, URL_MAX_CHARS};
+use toolwarrant_common::{MAX_INTEGER, UNTRUSTED_MAX_CHARS, URL_MAX_CHARS};
 
 /// Makes the schema of a tool's arguments.
 #[must_use]

@@ -27,22 +27,18 @@ mod reference;
 mod report;
 mod rules;
 mod sentences;
-pub mod shape;
 mod source;
 
 pub use describe::{describe_values, description};
 pub use documents::{ListForm, documents, list_item};
-pub use editor::add_names;
-#[cfg(feature = "editor")]
-pub use editor::editor_schemas;
 pub use generate::{GenerateError, Generated, Mode, generate, replace};
 pub use json_schema::{input_schema, output_schema, schema_text, type_schema};
-pub use names::{help as suggestion, pascal};
+pub use names::pascal;
 pub use openapi::{CONTRACT_PATH, OPENAPI_PATH, openapi};
 pub use record::{ContractRecord, RECORD_FORMAT};
 pub use reference::reference;
-pub use report::{Excerpt, Problem, Report, excerpt, line_column};
-pub use rules::{COMMANDS, FALLBACK, REVISIONS, ROLES, RUNTIME_TYPES, Rule, STATES};
+pub use report::{Problem, Report};
+pub use rules::{FALLBACK, REVISIONS, ROLES, RUNTIME_TYPES, Rule, STATES};
 pub use sentences::{SentenceSpec, instructions, instructions_text, sentences};
 pub use source::{ACCEPTED, RELEASED};
 
@@ -61,7 +57,7 @@ pub fn load(dir: &Path) -> Result<model::Contract, Report> {
     let mut sources = source::read(dir, &mut report);
     let mut raw = parse::common(&sources, &mut report);
     source::tools(dir, raw.service.service.as_ref().map(|service| &service.tools), &mut sources, &mut report);
-    raw.tools = parse::tools(&sources, &mut report);
+    (raw.tools, raw.is_whole) = parse::tools(&sources, &mut report);
     let contract = lower::lower(&raw, &sources, &mut report);
     let contract = contract.map(|contract| model::Contract { released: last_release(dir), ..contract });
     report.names = lower::rust_names(&raw, &sources);

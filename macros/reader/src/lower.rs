@@ -28,7 +28,7 @@ pub(crate) use generated::rust_names;
 use require::{at, require_distinct, require_name, require_text};
 use std::collections::HashMap;
 use std::sync::Arc;
-use toolwarrant_limits::MAX_WAIT_SECONDS;
+use toolwarrant_common::MAX_WAIT_SECONDS;
 use types::{Types, members};
 use words::{Words, first, limit};
 

@@ -4,12 +4,12 @@
 use crate::raw::{At, Defaults, ErrorsFile, Files, Named, ReservedFile, ServiceFile, ToolsFile, TypesFile, Unread};
 use crate::report::{Place, Report, Source};
 use crate::rules::Rule;
-use crate::shape::{self, Misshape};
 use crate::source::{DEFAULTS, ERRORS, FIRST_TOOLS, RESERVED, SERVICE, TYPES};
 use serde::de::DeserializeOwned;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
+use toolwarrant_common::shape::{self, Misshape};
 
 /// Reads the files next to `tools/`, and the framework's defaults. The returned `tools` are empty.
 pub(crate) fn common(sources: &[Source], report: &mut Report) -> Files {
@@ -48,6 +48,7 @@ pub(crate) fn common(sources: &[Source], report: &mut Report) -> Files {
             error: defaults.parse_named("error", report),
         },
         tools: Vec::new(),
+        is_whole: true,
     };
     for root in [service, errors, types, reserved, defaults] {
         root.finish(report);
@@ -55,8 +56,10 @@ pub(crate) fn common(sources: &[Source], report: &mut Report) -> Files {
     files
 }
 
-/// Reads the files of `tools/`. Returns each with its name without ending.
-pub(crate) fn tools(sources: &[Source], report: &mut Report) -> Vec<(String, ToolsFile)> {
+/// Reads the files of `tools/`. Returns each with its name without ending, and true if every tool
+/// could be read.
+pub(crate) fn tools(sources: &[Source], report: &mut Report) -> (Vec<(String, ToolsFile)>, bool) {
+    let mut is_whole = true;
     let one = |(file, source): (usize, &Source)| {
         let mut root = root(file, source, report);
         let name = source.shown.rsplit('/').next().and_then(|name| name.strip_suffix(".toml")).unwrap_or_default();
@@ -64,12 +67,13 @@ pub(crate) fn tools(sources: &[Source], report: &mut Report) -> Vec<(String, Too
             let help = Some("write a `[[tool]]`, or remove the file".to_owned());
             report.add(Rule::Shape, root.place(0..0), "this file declares no tool", help);
         }
-        let broken = root.broken;
-        let listed = root.list("tool", report);
+        let (tool, whole) = root.list("tool", report);
+        is_whole &= whole && !root.broken;
         root.finish(report);
-        (name.to_owned(), ToolsFile { tool: listed.0, broken: broken || !listed.1 })
+        (name.to_owned(), ToolsFile { tool })
     };
-    sources.iter().enumerate().skip(FIRST_TOOLS).map(one).collect()
+    let files = sources.iter().enumerate().skip(FIRST_TOOLS).map(one).collect();
+    (files, is_whole)
 }
 
 /// Parses a file as TOML.

@@ -1,23 +1,68 @@
 //! The files as an author writes them, with one struct for each table. `lower` checks them and
 //! fills in defaults.
 //!
-//! `editor` makes the schemas for editors from the same structs, so their doc comments are the help
-//! texts that editors show.
+//! The schemas for editors are made from the same structs, so their doc comments are the help texts
+//! that editors show.
 
 mod entries;
+mod schema;
 
 pub(crate) use entries::{At, Named, Unread};
 
-use serde_json::{Map, Value};
+use schema::{EditorSchema, TableKeys, describe, refer};
+use serde_json::{Map, Value, json};
 
 /// Declares the structs for tables. Unknown keys are not allowed.
 macro_rules! tables {
     ($($(#[doc = $doc:literal])* $name:ident { $($(#[doc = $field_doc:literal])* $field:ident: $ty:ty,)+ })+) => {$(
         $(#[doc = $doc])*
         #[derive(Debug, Clone, serde::Deserialize)]
-        #[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
         #[serde(deny_unknown_fields)]
         pub(crate) struct $name { $($(#[doc = $field_doc])* pub(crate) $field: $ty,)+ }
+
+        impl EditorSchema for $name {
+            fn schema(tables: &mut Map<String, Value>) -> Value {
+                refer(tables, stringify!($name), |tables| {
+                    let mut keys = TableKeys::default();
+                    $(keys.add::<$ty>(stringify!($field), &[$($field_doc),*], tables);)+
+                    keys.table(&[$($doc),*])
+                })
+            }
+        }
+    )+};
+}
+
+/// Declares the structs for files, each with the keys that every file of the kind has.
+macro_rules! files {
+    ($($(#[doc = $doc:literal])* $name:ident $required:tt { $($(#[doc = $field_doc:literal])* $field:ident: $ty:ty,)+ })+) => {$(
+        $(#[doc = $doc])*
+        #[derive(Debug)]
+        pub(crate) struct $name { $($(#[doc = $field_doc])* pub(crate) $field: $ty,)+ }
+
+        impl $name {
+            /// Returns the schema of the file.
+            pub(crate) fn schema() -> Value {
+                let (mut keys, mut tables) = (TableKeys::default(), Map::new());
+                $(keys.add::<$ty>(stringify!($field), &[$($field_doc),*], &mut tables);)+
+                keys.file(stringify!($name), &$required, &[$($doc),*], tables)
+            }
+        }
+    )+};
+}
+
+/// Declares the enums for words.
+macro_rules! words {
+    ($($(#[doc = $doc:literal])* $name:ident { $($variant:ident = $word:literal,)+ })+) => {$(
+        $(#[doc = $doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+        pub(crate) enum $name { $(#[serde(rename = $word)] $variant,)+ }
+
+        impl EditorSchema for $name {
+            fn schema(tables: &mut Map<String, Value>) -> Value {
+                let make = |_: &mut _| describe(json!({"type": "string", "enum": [$($word),+]}), &[$($doc),*]);
+                refer(tables, stringify!($name), make)
+            }
+        }
     )+};
 }
 
@@ -274,7 +319,7 @@ tables!(
     Task {
         /// The enum argument whose value selects the case.
         select: Option<At<String>>,
-        /// Terms by value. Keys that a case leaves out are taken from `[tool.task]`.
+        /// Terms by value. TableKeys that a case leaves out are taken from `[tool.task]`.
         case: Option<Named<Terms>>,
         /// The probe that verifies it; without a probe it is never verified and never sent again.
         probe: Option<At<String>>,
@@ -328,9 +373,25 @@ tables!(
     }
 );
 
+words!(
+    /// The kind of a `[type.NAME]`.
+    KindName {
+        String = "string",
+        Integer = "integer",
+        Enum = "enum",
+        Object = "object",
+    }
+    /// The kind of operation of a tool.
+    EffectName {
+        Read = "read",
+        Issue = "issue",
+        Task = "task",
+        ReadTask = "read_task",
+    }
+);
+
 /// The former names of an argument.
 #[derive(Debug, Clone, serde::Deserialize)]
-#[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "expected a former name, or a list of former names")]
 pub(crate) enum FormerNames {
     One(String),
@@ -346,82 +407,55 @@ impl FormerNames {
     }
 }
 
-/// The kind of a `[type.NAME]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
-#[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum KindName {
-    String,
-    Integer,
-    Enum,
-    Object,
+impl EditorSchema for FormerNames {
+    fn schema(tables: &mut Map<String, Value>) -> Value {
+        let make = |tables: &mut _| {
+            let forms = json!({"anyOf": [String::schema(tables), Vec::<String>::schema(tables)]});
+            describe(forms, &["The former names of an argument."])
+        };
+        refer(tables, "FormerNames", make)
+    }
 }
 
-/// The kind of operation of a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
-#[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum EffectName {
-    Read,
-    Issue,
-    Task,
-    ReadTask,
-}
-
-/// `service.toml`.
-#[derive(Debug)]
-#[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
-pub(crate) struct ServiceFile {
-    pub(crate) service: Option<Service>,
-    pub(crate) protocol: Option<Protocol>,
-    pub(crate) limits: Option<Limits>,
-    pub(crate) readers: Option<Readers>,
-    pub(crate) phrase: Option<Phrase>,
-    /// Sentences that handlers answer with, by name.
-    pub(crate) text: Named<At<String>>,
-    /// Numbers that handlers and texts share: `{NAME}` stands for one.
-    pub(crate) number: Named<At<u32>>,
-    pub(crate) permission: Named<Permission>,
-    pub(crate) resource: Named<Resource>,
-    pub(crate) probe: Named<Probe>,
-    pub(crate) state: Named<State>,
-}
-
-/// `errors.toml`.
-#[derive(Debug)]
-#[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
-pub(crate) struct ErrorsFile {
-    pub(crate) error: Named<Error>,
-}
-
-/// `types.toml`.
-#[derive(Debug)]
-#[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
-pub(crate) struct TypesFile {
-    pub(crate) r#type: Named<Type>,
-}
-
-/// `reserved.toml`: names that were retired and must never return with another meaning.
-#[derive(Debug)]
-#[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
-pub(crate) struct ReservedFile {
-    pub(crate) tools: Option<Vec<At<String>>>,
-    pub(crate) errors: Option<Vec<At<String>>>,
-    /// Values of enums. No text says one, not even in plain words.
-    pub(crate) values: Option<Vec<At<String>>>,
-    /// Sentences that say one in its ordinary meaning, each with the reason.
-    pub(crate) allowed: Named<At<String>>,
-}
-
-/// A file of `tools/`.
-#[derive(Debug)]
-#[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
-pub(crate) struct ToolsFile {
-    pub(crate) tool: Vec<At<Tool>>,
-    /// True if the file has tools that could not be read.
-    #[cfg_attr(feature = "editor", schemars(skip))]
-    pub(crate) broken: bool,
-}
+files!(
+    /// `service.toml`.
+    ServiceFile ["service"] {
+        service: Option<Service>,
+        protocol: Option<Protocol>,
+        limits: Option<Limits>,
+        readers: Option<Readers>,
+        phrase: Option<Phrase>,
+        /// Sentences that handlers answer with, by name.
+        text: Named<At<String>>,
+        /// Numbers that handlers and texts share: `{NAME}` stands for one.
+        number: Named<At<u32>>,
+        permission: Named<Permission>,
+        resource: Named<Resource>,
+        probe: Named<Probe>,
+        state: Named<State>,
+    }
+    /// `errors.toml`.
+    ErrorsFile [] {
+        error: Named<Error>,
+    }
+    /// `types.toml`.
+    TypesFile ["type"] {
+        r#type: Named<Type>,
+    }
+    /// `reserved.toml`: names that were retired and must never return with another meaning.
+    ReservedFile [] {
+        tools: Option<Vec<At<String>>>,
+        errors: Option<Vec<At<String>>>,
+        /// Values of enums. No text says one, not even in plain words.
+        values: Option<Vec<At<String>>>,
+        /// Sentences that say one in its ordinary meaning, each with the reason.
+        allowed: Named<At<String>>,
+    }
+    /// A file of `tools/`.
+    ToolsFile ["tool"] {
+        tool: Vec<At<Tool>>,
+    }
+);
 
 /// The framework's defaults for keys that a contract leaves out.
 #[derive(Debug)]
@@ -445,4 +479,6 @@ pub(crate) struct Files {
     pub(crate) defaults: Defaults,
     /// The files of `tools/`, each with its name without ending.
     pub(crate) tools: Vec<(String, ToolsFile)>,
+    /// True if every tool in these files could be read.
+    pub(crate) is_whole: bool,
 }

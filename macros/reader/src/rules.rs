@@ -1,5 +1,5 @@
-//! The rules that every contract must keep, and the names that the framework reserves: commands,
-//! roles and task states.
+//! The rules that every contract must keep, and the names that the framework reserves: roles and
+//! task states.
 
 macro_rules! rules {
     ($($(#[doc = $doc:literal])+ $name:ident = $id:literal,)+) => {
@@ -132,14 +132,6 @@ rules! {
     /// baseline.
     NoBaseline = "no-baseline",
 }
-
-/// The commands of every service's program. The command for a resource has the resource's name, so
-/// no resource has one of these.
-pub const COMMANDS: [&str; 26] = [
-    "acts", "app", "apply", "audit", "backup", "bridge", "call", "clock", "cluster", "config", "contract", "doctor",
-    "expand", "export", "find", "flags", "gen", "help", "key", "refunds", "restore", "serve", "sign", "store", "task",
-    "tools",
-];
 
 /// The roles of errors that the framework itself answers with. Each is played by one error of the
 /// contract.

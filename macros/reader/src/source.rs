@@ -8,6 +8,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use toolwarrant_common::nearest;
 
 /// Positions in the list of sources. The files of `tools/` follow these, in the order in which they
 /// are listed.
@@ -46,7 +47,7 @@ pub(crate) fn read(dir: &Path, report: &mut Report) -> Vec<Source> {
     for name in present(dir).into_iter().map(|name| name + ".toml") {
         if FILES.iter().all(|(known, _)| *known != name) && ![RELEASED, ACCEPTED].contains(&name.as_str()) {
             let absent = FILES.iter().map(|(known, _)| *known).filter(|known| !dir.join(known).exists());
-            let meant = names::nearest(&name, absent);
+            let meant = nearest(&name, absent);
             let help = meant.map_or("remove it; tools are in the folder `tools`".to_owned(), |meant| {
                 format!("did you mean `{meant}`?")
             });
@@ -74,7 +75,7 @@ pub(crate) fn tools(dir: &Path, listed: Option<&At<Vec<At<String>>>>, sources: &
         let unlisted = present.iter().filter(|there| !listed.iter().any(|name| name.as_str() == there.as_str()));
         let meant = match is_there {
             true => Some(name.as_str()),
-            false => names::nearest(name, unlisted.map(String::as_str)),
+            false => nearest(name, unlisted.map(String::as_str)),
         };
         if known.contains(&name.as_str()) {
             report.add(Rule::DuplicateName, place, format!("`{}` stands here twice", **name), None);

@@ -4,7 +4,7 @@ use super::words::Words;
 use crate::model::{Field, Kind, Member, NamedType, PermissionSpec, ProbeSpec, StringSpec, Type};
 use crate::rules::STATES;
 use std::sync::Arc;
-use toolwarrant_limits::{MAX_WAIT_SECONDS, REMARK_MAX_CHARS};
+use toolwarrant_common::{MAX_WAIT_SECONDS, REMARK_MAX_CHARS};
 
 /// The fields of the answers about tasks, without the one for the target.
 pub(super) const FIELDS: &str = "task_id tool status terminal idempotent_hit request_matches poll_after_seconds next_step created_at \

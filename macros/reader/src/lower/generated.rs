@@ -5,9 +5,10 @@ use super::require::at;
 use crate::names::{is_pascal, pascal};
 use crate::raw::{At, Files, Named};
 use crate::report::{Report, Source};
-use crate::rules::{COMMANDS, FRAMEWORK_TYPES, Rule};
+use crate::rules::{FRAMEWORK_TYPES, Rule};
 use crate::source::{ERRORS, SERVICE, TYPES};
 use std::collections::HashMap;
+use toolwarrant_common::COMMANDS;
 
 /// Names that every expansion defines or uses.
 const FIXED: &str = "Command Contract CATALOGUE PERMISSIONS H Self";
@@ -24,7 +25,7 @@ const PARAMETERS: [&str; 2] = ["call", "args"];
 const CARRIED: [&str; 5] = ["code", "message", "retryable", "retry_after_seconds", "what"];
 
 pub(crate) fn check(files: &Files, report: &mut Report) {
-    let Files { service, errors, types, reserved: _, defaults: _, tools } = files;
+    let Files { service, errors, types, reserved: _, defaults: _, tools, is_whole: _ } = files;
     let mut taken: HashMap<String, String> = HashMap::new();
     taken.extend(FIXED.split_whitespace().map(|name| (name.to_owned(), "part of every contract".to_owned())));
     taken
@@ -53,7 +54,7 @@ pub(crate) fn check(files: &Files, report: &mut Report) {
 /// Returns the Rust names that other modules import from a contract. For entries that could not be
 /// read, it takes the names from the text.
 pub(crate) fn rust_names(files: &Files, sources: &[Source]) -> Vec<String> {
-    let Files { service, errors: _, types, reserved: _, defaults: _, tools } = files;
+    let Files { service, errors: _, types, reserved: _, defaults: _, tools, is_whole: _ } = files;
     let mut names: Vec<String> = ["CATALOGUE", "Command", "Contract"].map(str::to_owned).into();
     names.extend(FRAMEWORK_TYPES.split_whitespace().skip(3).map(str::to_owned));
     names.extend(types.r#type.names().map(str::to_owned));

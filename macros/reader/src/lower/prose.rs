@@ -16,7 +16,7 @@ use crate::sentences::{instructions, instructions_text, join, names_tool, senten
 use crate::source::{ERRORS, SERVICE};
 use std::collections::HashSet;
 use std::ops::Range;
-use toolwarrant_limits::deceives;
+use toolwarrant_common::{deceives, nearest};
 use written::{ContractText, collect_texts, own_texts, vocabulary};
 
 pub(super) fn check(contract: &Contract, files: &Files, words: &Words, report: &mut Report) {
@@ -231,7 +231,7 @@ fn unknown_words(ContractText { place, text, .. }: &ContractText<'_>, vocabulary
     for word in unknown {
         let mut near: Vec<&str> = vocabulary.iter().copied().collect();
         near.sort_unstable();
-        let help = match crate::names::nearest(word, near) {
+        let help = match nearest(word, near) {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => "write it without backticks, or declare it".to_owned(),
         };

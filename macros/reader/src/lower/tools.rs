@@ -33,7 +33,7 @@ pub(crate) fn lower(files: &Files, sources: &[Source], scope: &Scope<'_>, report
     let mut seen = Seen::default();
     let reserved: Vec<&str> = files.reserved.tools.iter().flatten().map(|name| name.as_str()).collect();
     let mut domains = Vec::new();
-    for (n, (name, raw::ToolsFile { tool: tools, broken: _ })) in files.tools.iter().enumerate() {
+    for (n, (name, raw::ToolsFile { tool: tools })) in files.tools.iter().enumerate() {
         let mut lowering = Lowering { file: FIRST_TOOLS + n, source: &sources[FIRST_TOOLS + n], scope, report };
         let tools: Vec<_> = tools.iter().map(|tool| lowering.complete(tool)).collect();
         for tool in &tools {

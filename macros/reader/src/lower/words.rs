@@ -13,7 +13,7 @@ use crate::rules::{REPORTS, Rule, STATES};
 use crate::source::SERVICE;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use toolwarrant_limits::{MAX_WAIT_SECONDS, TASKS_KEPT_DAYS};
+use toolwarrant_common::{MAX_WAIT_SECONDS, TASKS_KEPT_DAYS};
 
 /// The placeholders that a description or a failure fills in.
 pub(crate) const DEFERRED: [&str; 8] =

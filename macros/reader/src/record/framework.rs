@@ -2,7 +2,7 @@
 //! code that acts by it.
 
 use serde_json::{Value, json};
-use toolwarrant_limits::{
+use toolwarrant_common::{
     MAX_INTEGER, MAX_WAIT_SECONDS, REMARK_MAX_CHARS, TASKS_KEPT_DAYS, UNTRUSTED_MAX_CHARS, URL_MAX_CHARS,
 };
 

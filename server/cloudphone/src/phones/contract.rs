@@ -1,3 +1,3 @@
-//! The contract in `spec/` as Rust types. See `cargo doc`, or `cloudphone expand`.
+//! The contract in `spec/` as Rust types. See `cargo doc`, or `toolwarrant expand`.
 
 toolwarrant::contract!("../../spec");

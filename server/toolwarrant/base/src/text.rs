@@ -10,11 +10,11 @@ mod secret;
 pub use cleaning::clean;
 pub use https_url::{HttpsUrl, NoHttpsUrl};
 pub use secret::{Json, Secret, to_json};
-pub use toolwarrant_limits::deceives;
+pub use toolwarrant_common::deceives;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Cow;
-use toolwarrant_limits::{REMARK_MAX_CHARS, UNTRUSTED_MAX_CHARS};
+use toolwarrant_common::{REMARK_MAX_CHARS, UNTRUSTED_MAX_CHARS};
 
 /// Text from outside, on one line and capped, so that it cannot look like anything but a value.
 ///

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use toolwarrant_base::text::Secret;
 use toolwarrant_base::wording::{Echo, Words};
 use toolwarrant_base::words;
-use toolwarrant_limits::MAX_INTEGER;
+use toolwarrant_common::MAX_INTEGER;
 use zeroize::Zeroize;
 
 /// Most mistakes that one refusal lists. It gives the number of the others.

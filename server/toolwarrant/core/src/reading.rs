@@ -11,7 +11,7 @@ use serde::ser::{SerializeMap, Serializer};
 use std::time::Duration;
 use toolwarrant_base::wording::Words;
 use toolwarrant_base::words;
-use toolwarrant_limits::TASKS_KEPT_DAYS;
+use toolwarrant_common::TASKS_KEPT_DAYS;
 
 /// The number of units that a refund gives back. Every task costs one unit.
 const REFUNDED_UNITS: i64 = 1;

@@ -13,13 +13,11 @@ use crate::command::{OperatorCommand, TargetCommand};
 use crate::config::{Config, ConfigError, ConfigTable};
 use crate::error::{FailureCode, OperatorError};
 use crate::flags;
-use crate::maintain::MaintainerCommand;
 use crate::names::Names;
 use crate::own::OwnCommand;
 use crate::place::StoreOptions;
 use crate::render;
 use crate::user::claims;
-use crate::verify::ContractGroup;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
@@ -100,15 +98,8 @@ pub enum Invocation<F> {
         /// True to print a failure as JSON as well.
         json: bool,
     },
-    /// Carry out one command on the contract.
-    Contract {
-        /// The command.
-        command: ContractGroup,
-        /// True to print JSON instead of text.
-        json: bool,
-    },
-    /// Carry out one command of a maintainer.
-    Maintain(MaintainerCommand),
+    /// Print the reference of all flags.
+    Reference,
 }
 
 /// The command line of one service.
@@ -213,8 +204,7 @@ impl CommandLine<'_> {
         let serve = self.with_environment(with_flags(clap::Command::new("serve")));
         let serve = serve.about("Serve; the default without a command").long_about(None);
         let command = OperatorCommand::augment_subcommands(command.subcommand(serve)).subcommand(config_command());
-        let command = command.subcommand(contract_command());
-        let command = MaintainerCommand::augment_subcommands(self.with_client(command));
+        let command = self.with_client(command).subcommand(flags_command());
         let command = command.version(self.names.version);
         let command = command.about(about).long_about(format!("{about}\n\n{}", self.usage));
         // The commands for resources come after those for applications and keys, and those of the
@@ -239,7 +229,7 @@ impl CommandLine<'_> {
     }
 
     /// Adds the client commands. They do not use a data folder, so they do not show the flags of
-    /// every command; nor do those on the contract.
+    /// every command.
     fn with_client(&self, command: clap::Command) -> clap::Command {
         let common: Vec<_> = command.get_arguments().filter(|arg| arg.is_global_set()).cloned().collect();
         let hidden: Vec<_> = common.into_iter().map(|arg| arg.hide(true)).collect();
@@ -247,7 +237,7 @@ impl CommandLine<'_> {
         let names: Vec<_> = command.get_subcommands().map(|known| known.get_name().to_owned()).collect();
         names
             .iter()
-            .filter(|name| ClientCommand::has_subcommand(name) || *name == CONTRACT)
+            .filter(|name| ClientCommand::has_subcommand(name))
             .fold(command, |command, name| command.mut_subcommand(name, |client| client.args(&hidden)))
     }
 
@@ -306,12 +296,7 @@ impl CommandLine<'_> {
             Some((name, _)) if ClientCommand::has_subcommand(name) => {
                 return Ok(Invocation::Connect { command: ClientCommand::from_arg_matches(matches)?, json });
             }
-            Some((CONTRACT, inner)) => {
-                return Ok(Invocation::Contract { command: ContractGroup::from_arg_matches(inner)?, json });
-            }
-            Some((name, _)) if MaintainerCommand::has_subcommand(name) => {
-                return Ok(Invocation::Maintain(MaintainerCommand::from_arg_matches(matches)?));
-            }
+            Some((FLAGS, _)) => return Ok(Invocation::Reference),
             Some((name, _)) if C::has_subcommand(name) => {
                 let own = C::from_arg_matches(matches)?;
                 question = own.question();
@@ -361,14 +346,13 @@ struct Asked {
 
 impl Asked {
     /// Reads these parts. A command line that is wrong, or asks for help, gives the defaults here
-    /// and is reported later, when it is parsed completely. The commands of a client, of a
-    /// maintainer and on the contract do not read a file.
+    /// and is reported later, when it is parsed completely. The commands of a client and `flags` do
+    /// not read a file.
     fn of(command: &clap::Command) -> Self {
         let nothing = Self { config: None, checks: false, serves: false, json: false };
         let Ok(matches) = command.clone().ignore_errors(true).try_get_matches() else { return nothing };
         let name = matches.subcommand_name();
-        let reads_none =
-            |name| name == CONTRACT || ClientCommand::has_subcommand(name) || MaintainerCommand::has_subcommand(name);
+        let reads_none = |name| name == FLAGS || ClientCommand::has_subcommand(name);
         if name.is_some_and(reads_none) {
             return nothing;
         }
@@ -384,8 +368,8 @@ impl Asked {
     }
 }
 
-/// The group of the commands on the contract.
-const CONTRACT: &str = "contract";
+/// The command that prints the reference of all flags.
+const FLAGS: &str = "flags";
 
 /// Shows the flags about sockets in the help of the program, and not again in that of each command.
 fn hide_ways(command: clap::Command) -> clap::Command {
@@ -397,10 +381,9 @@ fn hide_ways(command: clap::Command) -> clap::Command {
     names.iter().fold(command, |command, name| command.mut_subcommand(name, |known| known.args(&hidden)))
 }
 
-/// Returns the commands on the contract.
-fn contract_command() -> clap::Command {
-    let group = ContractGroup::augment_args(clap::Command::new(CONTRACT)).arg_required_else_help(true);
-    group.about("Compare contracts, and say whom a change hurts").long_about(None)
+/// Returns the command that prints the reference of all flags.
+fn flags_command() -> clap::Command {
+    clap::Command::new(FLAGS).about("Print all flags with their variables, defaults and help, in Markdown")
 }
 
 /// Returns the commands about the configuration file, which need neither a server nor a data
@@ -420,14 +403,13 @@ fn config_command() -> clap::Command {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
-    use toolwarrant_reader::COMMANDS;
+    use toolwarrant_common::COMMANDS;
 
     #[test]
     fn no_resource_can_have_the_name_of_a_command() {
         let commands = OperatorCommand::augment_subcommands(clap::Command::new("program"));
-        let commands = ClientCommand::augment_subcommands(MaintainerCommand::augment_subcommands(commands));
-        // The last two exist only with the feature `maintain`.
-        let others = ["config", CONTRACT, "help", "serve", "expand", "gen"];
+        let commands = ClientCommand::augment_subcommands(commands);
+        let others = ["config", FLAGS, "help", "serve"];
         let names: BTreeSet<_> = commands.get_subcommands().map(clap::Command::get_name).chain(others).collect();
         assert_eq!(names, BTreeSet::from(COMMANDS));
     }

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
 pub use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
-use toolwarrant_reader::shape::{self, Misshape};
-use toolwarrant_reader::{Excerpt, excerpt, line_column, suggestion};
+use toolwarrant_common::shape::{self, Misshape};
+use toolwarrant_common::{Excerpt, excerpt, line_column, suggestion};
 
 /// Maximum size of a file, in bytes. A larger file was probably named by mistake.
 const LONGEST: u64 = 1 << 20;

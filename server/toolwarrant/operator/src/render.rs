@@ -5,36 +5,15 @@
 
 use serde_json::{Map, Value};
 use std::fmt::Write;
-use toolwarrant_base::text::{clean, deceives};
+use toolwarrant_base::text::clean;
+use toolwarrant_common::escape_json;
+pub use toolwarrant_common::escape_text as plain;
 
 /// Returns the answer as JSON, with a line end. Characters that a terminal interprets, or that a
 /// reader cannot see, are escaped.
 #[must_use]
 pub fn json(answer: &Value) -> String {
-    let text = format!("{answer:#}\n");
-    write_out(&text, |c, out| {
-        for unit in c.encode_utf16(&mut [0; 2]) {
-            let _ = write!(out, "\\u{unit:04x}");
-        }
-    })
-}
-
-/// Returns a text of several lines. Characters that a terminal interprets, or that a reader cannot
-/// see, are written out.
-#[must_use]
-pub fn plain(text: &str) -> String {
-    write_out(text, |c, out| out.extend(c.escape_unicode()))
-}
-
-fn write_out(text: &str, write: fn(char, &mut String)) -> String {
-    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
-        if c != '\n' && deceives(c) {
-            write(c, &mut out)
-        } else {
-            out.push(c)
-        }
-        out
-    })
+    escape_json(&format!("{answer:#}\n"))
 }
 
 /// Returns the answer as text, with a line end.
@@ -175,7 +154,10 @@ mod tests {
         let rows = json!([{"cell": format!("{raw}\n"), "object": {"y": raw}}, {"cell": several, "object": null}]);
         for answer in [nested, rows, json!({"text": several}), json!(raw), json!([raw])] {
             let shown = [text(&answer), super::json(&answer)];
-            assert!(shown.iter().flat_map(|text| text.chars()).all(|c| c == '\n' || !deceives(c)), "{shown:?}");
+            assert!(
+                shown.iter().flat_map(|text| text.chars()).all(|c| c == '\n' || !toolwarrant_base::text::deceives(c)),
+                "{shown:?}"
+            );
             assert_eq!(serde_json::from_str::<Value>(&shown[1]).expect("JSON"), answer, "nothing is lost");
         }
         assert_eq!(text(&json!([{"cell": several}])), "CELL\nfirst a b c\n");

@@ -17,7 +17,6 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use toolwarrant_base::clock::Clock;
 use toolwarrant_base::random::Random;
-use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_operator::cli::{
     Alone, CommandLine, Flags, Invocation, LogOptions, NoFlags, ServeOptions, WayToServer,
@@ -26,8 +25,8 @@ use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::offline::{Offline, ServiceParts};
 use toolwarrant_operator::owner::become_owner;
 use toolwarrant_operator::{
-    AuditCommand, Check, Config, ConfigError, ConfigTable, ContractGroup, NOT_COMPARED, Names, NoCommands,
-    OperatorCommand, OperatorError, OwnCommand, StoreOptions, execute_contract, maintain, render,
+    AuditCommand, Check, Config, ConfigError, ConfigTable, Names, NoCommands, OperatorCommand, OperatorError,
+    OwnCommand, StoreOptions, render,
 };
 
 /// The program of a service. `F` is the type of the flags that the service adds, `C` that of its
@@ -171,12 +170,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
                 forbid_dumps();
                 client::run(&command, json, &line.client_names(), H::CATALOGUE)
             }
-            Invocation::Contract { command, json } => self.contract(H::CATALOGUE, &command, json, &streams),
-            Invocation::Maintain(command) => {
-                let done = maintain(H::CATALOGUE, &command, || line.reference::<F, C>());
-                let done = done.map_err(|why| anyhow!(why));
-                done.and_then(|(text, code)| print(&text).map(|()| ExitCode::from(code)))
-            }
+            Invocation::Reference => print(&line.reference::<F, C>()).map(|()| ExitCode::SUCCESS),
             Invocation::Operate { command, question, flags, config, data, store, way, json } => {
                 log(LogOptions::default());
                 forbid_dumps();
@@ -229,31 +223,6 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             (false, true) => ExitCode::from(WOULD_DO),
             (false, false) => ExitCode::SUCCESS,
         })
-    }
-
-    /// Carries out one command on the contract.
-    fn contract(
-        &self,
-        catalogue: &Catalogue,
-        command: &ContractGroup,
-        json: bool,
-        streams: &Streams,
-    ) -> Result<ExitCode> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context(NO_RUNTIME)?;
-        match runtime.block_on(execute_contract(catalogue, command, json)) {
-            Ok((text, code)) => print(&text).map(|()| code.into()),
-            Err(error) => {
-                match json {
-                    true => print(&render_answer(&error.json(), true))?,
-                    false => streams.complain(&format!(
-                        "{}: {}\n",
-                        self.identity.names.program,
-                        render::plain(&error.to_string())
-                    )),
-                }
-                Ok(NOT_COMPARED.into())
-            }
-        }
     }
 
     /// Serves until a signal arrives. Then it finishes requests in flight, unless a second signal

@@ -33,7 +33,7 @@ pub(super) fn own_texts(tool: &raw::Tool) -> impl Iterator<Item = &At<String>> {
 /// Returns every text of the contract. The framework's own texts are checked where they are filled
 /// in.
 pub(super) fn collect_texts<'a>(contract: &'a Contract, files: &'a Files) -> Vec<ContractText<'a>> {
-    let Files { service, errors, types, reserved: _, defaults: _, tools: _ } = files;
+    let Files { service, errors, types, reserved: _, defaults: _, tools: _, is_whole: _ } = files;
     let mut all = Vec::new();
     let raw::ServiceFile {
         service: head,
@@ -132,7 +132,7 @@ fn text_of<'a>(file: usize, text: &'a At<String>, placeholders: Option<Vec<&'a s
 
 /// Returns every name that a text can contain.
 pub(super) fn vocabulary(files: &Files) -> HashSet<&str> {
-    let Files { service, errors, types, reserved: _, defaults, tools } = files;
+    let Files { service, errors, types, reserved: _, defaults, tools, is_whole: _ } = files;
     let mut known: HashSet<&str> =
         [DERIVED, FIELDS].into_iter().flat_map(str::split_whitespace).chain(STATES).chain(REPORTS).collect();
     known.extend(service.permission.names().chain(service.resource.names()).chain(service.probe.names()));

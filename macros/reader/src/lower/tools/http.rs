@@ -3,9 +3,9 @@
 
 use super::lowering::{Arguments, Lowering};
 use crate::model::{EffectSpec, Field, Http, Type};
-use crate::names;
 use crate::raw::At;
 use crate::rules::Rule;
+use toolwarrant_common::suggestion;
 
 /// The twins of the tools so far, each with the name of its tool.
 #[derive(Default)]
@@ -81,7 +81,7 @@ impl Lowering<'_> {
 
     fn in_path(&mut self, raw: &At<String>, parameter: &str, args: &Arguments<'_>) {
         let (what, help) = match args.find(parameter) {
-            Err(()) => ("is no argument of this tool", names::help(parameter, args.names.iter().copied())),
+            Err(()) => ("is no argument of this tool", suggestion(parameter, args.names.iter().copied())),
             Ok(Some(field)) if field.optional => {
                 ("stands in the path but is optional", "require it, or take it out of the path".to_owned())
             }

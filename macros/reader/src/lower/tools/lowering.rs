@@ -6,9 +6,10 @@ use crate::lower::types::Types;
 use crate::lower::words::Words;
 use crate::model::{ErrorCode, Field, PermissionSpec, ProbeSpec, ResourceSpec};
 use crate::raw::{At, Files, Unread};
-use crate::report::{Report, Source, line_column};
+use crate::report::{Report, Source};
 use crate::rules::Rule;
 use std::sync::Arc;
+use toolwarrant_common::line_column;
 
 /// The items that tools may refer to.
 pub(crate) struct Scope<'a> {

@@ -21,7 +21,7 @@ pub(super) fn check(files: &Files, scope: &Scope<'_>, report: &mut Report) {
         let message = format!("`{}` reads tasks already", first.map_or("", |(_, tool)| tool.name.as_str()));
         report.add(Rule::ReadTask, at(file, tool.effect.span()), message, Some("remove one of the two".to_owned()));
     }
-    let whole = files.tools.iter().all(|(_, file)| !file.broken)
+    let whole = files.is_whole
         && ![Rule::MissingFile, Rule::UnlistedFile, Rule::Unreadable].into_iter().any(|rule| report.breaks(rule));
     if let (None, Some((file, tool)), true) = (first, of(EffectName::Task).next(), whole) {
         let known = scope.permissions.iter().any(|known| known.name == **tool.permission);

@@ -5,11 +5,11 @@ use super::lowering::{Arguments, Lowering};
 use crate::lower::derived::{field_with_doc, idempotency_key, make_type, ours, plain, task_status};
 use crate::lower::require::{at, list_missing};
 use crate::model::{EffectSpec, Field, Kind, NamedType, PolicySpec, TargetSpec, TaskSpec, Type};
-use crate::names;
 use crate::raw::{self, At, EffectName, Named};
 use crate::rules::{Rule, STATES};
 use std::ops::Range;
 use std::sync::Arc;
+use toolwarrant_common::nearest;
 
 impl Lowering<'_> {
     pub(super) fn effect(
@@ -86,7 +86,7 @@ impl Lowering<'_> {
         for (value, _) in &cases {
             if !values.iter().any(|known| known.name == ***value) {
                 let known = values.iter().map(|known| known.name.as_str());
-                meant.extend(names::nearest(value, known.clone()));
+                meant.extend(nearest(value, known.clone()));
                 self.unknown(Rule::CaseNotTotal, "value", value, known);
             }
         }

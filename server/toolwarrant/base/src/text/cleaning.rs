@@ -5,7 +5,7 @@
 //! bits, or with one of the controls U+0080 to U+009F.
 
 use std::borrow::Cow;
-use toolwarrant_limits::deceives;
+use toolwarrant_common::deceives;
 
 /// Cleans a text of any length. The result is one line without control characters and without
 /// hidden text.

@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
-use toolwarrant_limits::URL_MAX_CHARS;
+use toolwarrant_common::URL_MAX_CHARS;
 use url::Url;
 
 /// The URL of a page: `https`, with a host and without user name or password. It may contain a

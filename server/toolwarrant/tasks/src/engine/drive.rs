@@ -21,9 +21,9 @@ use tokio::task::JoinSet;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::text::Secret;
 use toolwarrant_base::{ignore_poison, survive};
+use toolwarrant_common::TASKS_KEPT_DAYS;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_core::tasks::TaskStatus;
-use toolwarrant_limits::TASKS_KEPT_DAYS;
 
 /// Maximum number of tasks that are driven at a time. The others wait; their deadlines do not move.
 const DRIVEN_MAX: usize = 4_096;

@@ -4,7 +4,6 @@
 mod process;
 
 mod client;
-mod contract;
 mod folders;
 mod grants;
 mod help;

@@ -1,0 +1,43 @@
+//! A problem with the lines of its file, rendered in the style of rustc.
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use std::ops::Range;
+
+/// A problem with a place in a file, for display.
+#[derive(Debug)]
+pub struct Excerpt<'a> {
+    /// The path of the file as it is displayed.
+    pub path: &'a str,
+    /// The text of the file.
+    pub text: &'a str,
+    /// The place, in bytes within the text.
+    pub span: Range<usize>,
+    /// The id of the rule that is broken, if there is one.
+    pub id: Option<&'a str>,
+    /// The mistake.
+    pub message: &'a str,
+    /// The allowed values.
+    pub help: Option<&'a str>,
+}
+
+/// Renders message, place, the lines of the file and help in the style of rustc, without colour.
+#[must_use]
+pub fn excerpt(Excerpt { path, text, span, id, message, help }: &Excerpt<'_>) -> String {
+    let title = Level::ERROR.primary_title(*message);
+    let title = match *id {
+        Some(id) => title.id(id),
+        None => title,
+    };
+    let annotation = AnnotationKind::Primary.span(span.clone());
+    let mut groups = vec![title.element(Snippet::source(*text).path(*path).annotation(annotation))];
+    groups.extend(help.map(|help| annotate_snippets::Group::with_title(Level::HELP.secondary_title(help))));
+    Renderer::plain().render(&groups)
+}
+
+/// Returns the line and the column of a byte offset, both from 1; the column is in characters.
+#[must_use]
+pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+}

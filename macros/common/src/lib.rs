@@ -1,0 +1,18 @@
+//! The parts that the compiler of contracts and the server share: limits, the shape of TOML files,
+//! and text for people.
+//!
+//! This crate knows no contract and no server.
+
+mod excerpt;
+mod limits;
+mod names;
+pub mod shape;
+mod visible;
+
+pub use excerpt::{Excerpt, excerpt, line_column};
+pub use limits::{
+    COMMANDS, MAX_INTEGER, MAX_WAIT_SECONDS, REMARK_MAX_CHARS, TASKS_KEPT_DAYS, UNTRUSTED_MAX_CHARS, URL_MAX_CHARS,
+    deceives,
+};
+pub use names::{nearest, suggestion};
+pub use visible::{escape_json, escape_text};

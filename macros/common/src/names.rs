@@ -1,0 +1,34 @@
+//! The known name that was probably meant by an unknown one.
+
+use std::cmp::Reverse;
+
+/// Writes the help for an unknown name: "did you mean", or a list of all known names.
+#[must_use]
+pub fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.into_iter().collect();
+    match nearest(name, known.iter().copied()) {
+        Some(candidate) => format!("did you mean `{candidate}`?"),
+        None if known.is_empty() => "none is declared".to_owned(),
+        None => format!("declared are {}", known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// Finds the known name that is nearest to an unknown one, if it is near enough.
+#[must_use]
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let distance = |candidate: &str| strsim::damerau_levenshtein(name, candidate);
+    let by_distance = known.into_iter().map(|candidate| (distance(candidate), Reverse(candidate.len()), candidate));
+    let (distance, _, candidate) = by_distance.min()?;
+    (distance <= 1 + candidate.len() / 3).then_some(candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_near_miss_is_named_and_a_far_one_lists_what_there_is() {
+        assert_eq!(suggestion("primter", ["printer", "panel"]), "did you mean `printer`?");
+        assert_eq!(suggestion("x", ["printer", "panel"]), "declared are `printer`, `panel`");
+    }
+}

@@ -1,0 +1,31 @@
+//! Writes out the characters of a text that a terminal interprets, or that a reader cannot see.
+
+use crate::limits::deceives;
+use std::fmt::Write;
+
+/// Writes them out in a text of several lines.
+#[must_use]
+pub fn escape_text(text: &str) -> String {
+    write_out(text, |c, out| out.extend(c.escape_unicode()))
+}
+
+/// Writes them out in a JSON document, which stays the same document.
+#[must_use]
+pub fn escape_json(text: &str) -> String {
+    write_out(text, |c, out| {
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            let _ = write!(out, "\\u{unit:04x}");
+        }
+    })
+}
+
+fn write_out(text: &str, write: fn(char, &mut String)) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
+        if c != '\n' && deceives(c) {
+            write(c, &mut out)
+        } else {
+            out.push(c)
+        }
+        out
+    })
+}

@@ -1,0 +1,188 @@
+//! The report of a check: as text in the style of rustc, as JSON, and as annotations of GitHub.
+
+use crate::check::{Judged, Judgement, Refusal, breaks};
+use crate::release::describe_verdicts;
+use crate::source::{File, Spot};
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use toolwarrant_gate::{ContractChange, ListChange, Severity, change_json};
+
+/// GitHub shows at most this many annotations of a level for each step.
+const ANNOTATIONS: usize = 10;
+
+/// Longest message of a change that follows from another, in characters.
+const LONGEST_NOTE: usize = 120;
+
+impl Judgement {
+    /// Writes the report for people. It shows the changes of the branch in full if there is one,
+    /// and otherwise those since the release.
+    pub(crate) fn text(&self) -> String {
+        let shown = self.branch.as_ref().map_or(&self.changes, |(_, changes)| changes);
+        let mut out = String::new();
+        for judged in shown {
+            let _ = writeln!(out, "{}\n", self.excerpt(judged));
+        }
+        for Refusal { id, message, help, spot } in &self.refusals {
+            let title = Level::ERROR.primary_title(message).id(*id);
+            let group = spot.iter().fold(Group::with_title(title), |group, spot| {
+                group.element(snippet(&self.files, spot, AnnotationKind::Primary, None))
+            });
+            let help = Group::with_title(Level::HELP.secondary_title(help));
+            let _ = writeln!(out, "{}\n", Renderer::plain().render(&[group, help]));
+        }
+        if let Some((revision, changes)) = &self.branch {
+            let _ = writeln!(out, "since {revision}: {}", count(changes));
+        }
+        let [before, written, required] = &self.versions;
+        let _ = writeln!(out, "since {before}, {}: {}", self.former, count(&self.changes));
+        let _ = writeln!(out, "version: {before} released, {written} in service.toml, {required} required");
+        out += &match self.refusals.len() {
+            0 if written == before => "sound\n".to_owned(),
+            0 => format!("sound; to release it: `contract release {written}`\n"),
+            n => format!("{n} thing(s) to do: each help above says what\n"),
+        };
+        out
+    }
+
+    fn excerpt(&self, Judged { change, accepted, spot, former }: &Judged) -> String {
+        let ContractChange { rule, fact: _, old, new: _, message, lists, users, is_framework, consequences } = change;
+        let level = match change.worst() {
+            Severity::Breaking => Level::ERROR,
+            Severity::Risky => Level::WARNING,
+            Severity::Compatible => Level::NOTE,
+        };
+        let title = level.with_name(change.worst().name()).primary_title(message).id(&rule.id);
+        let mut group = Group::with_title(title);
+        if let Some(spot) = spot {
+            group = group.element(snippet(&self.files, spot, AnnotationKind::Primary, None));
+        }
+        if let Some(former) = former {
+            group = group.element(snippet(&self.files, former, AnnotationKind::Context, Some("before")));
+        }
+        let hurt = describe_verdicts(rule.verdicts);
+        let mut notes = vec![format!("{hurt}; a {} change of the version", rule.bump.name()), rule.why.clone()];
+        if let (None, Some(old)) = (former, old) {
+            notes.push(format!("before: {old}"));
+        }
+        notes.extend(lists.iter().flat_map(describe_list));
+        let list =
+            |title: &str, names: &[String]| (!names.is_empty()).then(|| format!("{title}: {}", names.join(", ")));
+        notes.extend(list("used by", users));
+        notes.extend(consequences.iter().map(|ContractChange { message, fact, rule, .. }| {
+            let is_short = message.chars().count() <= LONGEST_NOTE;
+            let message = if is_short { message.clone() } else { format!("`{fact}` has changed") };
+            format!("it follows: {message} ({})", rule.id)
+        }));
+        notes.extend(is_framework.then(|| "the framework has caused it, and no file of the contract".to_owned()));
+        notes.extend(accepted.iter().map(|accepted| format!("accepted: {}", accepted.reason)));
+        let group = notes.into_iter().fold(group, |group, note| group.element(Level::NOTE.message(note)));
+        let help = Group::with_title(Level::HELP.secondary_title(&rule.help));
+        Renderer::plain().render(&[group, help])
+    }
+
+    /// Returns the report as JSON in the form of `report.schema.json`.
+    pub(crate) fn json(&self) -> Value {
+        let [released, contract, required] = &self.versions;
+        let all = |changes: &[Judged]| changes.iter().map(|judged| self.change_json(judged)).collect::<Vec<_>>();
+        let refusals = self.refusals.iter().map(|Refusal { id, message, help, spot }| {
+            json!({"id": id, "message": message, "help": help, "place": self.place_json(spot.as_ref())})
+        });
+        json!({
+            "compared": true,
+            "sound": self.refusals.is_empty(),
+            "former": self.former,
+            "versions": {"released": released, "contract": contract, "required": required},
+            "changes": all(&self.changes),
+            "branch": self.branch.as_ref().map(|(revision, changes)| json!({"revision": revision, "changes": all(changes)})),
+            "refusals": refusals.collect::<Vec<_>>(),
+        })
+    }
+
+    fn change_json(&self, Judged { change, accepted, spot, former }: &Judged) -> Value {
+        let mut value = change_json(change);
+        value["accepted"] = accepted.as_ref().map(|accepted| accepted.reason.as_str()).into();
+        value["place"] = self.place_json(spot.as_ref());
+        value["former_place"] = self.place_json(former.as_ref());
+        value
+    }
+
+    fn place_json(&self, spot: Option<&Spot>) -> Value {
+        spot.map_or(
+            Value::Null,
+            |spot| json!({"file": self.files[spot.file].shown, "line": self.files[spot.file].line(spot)}),
+        )
+    }
+
+    /// Writes commands that GitHub shows next to the lines of a pull request. `folder` is the one
+    /// that contains the contract's folder, relative to the repository.
+    pub(crate) fn annotations(&self, folder: &str) -> String {
+        let shown = self.branch.as_ref().map_or(&self.changes, |(_, changes)| changes);
+        let changes = shown.iter().map(|Judged { change, accepted, spot, .. }| {
+            let level = match (change.worst(), accepted) {
+                (Severity::Breaking, None) => "error",
+                (Severity::Breaking, Some(_)) | (Severity::Risky, _) => "warning",
+                (Severity::Compatible, _) => "notice",
+            };
+            let lists: Vec<_> = change.lists.iter().flat_map(describe_list).collect();
+            let text = [&[change.message.clone(), describe_verdicts(change.rule.verdicts)][..], &lists].concat();
+            (level, change.rule.id.as_str(), text.join("\n"), spot)
+        });
+        let refusals = self
+            .refusals
+            .iter()
+            .map(|refusal| ("error", refusal.id, format!("{}\n{}", refusal.message, refusal.help), &refusal.spot));
+        let all: Vec<_> = changes.chain(refusals).collect();
+        let mut out = String::new();
+        for level in ["error", "warning", "notice"] {
+            let of_level: Vec<_> = all.iter().filter(|(known, ..)| *known == level).collect();
+            // The count of the rest takes the place of the last.
+            let fit = if of_level.len() > ANNOTATIONS { ANNOTATIONS - 1 } else { of_level.len() };
+            for (_, id, text, spot) in &of_level[..fit] {
+                let place = spot.as_ref().map(|spot| {
+                    let File { shown, .. } = &self.files[spot.file];
+                    let path = format!("{folder}{shown}").replace(':', "%3A").replace(',', "%2C");
+                    format!("file={path},line={},", self.files[spot.file].line(spot))
+                });
+                out += &annotate(level, &place.unwrap_or_default(), id, text);
+            }
+            if fit < of_level.len() {
+                let rest = format!("{} more: run `contract check`", of_level.len() - fit);
+                out += &annotate(level, "", "contract", &rest);
+            }
+        }
+        out
+    }
+}
+
+fn describe_list(ListChange { permission, lost, gained }: &ListChange) -> Vec<String> {
+    let say = |verb: &str, tools: &[String]| {
+        let text = || format!("a key with `{permission}` alone {verb} {}", tools.join(", "));
+        (!tools.is_empty()).then(text)
+    };
+    [say("loses", lost), say("gains", gained)].into_iter().flatten().collect()
+}
+
+fn count(changes: &[Judged]) -> String {
+    let of = |verdict| changes.iter().filter(|judged| judged.change.worst() == verdict).count();
+    let accepted = changes.iter().filter(|judged| breaks(&judged.change) && judged.accepted.is_some()).count();
+    let [breaking, risky, compatible] = [Severity::Breaking, Severity::Risky, Severity::Compatible].map(of);
+    format!("{breaking} breaking ({accepted} accepted), {risky} risky, {compatible} compatible")
+}
+
+fn snippet<'a>(
+    files: &'a [File],
+    spot: &Spot,
+    kind: AnnotationKind,
+    label: Option<&'a str>,
+) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
+    let File { shown, text } = &files[spot.file];
+    let span = spot.span.start.min(text.len())..spot.span.end.min(text.len());
+    Snippet::source(text.as_str()).path(shown.as_str()).annotation(kind.span(span).label(label))
+}
+
+/// Writes a command of GitHub's runner.
+pub(crate) fn annotate(level: &str, place: &str, title: &str, text: &str) -> String {
+    let text = text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    format!("::{level} {place}title={title}::{text}\n")
+}

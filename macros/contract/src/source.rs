@@ -1,0 +1,193 @@
+//! The files of a contract as text, and the place of a fact in them.
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+use toolwarrant_common::line_column;
+
+/// A file of the contract's folder, or a former record.
+#[derive(Debug)]
+pub(crate) struct File {
+    /// Its path in messages, such as `spec/service.toml`.
+    pub(crate) shown: String,
+    pub(crate) text: String,
+}
+
+/// A place in a file.
+#[derive(Clone, Debug)]
+pub(crate) struct Spot {
+    /// The position in the list of files.
+    pub(crate) file: usize,
+    /// The span in bytes.
+    pub(crate) span: Range<usize>,
+    /// True if the fact itself is written there; otherwise it is the nearest part around it.
+    pub(crate) is_exact: bool,
+}
+
+impl File {
+    /// Returns the line of a byte, from 1.
+    pub(crate) fn line(&self, Spot { span, .. }: &Spot) -> usize {
+        line_column(&self.text, span.start).0
+    }
+}
+
+/// Reads these files of the contract's folder. A file that cannot be read is empty.
+pub(crate) fn read_files(folder: &Path, paths: &[PathBuf]) -> Vec<File> {
+    let read =
+        |path: &PathBuf| File { shown: display_path(folder, path), text: fs::read_to_string(path).unwrap_or_default() };
+    paths.iter().map(read).collect()
+}
+
+/// Returns the path of a file in messages, relative to the folder that contains the contract's.
+pub(crate) fn display_path(folder: &Path, path: &Path) -> String {
+    let base = folder.parent().unwrap_or(folder);
+    path.strip_prefix(base).unwrap_or(path).display().to_string()
+}
+
+/// The files of a contract, parsed.
+pub(crate) struct Places<'f> {
+    tables: Vec<(&'f str, DeValue<'f>)>,
+}
+
+impl<'f> Places<'f> {
+    /// Parses these files. One that is not TOML has no places.
+    pub(crate) fn of(files: &'f [File]) -> Self {
+        let table = |File { shown, text }: &'f File| {
+            (shown.as_str(), DeValue::Table(DeTable::parse(text).map(toml::Spanned::into_inner).unwrap_or_default()))
+        };
+        Self { tables: files.iter().map(table).collect() }
+    }
+
+    /// Finds the place where a fact is written, or the nearest part around it. A fact of the
+    /// framework alone has no place.
+    pub(crate) fn find(&self, fact: &str) -> Option<Spot> {
+        let parts: Vec<_> = fact.split('.').collect();
+        let in_file = |(file, (shown, table)): (usize, &(&str, DeValue<'_>))| {
+            let known = match &*parts {
+                ["reserved", names @ ..] if shown.ends_with("reserved.toml") => names,
+                parts => parts,
+            };
+            let (left, span) = walk(table, known, 0..0);
+            // The first part is only the kind of the fact.
+            (left == 0 || left + 2 <= parts.len()).then_some((left, Spot { file, span, is_exact: left == 0 }))
+        };
+        self.tables.iter().enumerate().filter_map(in_file).min_by_key(|(left, _)| *left).map(|(_, spot)| spot)
+    }
+}
+
+/// Follows the parts of a key as far as they lead. Returns the number of parts that are left, and
+/// the place of the last that was found.
+fn walk(value: &DeValue<'_>, parts: &[&str], at: Range<usize>) -> (usize, Range<usize>) {
+    let Some((part, rest)) = parts.split_first() else { return (0, at) };
+    match value {
+        DeValue::Table(table) => {
+            let spelt = |keys: &str| {
+                let (table, key) = match keys.split_once('.') {
+                    Some((outer, key)) => (table.get(outer)?.get_ref().as_table()?, key),
+                    None => (table, keys),
+                };
+                table.get_key_value(key)
+            };
+            let written = spellings(part).into_iter().find_map(|keys| spelt(&keys));
+            match written {
+                Some((key, value)) => {
+                    let is_whole = matches!(value.get_ref(), DeValue::Table(_) | DeValue::Array(_));
+                    walk(value.get_ref(), rest, if is_whole { key.span() } else { value.span() })
+                }
+                None => (parts.len(), at),
+            }
+        }
+        DeValue::Array(items) => {
+            let is_meant = |(n, item): &(usize, &Spanned<DeValue<'_>>)| match item.get_ref() {
+                DeValue::Table(table) => table.get("name").and_then(|name| name.get_ref().as_str()) == Some(part),
+                item => item.as_str() == Some(part) || part.parse() == Ok(n + 1),
+            };
+            match items.iter().enumerate().find(is_meant).map(|(_, item)| item) {
+                Some(item) => {
+                    let name = item.get_ref().as_table().and_then(|table| table.get("name"));
+                    walk(item.get_ref(), rest, name.unwrap_or(item).span())
+                }
+                None => (parts.len(), at),
+            }
+        }
+        _ => (parts.len(), at),
+    }
+}
+
+/// Returns the keys by which a contract may write a part of a fact's key. `a.b` is a key in a
+/// table.
+fn spellings(part: &str) -> Vec<String> {
+    let others: &[&str] = match part {
+        "argument" => &["args", "arg"],
+        "file" => &["service.tools"],
+        "resend" => &["idempotent"],
+        "revision" => &["protocol.served"],
+        "text" => &["secret", "untrusted", "ours"],
+        _ => &[],
+    };
+    let plural = [part.to_owned(), format!("{part}s")];
+    plural.into_iter().chain(others.iter().map(|&other| other.to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolwarrant_reader::{ContractRecord, load};
+
+    #[test]
+    fn a_fact_is_found_where_the_contract_writes_it() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/services/print_shop/spec");
+        let contract = load(&folder).expect("a contract");
+        let files = read_files(&folder, &contract.files);
+        let places = Places::of(&files);
+        let show = |fact: &str| match places.find(fact) {
+            Some(Spot { file, span, is_exact }) => {
+                let name = files[file].shown.rsplit('/').next().unwrap_or_default();
+                let text = &files[file].text[span];
+                format!("{name} {}{text}", if is_exact { "" } else { "near " })
+            }
+            None => "nowhere".to_owned(),
+        };
+        for (fact, place) in [
+            ("service.title", "service.toml \"Print shop\""),
+            ("permission.print.implies.look", "service.toml \"look\""),
+            ("resource.printer.capability.paper", "service.toml \"There is paper in it.\""),
+            ("probe.page_counter.baseline", "service.toml true"),
+            ("revision.2025-06-18", "service.toml \"2025-06-18\""),
+            ("file.trays.place", "service.toml near \"trays\""),
+            (
+                "state.failed.reported.not_sent",
+                "service.toml \"Nothing was done. Repeat it once, in a minute; if it ends so again, report it.\"",
+            ),
+            ("limit.poll_interval_seconds", "service.toml 15"),
+            ("reserved.tools", "reserved.toml tools"),
+            ("error.jammed.http", "errors.toml 409"),
+            ("error.out_of_ink.field.colour.text", "errors.toml true"),
+            ("type.Mode.value.fine", "types.toml \"In colour.\""),
+            ("type.Mode.value.gone", "types.toml near values"),
+            ("type.Printer.field.label.type", "types.toml \"string\""),
+            ("tool.print_page.permission", "printing.toml \"print\""),
+            ("tool.print_page.target.argument", "printing.toml \"printer_id\""),
+            ("tool.print_page.argument.pin.secret", "printing.toml true"),
+            ("tool.print_page.error.out_of_ink", "printing.toml \"out_of_ink\""),
+            ("tool.print_page.error.internal", "printing.toml near errors"),
+            ("tool.print_page.task.case.draft.resend", "printing.toml true"),
+            ("tool.print_page.hint.read_only", "printing.toml near \"print_page\""),
+            (
+                "tool.fill_tray.note.1",
+                "trays.toml \"Nothing weighs the paper, so that it is there cannot be verified.\"",
+            ),
+            ("tool.gone.permission", "nowhere"),
+            ("framework.kept_days", "nowhere"),
+            ("error.internal.http", "nowhere"),
+            ("limit.hold_seconds", "nowhere"),
+        ] {
+            assert_eq!(show(fact), place, "{fact}");
+        }
+        let record = ContractRecord::of(&contract);
+        let exact = record.facts.keys().filter(|fact| places.find(fact).is_some_and(|spot| spot.is_exact)).count();
+        assert!(exact * 5 > record.facts.len() * 2, "{exact} of {}", record.facts.len());
+    }
+}

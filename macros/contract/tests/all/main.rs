@@ -1,0 +1,147 @@
+//! The commands of an author on copies of the print shop's contract: release, check, accept, and
+//! bad input, with messages and exit codes; and the expansion.
+
+mod cases;
+mod expansion;
+mod facts;
+mod input;
+mod pairs;
+mod program;
+mod pull_request;
+mod report;
+mod versions;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+use toolwarrant_contract::{GateAnswer, GateCommand, GateContext, ReportFormat, execute};
+use toolwarrant_reader::{Mode, generate};
+
+/// A copy of the print shop's contract.
+struct Shop {
+    home: TempDir,
+}
+
+impl Shop {
+    fn new() -> Self {
+        let home = TempDir::new().expect("a folder");
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/services/print_shop/spec");
+        copy(&from, &home.path().join("spec"));
+        for file in ["spec/released.toml", "spec/accepted.toml", "CHANGELOG.md"] {
+            let _ = fs::remove_file(home.path().join(file));
+        }
+        Self { home }
+    }
+
+    /// A copy whose version 1.0.0 is released.
+    fn release_first() -> Self {
+        let shop = Self::new();
+        assert_eq!(shop.release("1.0.0").code, 0);
+        shop
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.home.path().join(file)
+    }
+
+    fn read(&self, file: &str) -> String {
+        fs::read_to_string(self.path(file)).expect("text")
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        fs::write(self.path(file), text).expect("written");
+    }
+
+    fn edit(&self, file: &str, old: &str, new: &str) {
+        let text = self.read(file);
+        assert!(text.contains(old), "{file} has no {old}");
+        self.write(file, &text.replacen(old, new, 1));
+    }
+
+    /// Moves `print_page` to the permission of service people.
+    fn break_it(&self) {
+        let tool = "name = \"print_page\"\ntitle = \"Print a page\"\npermission = ";
+        self.edit("spec/tools/printing.toml", &format!("{tool}\"print\""), &format!("{tool}\"service\""));
+    }
+
+    fn run(&self, command: &GateCommand) -> GateAnswer {
+        let folder = self.path("spec").canonicalize().expect("a folder");
+        let answer = execute(command, GateContext { folder: &folder, package: self.home.path(), today: "2026-11-23" });
+        let home = self.home.path().canonicalize().expect("a folder");
+        GateAnswer { text: answer.text.replace(&format!("{}/", home.display()), ""), ..answer }
+    }
+
+    fn check(&self) -> GateAnswer {
+        self.run(&GateCommand::check())
+    }
+
+    fn release(&self, version: &str) -> GateAnswer {
+        self.run(&GateCommand::Release { version: version.to_owned() })
+    }
+
+    fn accept(&self, fact: &[&str], reason: &str) -> GateAnswer {
+        let fact = fact.iter().map(|&part| part.to_owned()).collect();
+        self.run(&GateCommand::Accept { fact, reason: reason.to_owned() })
+    }
+
+    fn base(&self, revision: &str) -> GateAnswer {
+        self.run(&compare(Some(revision), None, false, ReportFormat::Text))
+    }
+
+    fn against(&self, other: &str) -> GateAnswer {
+        self.run(&compare(None, Some(other), false, ReportFormat::Text))
+    }
+
+    /// Writes the generated files.
+    fn generate(&self) {
+        generate(&self.path("spec"), Mode::Write).expect("generated");
+    }
+
+    /// Runs git in the home of the copy. Returns true if it succeeds.
+    fn git(&self, line: &str) -> bool {
+        let mut git = Command::new("git");
+        git.current_dir(self.home.path()).args(["-c", "user.name=Shop", "-c", "user.email=shop@example.com"]);
+        git.args(line.split(' ')).output().expect("git runs").status.success()
+    }
+
+    /// Makes a repository of the copy, on the branch `main`.
+    fn init(&self) {
+        self.generate();
+        assert!(self.git("init --quiet --initial-branch=main"));
+        self.commit();
+    }
+
+    fn commit(&self) {
+        assert!(self.git("add --all") && self.git("commit --quiet --message=state"));
+    }
+
+    /// A clone that has only the last commit.
+    fn shallow(&self) -> Self {
+        let clone = Self { home: TempDir::new().expect("a folder") };
+        assert!(clone.git(&format!("clone --quiet --depth=1 file://{} .", self.home.path().display())));
+        clone
+    }
+}
+
+fn compare(base: Option<&str>, against: Option<&str>, json: bool, format: ReportFormat) -> GateCommand {
+    let [base, against] = [base, against].map(|name| name.map(str::to_owned));
+    GateCommand::Check { base, against, json, format }
+}
+
+/// Shows an answer with its exit code.
+fn show(answer: &GateAnswer) -> String {
+    format!("exit code {}\n{}", answer.code, answer.text)
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for path in fs::read_dir(from).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+        let to = to.join(path.file_name().expect("a name"));
+        if path.is_dir() {
+            copy(&path, &to);
+        } else {
+            fs::copy(&path, to).expect("a copy");
+        }
+    }
+}

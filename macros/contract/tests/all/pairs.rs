@@ -1,0 +1,344 @@
+//! Random pairs of contracts: verdicts agree with what schemas admit and lists contain.
+//!
+//! `PAIRS=100000 cargo test --release --package toolwarrant-contract pairs` compares that many.
+
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::fmt::Write;
+use std::fs;
+use tempfile::TempDir;
+use toolwarrant_gate::{Audience, ContractChange, Severity, compare};
+use toolwarrant_reader::model::{Contract, ToolSpec};
+use toolwarrant_reader::{ContractRecord, input_schema, load, type_schema};
+
+/// A source of random numbers, which a seed decides.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap_or(0) % sides
+    }
+
+    fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+        from[self.roll(from.len())].clone()
+    }
+}
+
+/// A small contract: what a pair varies.
+#[derive(Clone, Default)]
+struct Draft {
+    /// The permissions that each one implies.
+    permissions: BTreeMap<String, BTreeSet<String>>,
+    types: BTreeMap<String, String>,
+    tools: BTreeMap<String, Tool>,
+}
+
+#[derive(Clone, Default)]
+struct Tool {
+    permission: String,
+    /// Type, and whether it is optional.
+    arguments: BTreeMap<String, (String, bool)>,
+    /// Type, and whether it may be null.
+    fields: BTreeMap<String, (String, bool)>,
+}
+
+impl Draft {
+    fn new(dice: &mut Dice) -> Self {
+        let mut draft = Self::default();
+        (0..4).for_each(|n| draft.change_type(dice, n));
+        for n in 0..3 {
+            draft.permissions.insert(format!("p{n}"), BTreeSet::new());
+        }
+        for name in ["ta", "tb", "tc"] {
+            draft.tools.insert(name.to_owned(), Tool { permission: format!("p{}", dice.roll(3)), ..Tool::default() });
+        }
+        (0..4).for_each(|_| draft.change_permission(dice));
+        (0..12).for_each(|_| draft.change_tool(dice));
+        draft
+    }
+
+    fn change_type(&mut self, dice: &mut Dice, n: usize) {
+        let (least, most) = (dice.roll(3), 3 + dice.roll(3));
+        let text = match dice.roll(4) {
+            0 => format!("kind = \"integer\"\nmin = {least}\nmax = {most}"),
+            1 => {
+                let values: Vec<_> = ["aa", "bb", "cc"].into_iter().filter(|_| dice.roll(3) > 0).collect();
+                let values = if values.is_empty() { vec!["aa"] } else { values };
+                let values: Vec<_> = values.iter().map(|value| format!("values.{value} = \"One.\"")).collect();
+                format!("kind = \"enum\"\n{}", values.join("\n"))
+            }
+            _ => {
+                let prefix = dice.pick(&["", "", "a", "ab"]);
+                let charset = dice.pick(&["", "a-b", "a-c", "b", "abc"]);
+                let charset = if charset.is_empty() { String::new() } else { format!("\ncharset = \"{charset}\"") };
+                format!("kind = \"string\"\nmin_length = {least}\nmax_length = {most}\nprefix = \"{prefix}\"{charset}")
+            }
+        };
+        self.types.insert(format!("N{n}"), text);
+    }
+
+    fn change_permission(&mut self, dice: &mut Dice) {
+        let (low, high) = (dice.roll(4), dice.roll(4));
+        let [low, high] = [low.min(high), low.max(high)].map(|n| format!("p{n}"));
+        match dice.roll(4) {
+            0 if self.tools.values().all(|tool| tool.permission != low) => {
+                self.permissions.remove(&low);
+                self.permissions.values_mut().for_each(|implied| {
+                    implied.remove(&low);
+                });
+            }
+            1 => drop(self.permissions.entry(low).or_default()),
+            _ if low != high && self.permissions.contains_key(&high) && self.permissions.contains_key(&low) => {
+                let implied = self.permissions.entry(low).or_default();
+                if !implied.remove(&high) {
+                    implied.insert(high);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn change_tool(&mut self, dice: &mut Dice) {
+        let name = dice.pick(&["ta", "tb", "tc"]);
+        let Some(tool) = self.tools.get_mut(name) else { return };
+        let ty = dice.pick(&["N0", "N1", "N2", "N3", "[N0]", "[N1]", "string", "integer", "boolean"]).to_owned();
+        let (parts, name) = match dice.roll(2) {
+            0 => (&mut tool.arguments, dice.pick(&["aa", "ab", "ac"])),
+            _ => (&mut tool.fields, dice.pick(&["fa", "fb", "fc"])),
+        };
+        if parts.remove(name).is_none() || dice.roll(2) == 0 {
+            parts.insert(name.to_owned(), (ty, dice.roll(2) == 0));
+        }
+    }
+
+    fn change_list(&mut self, dice: &mut Dice) {
+        let name = dice.pick(&["ta", "tb", "tc"]).to_owned();
+        let known: Vec<_> = self.permissions.keys().cloned().collect();
+        if dice.roll(4) == 0 && self.tools.len() > 1 && self.tools.contains_key(&name) {
+            self.tools.remove(&name);
+        } else {
+            self.tools.entry(name).or_default().permission = dice.pick(&known);
+        }
+    }
+
+    fn contract(&self) -> Contract {
+        let folder = TempDir::new().expect("a folder");
+        let mut service = "[service]\nname = \"service-x\"\ntitle = \"X\"\nversion = \"0.1.0\"\ndoc = \"A service.\"\ntools = [\"all\"]\n".to_owned();
+        for (name, implied) in &self.permissions {
+            let implied: Vec<_> = implied.iter().map(|name| format!("\"{name}\"")).collect();
+            let _ = write!(service, "[permission.{name}]\nimplies = [{}]\ndoc = \"Some.\"\n", implied.join(", "));
+        }
+        let mut types: String =
+            self.types.iter().map(|(name, text)| format!("[type.{name}]\n{text}\ndoc = \"Some.\"\n")).collect();
+        let mut tools = String::new();
+        for (name, Tool { permission, arguments, fields }) in &self.tools {
+            let _ = write!(
+                tools,
+                "[[tool]]\nname = \"{name}\"\ntitle = \"X\"\npermission = \"{permission}\"\neffect = \"read\"\nresult = \"R{name}\"\nsummary = \"Reads.\"\nuse_when = \"at noon.\"\n[tool.args]\n"
+            );
+            for (name, (ty, optional)) in arguments {
+                let _ = writeln!(tools, "{name} = {{ type = \"{ty}\", optional = {optional}, doc = \"Some.\" }}");
+            }
+            let _ = write!(
+                types,
+                "[type.R{name}]\nkind = \"object\"\ndoc = \"Some.\"\nfields.one = {{ type = \"boolean\", doc = \"Some.\" }}\n"
+            );
+            // A result says who wrote a text, unless its type bounds the characters.
+            let bounded = |ty: &str| {
+                self.types
+                    .get(ty.trim_matches(['[', ']']))
+                    .is_none_or(|text| !text.contains("string") || text.contains("charset"))
+            };
+            for (name, (ty, nullable)) in fields.iter().filter(|(_, (ty, _))| bounded(ty)) {
+                let author = if ty == "string" { ", untrusted = true" } else { "" };
+                let _ = writeln!(
+                    types,
+                    "fields.{name} = {{ type = \"{ty}\", nullable = {nullable}{author}, doc = \"Some, null if none.\" }}"
+                );
+            }
+        }
+        fs::create_dir(folder.path().join("tools")).expect("a folder");
+        for (file, text) in [("service.toml", &service), ("types.toml", &types), ("tools/all.toml", &tools)] {
+            fs::write(folder.path().join(file), text).expect("a file");
+        }
+        load(folder.path()).unwrap_or_else(|report| panic!("{report}\n{service}{types}{tools}"))
+    }
+}
+
+/// Returns values that a schema of this test admits: enough to find one that a narrower schema
+/// refuses.
+fn samples(schema: &Value, raw: &BTreeMap<String, String>, ty: &str) -> Vec<Value> {
+    if let Some(item) = ty.strip_prefix('[') {
+        return samples(&schema["items"], raw, item.trim_end_matches(']'))
+            .into_iter()
+            .map(|item| json!([item]))
+            .collect();
+    }
+    let Some(text) = raw.get(ty) else {
+        return match ty {
+            "boolean" => vec![json!(true)],
+            "integer" => vec![json!(-((1_i64 << 53) - 1)), json!((1_i64 << 53) - 1)],
+            _ => vec![json!(""), json!("a"), json!("~~~~~~~~~~~~")],
+        };
+    };
+    let get = |key: &str| text.lines().find_map(|line| line.strip_prefix(&format!("{key} = ")));
+    let number = |key: &str| get(key).and_then(|text| text.parse::<usize>().ok()).unwrap_or(0);
+    match get("kind") {
+        Some("\"integer\"") => vec![json!(number("min")), json!(number("max"))],
+        Some("\"enum\"") => schema["enum"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|value| !value.is_null())
+            .collect(),
+        _ => {
+            let prefix = get("prefix").unwrap_or_default().trim_matches('"');
+            let chars = match get("charset").map(|set| set.trim_matches('"')) {
+                Some("a-b") => "ab",
+                Some("a-c" | "abc") => "abc",
+                Some("b") => "b",
+                _ => "abc~",
+            };
+            let lengths = number("min_length").max(prefix.len())..=number("max_length");
+            lengths
+                .flat_map(|length| {
+                    chars
+                        .chars()
+                        .map(move |c| json!(format!("{prefix}{}", c.to_string().repeat(length - prefix.len()))))
+                })
+                .collect()
+        }
+    }
+}
+
+/// Returns a call that the old tool takes and the new one refuses.
+fn find_refused_call(old: (&ToolSpec, &Tool, &Draft), new: &ToolSpec) -> Option<Value> {
+    let (old_schema, new_schema) = (input_schema(old.0), input_schema(new));
+    let required =
+        |schema: &Value, name: &str| schema["required"].as_array().is_some_and(|all| all.contains(&json!(name)));
+    for argument in &new.args {
+        if required(&new_schema, &argument.name) && !required(&old_schema, &argument.name) {
+            return Some(json!({}));
+        }
+    }
+    for (name, (ty, _)) in &old.1.arguments {
+        let Some(schema) = new_schema["properties"].get(name) else { return Some(json!({name: "any"})) };
+        let validator = jsonschema::validator_for(schema).expect("a schema");
+        let samples = samples(&old_schema["properties"][name], &old.2.types, ty);
+        if let Some(refused) = samples.into_iter().find(|sample| !validator.is_valid(sample)) {
+            return Some(json!({name: refused}));
+        }
+    }
+    None
+}
+
+/// Returns true if the new tool can answer what the old schema does not admit.
+fn answers_unforeseen(old: &ToolSpec, new: (&ToolSpec, &Tool, &Draft)) -> bool {
+    let (old_schema, new_schema) = (type_schema(&old.result), type_schema(&new.0.result));
+    let fields =
+        |schema: &Value| schema["properties"].as_object().map(|all| all.keys().cloned().collect::<BTreeSet<_>>());
+    fields(&old_schema) != fields(&new_schema)
+        || new.1.fields.iter().filter(|(name, _)| new_schema["properties"].get(name).is_some()).any(
+            |(name, (ty, nullable))| {
+                let validator = jsonschema::validator_for(&old_schema["properties"][name]).expect("a schema");
+                let null = nullable.then_some(Value::Null);
+                let samples = samples(&new_schema["properties"][name], &new.2.types, ty);
+                let own = jsonschema::validator_for(&new_schema["properties"][name]).expect("a schema");
+                samples
+                    .iter()
+                    .filter(|sample| own.is_valid(sample))
+                    .chain(&null)
+                    .any(|sample| !validator.is_valid(sample))
+            },
+        )
+}
+
+fn flat(changes: &[ContractChange]) -> Vec<&ContractChange> {
+    changes.iter().flat_map(|change| [vec![change], flat(&change.consequences)].concat()).collect()
+}
+
+fn worst(changes: &[ContractChange], audience: Audience) -> Severity {
+    flat(changes).iter().map(|change| change.verdict(audience)).max().unwrap_or(Severity::Compatible)
+}
+
+/// Returns the seeds of the pairs: as many as `PAIRS` says, and two that were judged wrongly once.
+fn seeds() -> impl Iterator<Item = u64> {
+    let pairs = env::var("PAIRS").ok().and_then(|pairs| pairs.parse().ok()).unwrap_or(500);
+    (0..pairs).chain([10_103, 33_227])
+}
+
+#[test]
+fn verdicts_on_arguments_and_results_agree_with_what_the_schemas_admit() {
+    let (mut breaking, mut risky) = (0, 0);
+    for seed in seeds() {
+        let mut dice = Dice(seed);
+        let old = Draft::new(&mut dice);
+        let mut new = old.clone();
+        for _ in 0..=dice.roll(3) {
+            match dice.roll(2) {
+                0 => {
+                    let n = dice.roll(4);
+                    new.change_type(&mut dice, n);
+                }
+                _ => new.change_tool(&mut dice),
+            }
+        }
+        let (old_contract, new_contract) = (old.contract(), new.contract());
+        let changes = compare(&ContractRecord::of(&old_contract), &ContractRecord::of(&new_contract));
+        let (mut refused, mut unforeseen) = (None, false);
+        for (before, after) in old_contract.tools().zip(new_contract.tools()) {
+            let drafts = (&old.tools[&before.name], &new.tools[&after.name]);
+            refused = refused.or(find_refused_call((before, drafts.0, &old), after));
+            unforeseen |= answers_unforeseen(before, (after, drafts.1, &new));
+        }
+        let verdict = worst(&changes, Audience::Client);
+        let found: Vec<_> = flat(&changes).iter().map(|change| (change.rule.id.as_str(), &change.message)).collect();
+        if refused.is_some() {
+            assert_eq!(verdict, Severity::Breaking, "seed {seed}: {refused:?} is refused: {found:#?}");
+            breaking += 1;
+        } else if unforeseen {
+            assert!(verdict > Severity::Compatible, "seed {seed}: an answer is unforeseen: {found:#?}");
+            risky += 1;
+        } else {
+            assert_eq!(verdict, Severity::Compatible, "seed {seed}: nothing is refused or unforeseen: {found:#?}");
+        }
+    }
+    assert!(breaking > 0 && risky > 0);
+}
+
+#[test]
+fn verdicts_for_applications_agree_with_the_lists_of_permissions() {
+    let mut breaking = 0;
+    for seed in seeds() {
+        let mut dice = Dice(seed);
+        let old = Draft::new(&mut dice);
+        let mut new = old.clone();
+        for _ in 0..=dice.roll(3) {
+            match dice.roll(2) {
+                0 => new.change_list(&mut dice),
+                _ => new.change_permission(&mut dice),
+            }
+        }
+        let (old_contract, new_contract) = (old.contract(), new.contract());
+        let changes = compare(&ContractRecord::of(&old_contract), &ContractRecord::of(&new_contract));
+        let list = |contract: &Contract, held: &BTreeSet<&str>| -> BTreeSet<String> {
+            let may = |tool: &&ToolSpec| contract.callers(tool).any(|caller| held.contains(caller));
+            contract.tools().filter(may).map(|tool| tool.name.clone()).collect()
+        };
+        let known: Vec<_> = old_contract.permissions.iter().map(|permission| permission.name.as_str()).collect();
+        let sets = (0..1_usize << known.len()).map(|bits| -> BTreeSet<&str> {
+            (0..).zip(&known).filter(|(n, _)| bits >> n & 1 == 1).map(|(_, name)| *name).collect()
+        });
+        let gone = known.iter().any(|name| new_contract.permissions.iter().all(|other| other.name != *name));
+        let shrinks =
+            gone || sets.into_iter().any(|held| !list(&old_contract, &held).is_subset(&list(&new_contract, &held)));
+        let found: Vec<_> = flat(&changes).iter().map(|change| (change.rule.id.as_str(), &change.message)).collect();
+        let is_breaking = worst(&changes, Audience::Application) == Severity::Breaking;
+        assert_eq!(is_breaking, shrinks, "seed {seed}: {found:#?}");
+        breaking += usize::from(shrinks);
+    }
+    assert!(breaking > 0);
+}
