@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: the cost of a request, section by section. The bench `requests` of the
 //! product measures it and defines the limits; `docs/performance.md` explains its tables.
 
-use crate::test::step;
+use crate::cargo::step;
 use anyhow::Result;
 use clap::ValueEnum;
 use std::path::Path;

@@ -6,9 +6,9 @@
 //! operation and each kind of failure. The files of the script and of the program are in a folder
 //! of the target.
 
+use crate::cargo::step;
 use crate::python::python;
 use crate::serving;
-use crate::test::step;
 use anyhow::{Context, Result, ensure};
 use driver::Start;
 use serde_json::{Value, json};

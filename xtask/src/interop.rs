@@ -13,7 +13,7 @@ mod editor;
 mod findings;
 mod samples;
 
-use crate::test::step;
+use crate::cargo::step;
 use anyhow::{Context, Result, anyhow, ensure};
 use bench::Bench;
 use findings::Findings;

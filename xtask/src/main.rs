@@ -7,6 +7,7 @@ macro_rules! println {
 }
 
 mod bench;
+mod cargo;
 mod contract;
 mod deny;
 mod drill;

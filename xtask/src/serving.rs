@@ -1,7 +1,7 @@
 //! Helpers of verbs that measure a program from outside: the program, a key with a large budget,
 //! and the check of requests.
 
-use crate::test::step;
+use crate::cargo::step;
 use anyhow::{Context, Result, ensure};
 use driver::{Instance, KeyPair};
 use std::env;

@@ -4,13 +4,13 @@
 mod build;
 mod executables;
 
+use crate::cargo::{has, runs, step};
 use crate::{contract, deny, r#gen, graph, interop, walk};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use executables::Ran;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Instant;
 use toolwarrant_contract::GateCommand;
 
@@ -33,9 +33,11 @@ struct Report {
 pub(crate) fn run(root: &Path) -> Result<()> {
     let begin = Instant::now();
     let mut report = Report::default();
-    report.step("format", "rustfmt is not installed", has(&["fmt"]), |_| cargo(root, &["fmt", "--all", "--check"]))?;
+    report.step("format", "rustfmt is not installed", has("fmt"), |_| {
+        step(root, &["fmt", "--all", "--check"]).map(drop)
+    })?;
     let mut executables = Vec::new();
-    let lints = has(&["clippy"]);
+    let lints = has("clippy");
     if !lints {
         report.leave_out("clippy is not installed: the lints", 1);
     }
@@ -110,33 +112,4 @@ impl Report {
         let _ = write!(text, "\n{} passed, 0 failed", self.passed);
         text
     }
-}
-
-/// Returns true if cargo has this subcommand.
-fn has(subcommand: &[&str]) -> bool {
-    runs(env!("CARGO"), &[subcommand, &["--version"]].concat())
-}
-
-/// Returns true if a program runs and succeeds.
-fn runs(program: &str, arguments: &[&str]) -> bool {
-    let quiet = || Stdio::null();
-    Command::new(program).args(arguments).stdout(quiet()).stderr(quiet()).status().is_ok_and(|status| status.success())
-}
-
-fn cargo(root: &Path, arguments: &[&str]) -> Result<()> {
-    step(root, arguments).map(drop)
-}
-
-/// Runs a cargo command, with the wrapper of the build. Returns the number of tests that passed.
-pub(crate) fn step(root: &Path, arguments: &[&str]) -> Result<u64> {
-    println!("> cargo {}", arguments.join(" "));
-    let mut command = build::cargo(root);
-    let output = command.args(arguments).stderr(Stdio::inherit()).output();
-    let output = output.with_context(|| format!("cannot run `cargo {}`", arguments.join(" ")))?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    print!("{said}");
-    if !output.status.success() {
-        bail!("`cargo {}` failed; the reason is above", arguments.join(" "));
-    }
-    Ok(said.lines().filter_map(executables::count).sum())
 }

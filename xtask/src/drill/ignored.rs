@@ -1,7 +1,7 @@
 //! Drills that are tests which other runs skip. They get the options of the command line as one
 //! JSON value in an environment variable.
 
-use crate::test::step;
+use crate::cargo::step;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::path::{Path, PathBuf};

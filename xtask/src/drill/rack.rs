@@ -4,7 +4,7 @@
 //! missing, the drill names it and ends.
 
 use super::ignored::{build, test, tests_of_the_product};
-use crate::test::step;
+use crate::cargo::step;
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 use std::fs;

@@ -1,34 +1,24 @@
 //! One compilation of everything that the tests need. Clippy is the compiler of the workspace's own
 //! crates in it, so the lints need no compilation of their own.
 
+use crate::cargo::cargo;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// A test executable.
-pub(super) struct Executable {
+pub(crate) struct Executable {
     /// The package and the target, such as `cloudphone all`.
-    pub(super) name: String,
-    pub(super) path: PathBuf,
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
     /// The folder of the package, in which its tests run.
-    pub(super) folder: PathBuf,
-}
-
-/// Returns a cargo that builds as this step does. Another wrapper would build all crates of the
-/// workspace again.
-pub(crate) fn cargo(root: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO"));
-    command.current_dir(root);
-    if super::has(&["clippy"]) {
-        command.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
-    }
-    command
+    pub(crate) folder: PathBuf,
 }
 
 /// Builds all targets, and returns the test executables. A warning is a failure.
-pub(super) fn run(root: &Path, lints: bool) -> Result<Vec<Executable>> {
+pub(crate) fn run(root: &Path, lints: bool) -> Result<Vec<Executable>> {
     let arguments = ["test", "--workspace", "--all-targets", "--locked", "--no-run", "--message-format=json"];
     println!("> cargo {}{}", arguments.join(" "), if lints { ", with clippy as the compiler" } else { "" });
     let mut child = cargo(root).args(arguments).stdout(Stdio::piped()).spawn().context("cannot run cargo")?;

@@ -1,7 +1,8 @@
 //! Runs test executables in two lanes: tests that compute, with a thread for each processor, and
 //! next to them tests that mostly wait for programs, with more.
 
-use super::build::Executable;
+use crate::cargo::count;
+use crate::test::build::Executable;
 use anyhow::{Context, Result, anyhow, bail};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File};
@@ -106,11 +107,6 @@ impl Ran {
         self.tests.extend(tests);
         true
     }
-}
-
-/// Reads the number in libtest's last line: `test result: ok. 3 passed; ...`.
-pub(super) fn count(line: &str) -> Option<u64> {
-    line.strip_prefix("test result: ok. ")?.split_once(" passed")?.0.parse().ok()
 }
 
 /// Reads a test and its seconds: `test wire::edge::it_closes ... ok <0.123s>`.

@@ -1,0 +1,45 @@
+//! Commands of cargo, all with the same compiler, so that none builds again what another has built.
+
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Returns a cargo. If Clippy is installed, it is the compiler of the workspace's own crates, so
+/// that lints need no compilation of their own.
+pub(crate) fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.current_dir(root);
+    if has("clippy") {
+        command.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
+    }
+    command
+}
+
+/// Runs a cargo to its end. Returns the number of tests that passed.
+pub(crate) fn step(root: &Path, arguments: &[&str]) -> Result<u64> {
+    println!("> cargo {}", arguments.join(" "));
+    let output = cargo(root).args(arguments).stderr(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("cannot run `cargo {}`", arguments.join(" ")))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    println!("{}", said.trim_end());
+    if !output.status.success() {
+        bail!("`cargo {}` failed; the reason is above", arguments.join(" "));
+    }
+    Ok(said.lines().filter_map(count).sum())
+}
+
+/// Reads the number in the last line of a test executable: `test result: ok. 3 passed; ...`.
+pub(crate) fn count(line: &str) -> Option<u64> {
+    line.strip_prefix("test result: ok. ")?.split_once(" passed")?.0.parse().ok()
+}
+
+/// Returns true if cargo has this subcommand.
+pub(crate) fn has(subcommand: &str) -> bool {
+    runs(env!("CARGO"), &[subcommand, "--version"])
+}
+
+/// Returns true if a program runs and succeeds.
+pub(crate) fn runs(program: &str, arguments: &[&str]) -> bool {
+    let quiet = || Stdio::null();
+    Command::new(program).args(arguments).stdout(quiet()).stderr(quiet()).status().is_ok_and(|status| status.success())
+}
