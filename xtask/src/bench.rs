@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: the cost of a request, section by section. The bench `requests` of the
 //! product measures it and defines the limits; `docs/performance.md` explains its tables.
 
-use crate::cargo::step;
+use crate::cargo::{cargo, step};
 use anyhow::Result;
 use clap::ValueEnum;
 use std::path::Path;
@@ -50,5 +50,5 @@ pub(crate) fn run(root: &Path, Sections { sections }: &Sections) -> Result<()> {
     let names: Vec<_> = sections.iter().filter_map(ValueEnum::to_possible_value).collect();
     let mut arguments = vec!["bench", "--quiet", "--locked", "--package", "cloudphone", "--bench", "requests", "--"];
     arguments.extend(names.iter().map(clap::builder::PossibleValue::get_name));
-    step(root, &arguments).map(drop)
+    step(cargo(root), &arguments).map(drop)
 }

@@ -1,14 +1,20 @@
-//! Commands of cargo, all with the same compiler, so that none builds again what another has built.
+//! Commands of cargo and of other programs.
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Returns a cargo. If Clippy is installed, it is the compiler of the workspace's own crates, so
-/// that lints need no compilation of their own.
+/// Returns a cargo that works in this folder.
 pub(crate) fn cargo(root: &Path) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(root);
+    command
+}
+
+/// Returns the cargo of the tests. If Clippy is installed, it is the compiler of the workspace's
+/// own crates, so that lints need no compilation of their own.
+pub(crate) fn cargo_of_tests(root: &Path) -> Command {
+    let mut command = cargo(root);
     if has("clippy") {
         command.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
     }
@@ -16,9 +22,9 @@ pub(crate) fn cargo(root: &Path) -> Command {
 }
 
 /// Runs a cargo to its end. Returns the number of tests that passed.
-pub(crate) fn step(root: &Path, arguments: &[&str]) -> Result<u64> {
+pub(crate) fn step(mut cargo: Command, arguments: &[&str]) -> Result<u64> {
     println!("> cargo {}", arguments.join(" "));
-    let output = cargo(root).args(arguments).stderr(Stdio::inherit()).output();
+    let output = cargo.args(arguments).stderr(Stdio::inherit()).output();
     let output = output.with_context(|| format!("cannot run `cargo {}`", arguments.join(" ")))?;
     let said = String::from_utf8_lossy(&output.stdout);
     println!("{}", said.trim_end());

@@ -6,7 +6,7 @@
 //! operation and each kind of failure. The files of the script and of the program are in a folder
 //! of the target.
 
-use crate::cargo::step;
+use crate::cargo::{cargo, step};
 use crate::python::python;
 use crate::serving;
 use anyhow::{Context, Result, ensure};
@@ -107,7 +107,7 @@ pub(crate) fn run(root: &Path, Cases { cases, seed, release, program }: Cases) -
 fn build(root: &Path, target: &Path, release: bool) -> Result<PathBuf> {
     let mut arguments = vec!["build", "--locked", "--package", "cloudphone", "--bin", "cloudphone"];
     arguments.extend(release.then_some("--release"));
-    step(root, &arguments)?;
+    step(cargo(root), &arguments)?;
     Ok(target.join(if release { "release" } else { "debug" }).join("cloudphone"))
 }
 

@@ -1,7 +1,7 @@
 //! Helpers of verbs that measure a program from outside: the program, a key with a large budget,
 //! and the check of requests.
 
-use crate::cargo::step;
+use crate::cargo::{cargo, step};
 use anyhow::{Context, Result, ensure};
 use driver::{Instance, KeyPair};
 use std::env;
@@ -20,7 +20,7 @@ pub(crate) fn program(root: &Path, given: Option<&Path>, name: &str) -> Result<P
     if let Some(given) = given {
         return given.canonicalize().with_context(|| given.display().to_string());
     }
-    step(root, &["build", "--release", "--locked", "--package", name, "--bin", name])?;
+    step(cargo(root), &["build", "--release", "--locked", "--package", name, "--bin", name])?;
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |target| root.join(target));
     Ok(target.join("release").join(name))
 }

@@ -4,7 +4,7 @@
 mod build;
 mod executables;
 
-use crate::cargo::{has, runs, step};
+use crate::cargo::{cargo_of_tests, has, runs, step};
 use crate::{contract, deny, r#gen, graph, interop, walk};
 use anyhow::{Context, Result};
 use executables::Ran;
@@ -34,7 +34,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let begin = Instant::now();
     let mut report = Report::default();
     report.step("format", "rustfmt is not installed", has("fmt"), |_| {
-        step(root, &["fmt", "--all", "--check"]).map(drop)
+        step(cargo_of_tests(root), &["fmt", "--all", "--check"]).map(drop)
     })?;
     let mut executables = Vec::new();
     let lints = has("clippy");
@@ -56,7 +56,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         Ok(())
     })?;
     report.step("examples of the documentation", "", true, |report| {
-        report.passed += step(root, &["test", "--workspace", "--doc", "--locked", "--quiet"])?;
+        report.passed += step(cargo_of_tests(root), &["test", "--workspace", "--doc", "--locked", "--quiet"])?;
         Ok(())
     })?;
     report.step("walks", "", true, |_| walk::run(root, None))?;

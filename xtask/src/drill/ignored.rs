@@ -1,7 +1,7 @@
 //! Drills that are tests which other runs skip. They get the options of the command line as one
 //! JSON value in an environment variable.
 
-use crate::cargo::step;
+use crate::cargo::{cargo, step};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub(super) fn tests_of_the_product(prefix: &str) -> Command {
 /// path of the program.
 pub(super) fn build(root: &Path) -> Result<PathBuf> {
     let packages = ["--package", "cloudphone", "--package", "armcloud-double"];
-    step(root, &[&["build", "--release", "--locked", "--bins"], &packages[..]].concat())?;
+    step(cargo(root), &[&["build", "--release", "--locked", "--bins"], &packages[..]].concat())?;
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     Ok(root.join(target).join("release/cloudphone"))
 }

@@ -4,7 +4,7 @@
 //! missing, the drill names it and ends.
 
 use super::ignored::{build, test, tests_of_the_product};
-use crate::cargo::step;
+use crate::cargo::{cargo, step};
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 use std::fs;
@@ -48,7 +48,7 @@ pub(crate) fn run(root: &Path, RackLoad { restarts, writes, simulated, seed }: &
         println!("\nthe rack was left out: {missing}");
         return Ok(());
     }
-    step(root, &["test", "--no-run", "--locked", "--test", "all"])?;
+    step(cargo(root), &["test", "--no-run", "--locked", "--test", "all"])?;
     let wanted: &[&str] = match (restarts, writes) {
         (None, None) => &["drills::rack::short::", "drills::rack::short_programs::"],
         (Some(_), None) => &["drills::rack::restarts::"],

@@ -1,7 +1,7 @@
 //! One compilation of everything that the tests need. Clippy is the compiler of the workspace's own
 //! crates in it, so the lints need no compilation of their own.
 
-use crate::cargo::cargo;
+use crate::cargo::cargo_of_tests;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -21,7 +21,7 @@ pub(crate) struct Executable {
 pub(crate) fn run(root: &Path, lints: bool) -> Result<Vec<Executable>> {
     let arguments = ["test", "--workspace", "--all-targets", "--locked", "--no-run", "--message-format=json"];
     println!("> cargo {}{}", arguments.join(" "), if lints { ", with clippy as the compiler" } else { "" });
-    let mut child = cargo(root).args(arguments).stdout(Stdio::piped()).spawn().context("cannot run cargo")?;
+    let mut child = cargo_of_tests(root).args(arguments).stdout(Stdio::piped()).spawn().context("cannot run cargo")?;
     let (mut executables, mut findings) = (Vec::new(), 0);
     for line in child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines()) {
         let line = line?;
