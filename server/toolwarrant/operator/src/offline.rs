@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 use tokio::task::{JoinHandle, spawn_blocking};
 use toolwarrant_audit::Audit;
@@ -103,9 +104,21 @@ pub struct Offline<'a> {
 impl Offline<'_> {
     /// Carries out `command` on a data folder.
     ///
+    /// It is not an async function: the compiler would compile that for each service again.
+    ///
     /// # Errors
     /// See [`OperatorError`].
-    pub async fn run(self, folder: &Path, way: WayToServer, command: OperatorCommand) -> Result<Value, OperatorError> {
+    pub fn run(
+        self,
+        runtime: &Runtime,
+        folder: &Path,
+        way: WayToServer,
+        command: OperatorCommand,
+    ) -> Result<Value, OperatorError> {
+        runtime.block_on(self.run_here(folder, way, command))
+    }
+
+    async fn run_here(self, folder: &Path, way: WayToServer, command: OperatorCommand) -> Result<Value, OperatorError> {
         let Self { names, catalogue, checks, store, .. } = &self;
         if let OperatorCommand::Tools { name } = &command {
             return tools(catalogue, name.as_deref());
@@ -164,12 +177,23 @@ impl Offline<'_> {
     ///
     /// # Errors
     /// No server runs, or see [`OperatorError`].
-    pub async fn follow(
+    pub fn follow(
+        self,
+        runtime: &Runtime,
+        folder: &Path,
+        way: WayToServer,
+        lines: usize,
+        show: fn(&Value) -> Result<bool, OperatorError>,
+    ) -> Result<(), OperatorError> {
+        runtime.block_on(self.follow_here(folder, way, lines, show))
+    }
+
+    async fn follow_here(
         self,
         folder: &Path,
         way: WayToServer,
         lines: usize,
-        show: impl Fn(&Value) -> Result<bool, OperatorError>,
+        show: fn(&Value) -> Result<bool, OperatorError>,
     ) -> Result<(), OperatorError> {
         let ask = async |command: AuditCommand| {
             let command = OperatorCommand::Audit(command);

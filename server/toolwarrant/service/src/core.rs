@@ -4,7 +4,9 @@
 use crate::service::require_executor;
 use anyhow::{Context, Result};
 use std::sync::Arc;
+use toolwarrant_audit::Audit;
 use toolwarrant_base::random::Random;
+use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
 use toolwarrant_operator::OpenedData;
@@ -14,9 +16,9 @@ use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::Executor;
 
 /// The parts of a core.
-pub struct CoreParts<'a, H> {
-    /// The handlers of the contract.
-    pub handlers: H,
+pub struct CoreParts<'a> {
+    /// The contract.
+    pub catalogue: &'static Catalogue,
     /// The executor; `None` for a contract without tasks.
     pub executor: Option<Arc<dyn Executor>>,
     /// The data folder and what is in it. The audit trail is written there.
@@ -32,31 +34,32 @@ pub struct CoreParts<'a, H> {
 }
 
 /// A composed core. Of its parts, only the writer of the audit runs yet.
-pub struct Core<H> {
-    /// The order in which a call is checked.
-    pub pipeline: Pipeline<H>,
+pub struct Core {
     /// The engine, which does not run yet.
     pub engine: Arc<Engine>,
     /// The retention of the trail.
     pub keeper: AuditKeeper,
+    audit: Audit,
+    nonces: Nonces,
+    without_address: bool,
 }
 
-impl<H: Handlers> Core<H> {
+impl Core {
     /// Starts the audit, and reads what is in flight.
     ///
     /// # Errors
     /// The trail cannot be written, the store cannot be read, or there is no executor for the tasks
     /// of the contract.
-    pub async fn compose(parts: CoreParts<'_, H>) -> Result<Self> {
-        let CoreParts { handlers, executor, folder, data, random, audit, max_in_flight } = parts;
+    pub async fn compose(parts: CoreParts<'_>) -> Result<Self> {
+        let CoreParts { catalogue, executor, folder, data, random, audit, max_in_flight } = parts;
         let OpenedData { registry, keyring, database, shared, clock } = data;
         let (trail, without_address) = (folder.join(AUDIT), audit.without_address);
         let audit = AuditKeeper::start(&trail, keyring, clock.clone(), database.clone(), audit).await;
         let (audit, keeper) = audit.with_context(|| format!("cannot write to {}", trail.display()))?;
         let engine = Engine::start(Parts {
             store: database.clone(),
-            executor: require_executor(executor, H::CATALOGUE)?,
-            catalogue: Some(H::CATALOGUE),
+            executor: require_executor(executor, catalogue)?,
+            catalogue: Some(catalogue),
             keyring: keyring.clone(),
             clock: clock.clone(),
             random,
@@ -75,10 +78,17 @@ impl<H: Handlers> Core<H> {
             let reads = engine.take_reads().await.context("cannot read the nonces of signed requests")?;
             nonces.load_reads(&registry.access(), &reads);
         }
+        Ok(Self { engine, keeper, audit, nonces, without_address })
+    }
+
+    /// Returns the pipeline of calls to these handlers, and the other parts.
+    pub fn pipeline<H: Handlers>(self, handlers: H, data: &OpenedData) -> (Pipeline<H>, Arc<Engine>, AuditKeeper) {
+        let Self { engine, keeper, audit, nonces, without_address } = self;
+        let OpenedData { registry, shared, clock, .. } = data;
         let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), nonces, clock.clone());
         let budgets = shared.iter().map(|shared| shared.sharing.budgets.clone());
         let pipeline = budgets.fold(pipeline, Pipeline::with_budgets);
         let pipeline = if without_address { pipeline.without_addresses() } else { pipeline };
-        Ok(Self { pipeline, engine, keeper })
+        (pipeline, engine, keeper)
     }
 }

@@ -1,9 +1,8 @@
 //! A service as a program: reads the command line, then serves or carries out one operator command.
 
-use crate::hangup::Hangup;
 use crate::log::Streams;
 use crate::question;
-use crate::server::{Identity, Server, StopSignals};
+use crate::server::{Identity, ServiceAround, Signals, Start};
 use crate::service::{Service, Setup};
 use crate::welcome::Demo;
 use crate::{client, dumps};
@@ -14,7 +13,6 @@ use std::marker::PhantomData;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use tokio::sync::oneshot;
 use toolwarrant_base::clock::Clock;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::pipeline::Handlers;
@@ -151,7 +149,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
                 if !serve.allow_core_dumps {
                     forbid_dumps();
                 }
-                self.serve(serve, (&data, &store), (flags, config), compose, &streams)
+                self.serve(serve, (&data, store), (flags, config), compose, &streams)
             }
             Invocation::Explain { outcome: Ok(answer), json, .. } => {
                 print(&render_answer(&answer, json)).map(|()| ExitCode::SUCCESS)
@@ -211,10 +209,10 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
                 write_out(&render::plain(&text))
                     .map_err(|error| OperatorError::refusal(format!("{UNWRITTEN}: {error}")))
             };
-            runtime.block_on(offline.follow(data, way, lines, show))?;
+            offline.follow(&runtime, data, way, lines, show)?;
             return Ok(ExitCode::SUCCESS);
         }
-        let answer = runtime.block_on(offline.run(data, way, command))?;
+        let answer = offline.run(&runtime, data, way, command)?;
         print(&render_answer(&answer, json))?;
         let faulty = answer["healthy"] == false || answer["sound"] == false;
         let pending = answer["would_do"].as_array().is_some_and(|commands| !commands.is_empty());
@@ -225,47 +223,30 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         })
     }
 
-    /// Serves until a signal arrives. Then it finishes requests in flight, unless a second signal
-    /// arrives.
+    /// Serves until a signal arrives.
     fn serve<H: Handlers>(
         self,
         serve: ServeOptions,
-        place: (&Path, &StoreOptions),
-        set: (F, Config),
+        place: (&Path, StoreOptions),
+        (flags, config): (F, Config),
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>,
         streams: &Streams,
     ) -> Result<ExitCode> {
         let (name, json) = (self.identity.names.program, serve.json);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context(NO_RUNTIME)?;
-        runtime.block_on(async {
-            let mut stop = StopSignals::listen().context("cannot listen for signals")?;
-            let hangup = Hangup::listen().context("cannot listen for signals")?;
-            let mut server = Server::start(self.identity, serve, place, set, compose).await?;
-            streams.say(&if json { server.greeting() } else { server.welcome() });
-            let renewals = std::mem::take(&mut server.renewals);
-            let (stop_serving, stopped) = oneshot::channel::<()>();
-            let serving = server.serve(async move { drop(stopped.await) });
-            let signals = async {
-                let hung_up = hangup.renew(renewals);
-                tokio::pin!(hung_up);
-                tokio::select! {
-                    () = stop.next() => {}
-                    () = &mut hung_up => {}
-                }
-                drop(stop_serving);
-                stop.next().await;
-            };
-            let (end, served) = tokio::select! {
-                served = serving => ("has stopped", served),
-                () = signals => ("has stopped at once", Ok(())),
-            };
-            if !json {
-                streams.say(&format!("{name} {end}\n"));
-            }
-            // With `--json`, standard output has its one document already.
-            let failed = |error| complain(&error, name, false, |text| streams.complain(text));
-            Ok(served.map_or_else(failed, |()| ExitCode::SUCCESS))
-        })
+        // The service may start tasks while it is made.
+        let _entered = runtime.enter();
+        let signals = Signals::listen().context("cannot listen for signals")?;
+        let start = Start::begin(&runtime, self.identity, serve, place, H::CATALOGUE)?;
+        let service = compose(start.setup(flags, config))?;
+        let Service { handlers, executor, inventory, own, upstreams, background, serves, hint, .. } = service;
+        let answering = start.answer(start.core(&runtime, executor)?, handlers)?;
+        let around = ServiceAround { inventory, own, upstreams, background, serves, hint };
+        let server = start.finish(&runtime, answering, around)?;
+        let served = server.run(&runtime, signals, |text| streams.say(text), json);
+        // With `--json`, standard output has its one document already.
+        let failed = |error| complain(&error, name, false, |text| streams.complain(text));
+        Ok(served.map_or_else(failed, |()| ExitCode::SUCCESS))
     }
 }
 

@@ -1,10 +1,10 @@
 //! The server: builds all parts at start, serves, and stops in order.
 
 use crate::core::{Core, CoreParts};
-use crate::hangup::Renewal;
+use crate::hangup::{Hangup, Renewal};
 use crate::listening::{Listening, base_path, in_clear, url_of};
 use crate::replica::ReplicaLife;
-use crate::service::{Service, Setup};
+use crate::service::Setup;
 use crate::timekeeping;
 use crate::welcome::{Demo, DemoKey};
 use anyhow::{Context, Result, bail};
@@ -15,31 +15,34 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, oneshot};
 use tokio::task::JoinSet;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_core::counts::Requests;
 use toolwarrant_core::nonces::dump_reads;
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_core::registry::{Durability, Registry, unknown_permissions};
 use toolwarrant_http::Endpoint;
 use toolwarrant_http::edge::{self, ConnectionLimiter, Responder, Tls};
 use toolwarrant_http::monitor::Monitor;
-use toolwarrant_operator::cli::{Flags, ServeOptions};
+use toolwarrant_operator::cli::ServeOptions;
 use toolwarrant_operator::data::DataFolder;
-use toolwarrant_operator::keeping::AuditKeeper;
+use toolwarrant_operator::keeping::{AuditKeeper, AuditOptions};
 use toolwarrant_operator::metrics::{ServiceStatus, StatusSources};
 use toolwarrant_operator::replica_status::ReplicaStatus;
 use toolwarrant_operator::socket::{OperatorGroups, OperatorSocket};
 use toolwarrant_operator::{
-    ActLines, Background, Check, Config, Names, OpenError, OpenedData, OperatorContext, OperatorError, StoreOptions,
-    until,
+    ActLines, Background, Check, CommandRunner, Config, Inventory, Names, OpenError, OpenedData, OperatorContext,
+    OperatorError, StoreOptions, Upstreams, until,
 };
 use toolwarrant_store::Store;
 use toolwarrant_tasks::engine::Engine;
+use toolwarrant_tasks::executor::Executor;
 
 /// The settings of a [`Program`](crate::Program), apart from the service itself.
 pub(crate) struct Identity {
@@ -65,7 +68,7 @@ pub(crate) struct Server {
     /// The commands that make an application with a key; empty if there is one.
     first_steps: Option<String>,
     /// Everything that SIGHUP renews.
-    pub(crate) renewals: Vec<Renewal>,
+    renewals: Vec<Renewal>,
     engine: Arc<Engine>,
     background: Vec<BoxFuture<'static, ()>>,
     context: Arc<OperatorContext>,
@@ -81,91 +84,184 @@ pub(crate) struct Server {
 /// Maximum number of tasks in flight.
 const TASKS_MAX: usize = 100_000;
 
-impl Server {
-    /// Listens, opens the data folder, makes the service and, in a new folder, the demo keys.
+/// A start before the service is made: it listens, and has opened the data folder.
+///
+/// The compiler compiles code that depends on the type of the handlers for each service again, and
+/// async functions with it. So the steps of a start are functions without that type.
+pub(crate) struct Start {
+    names: Arc<Names>,
+    demo: Demo,
+    checks: Vec<Check>,
+    catalogue: &'static Catalogue,
+    random: Random,
+    store: StoreOptions,
+    /// True if the keys of the demo are printed even if standard output is not a terminal.
+    prints_keys: bool,
+    keeping: AuditOptions,
+    groups: OperatorGroups,
+    listening: Listening,
+    folder: DataFolder,
+    opened: OpenedData,
+}
+
+impl Start {
+    /// Listens, and opens the data folder.
     ///
     /// # Errors
     /// A part cannot be started. The message names the flag that helps.
-    pub(crate) async fn start<H: Handlers, F: Flags, C>(
+    pub(crate) fn begin(
+        runtime: &Runtime,
         identity: Identity,
         serve: ServeOptions,
-        (data, store): (&Path, &StoreOptions),
-        (flags, config): (F, Config),
-        compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>,
+        (data, store): (&Path, StoreOptions),
+        catalogue: &'static Catalogue,
     ) -> Result<Self> {
-        let Identity { names, demo, checks } = identity;
-        let (names, random, wanted, keeping) = (Arc::new(names), Random::System, serve.demo, serve.audit);
-        let groups = groups_of(&serve);
-        let Listening { listener, tls, limits, limiter, policy, url, monitor } = Listening::open(serve, &names).await?;
-        let folder = DataFolder::open(data, &names).map_err(OpenError::from).map_err(OperatorError::from)?;
-        let opened = OpenedData::open(&folder, &names, H::CATALOGUE, &random, (store, None)).await?;
-        warn_of_keys_off(&*opened.database).await?;
-        let sharing = opened.shared.as_ref().map(|shared| shared.sharing.clone());
-        let clock = opened.clock.clone();
-        let setup = Setup { flags, config, folder: &folder, sharing, clock, random: random.clone() };
-        let service = compose(setup)?;
-        let Service { handlers, executor, inventory, own, upstreams, background, serves, hint, .. } = service;
-        let demo = Demo { hint, ..demo };
-        let process = u32::from_le_bytes(random.bytes()?);
-        let (data, max_in_flight) = (&opened, TASKS_MAX);
-        let parts = CoreParts { handlers, executor, folder: &folder, data, random, audit: keeping, max_in_flight };
-        let Core { pipeline, engine, keeper } = Core::compose(parts).await?;
-        let OpenedData { registry, keyring: _, database, shared, clock } = opened;
-        let replica = ReplicaLife::new(shared, store, &engine);
-        warn_of_permissions(&registry, H::CATALOGUE).await;
-        let sockets = open_sockets(&folder, &groups)?;
-        // The keys come last, because their secrets are lost if the start fails after them.
-        // Output in a file or a pipe may be collected and stored, so it must not have secrets.
-        let prints_keys = wanted || io::stdout().is_terminal();
-        let keys = if prints_keys { demo.keys(&registry, H::CATALOGUE).await? } else { Vec::new() };
-        let first_steps =
-            registry.is_empty().await.then(|| demo.first_steps(names.program, H::CATALOGUE, folder.path()));
-        let (requests, audit) = (pipeline.counts(), pipeline.audit_handle());
-        let endpoint = Arc::new(Endpoint::new(pipeline, policy, limits, base_path(&url), process));
-        if let Some((_, status)) = &monitor {
-            let (database, engine, limiter, audit) = (database.clone(), engine.clone(), limiter.clone(), audit.clone());
-            let replica = replica.as_ref().map(|life| ReplicaStatus::new(&life.shared));
-            status.set_serving(StatusSources { database, engine, requests, audit, limiter, upstreams, replica });
-        }
-        let context = Arc::new(OperatorContext {
-            names: Arc::clone(&names),
-            catalogue: H::CATALOGUE,
-            registry,
-            store: database,
-            shared: replica.as_ref().map(|life| life.shared.store.clone()),
-            inventory,
-            own,
-            checks: checks.into(),
-            folder: folder.path().to_owned(),
-            clock,
-            audit: Some(audit.clone()),
-            serves: true,
-            lines: ActLines::default(),
-            applying: Mutex::default(),
-        });
-        Ok(Self {
-            renewals: renewals(tls.clone(), audit),
-            listener,
-            endpoint,
-            limiter,
-            tls,
-            url,
-            names,
-            serves,
-            demo,
-            keys,
-            first_steps,
-            engine,
-            background,
-            context,
-            keeper,
-            sockets,
-            replica,
-            monitor,
-            folder,
+        runtime.block_on(async {
+            let Identity { names, demo, checks } = identity;
+            let (names, random, wanted, keeping) = (Arc::new(names), Random::System, serve.demo, serve.audit);
+            let groups = groups_of(&serve);
+            let listening = Listening::open(serve, &names).await?;
+            let folder = DataFolder::open(data, &names).map_err(OpenError::from).map_err(OperatorError::from)?;
+            let opened = OpenedData::open(&folder, &names, catalogue, &random, (&store, None)).await?;
+            warn_of_keys_off(&*opened.database).await?;
+            // Output in a file or a pipe may be collected and stored, so it must not have secrets.
+            let prints_keys = wanted || io::stdout().is_terminal();
+            Ok(Self {
+                names,
+                demo,
+                checks,
+                catalogue,
+                random,
+                store,
+                prints_keys,
+                keeping,
+                groups,
+                listening,
+                folder,
+                opened,
+            })
         })
     }
 
+    /// Returns the input for making the service.
+    pub(crate) fn setup<F>(&self, flags: F, config: Config) -> Setup<'_, F> {
+        let sharing = self.opened.shared.as_ref().map(|shared| shared.sharing.clone());
+        let (clock, random) = (self.opened.clock.clone(), self.random.clone());
+        Setup { flags, config, folder: &self.folder, sharing, clock, random }
+    }
+
+    /// Starts the audit, and reads what is in flight.
+    ///
+    /// # Errors
+    /// See [`Core::compose`].
+    pub(crate) fn core(&self, runtime: &Runtime, executor: Option<Arc<dyn Executor>>) -> Result<Core> {
+        let Self { catalogue, folder, opened: data, keeping: audit, .. } = self;
+        let (random, max_in_flight) = (self.random.clone(), TASKS_MAX);
+        let parts = CoreParts { catalogue, executor, folder, data, random, audit: *audit, max_in_flight };
+        runtime.block_on(Core::compose(parts))
+    }
+
+    /// Makes the endpoint of the service. Returns it with everything that the server needs of the
+    /// core.
+    ///
+    /// # Errors
+    /// The system has no randomness.
+    pub(crate) fn answer<H: Handlers>(&self, core: Core, handlers: H) -> Result<Answering> {
+        let (pipeline, engine, keeper) = core.pipeline(handlers, &self.opened);
+        let (requests, audit) = (pipeline.counts(), pipeline.audit_handle());
+        let Listening { limits, policy, url, .. } = &self.listening;
+        let process = u32::from_le_bytes(self.random.bytes()?);
+        let endpoint = Arc::new(Endpoint::new(pipeline, policy.clone(), *limits, base_path(url), process));
+        Ok(Answering { endpoint, engine, keeper, requests, audit })
+    }
+
+    /// Opens the sockets and, in a new folder, makes the demo keys.
+    ///
+    /// # Errors
+    /// A part cannot be started. The message names the flag that helps.
+    pub(crate) fn finish(self, runtime: &Runtime, answering: Answering, around: ServiceAround) -> Result<Server> {
+        runtime.block_on(async {
+            let Self { names, demo, checks, catalogue, store, prints_keys, groups, listening, folder, opened, .. } =
+                self;
+            let Answering { endpoint, engine, keeper, requests, audit } = answering;
+            let ServiceAround { inventory, own, upstreams, background, serves, hint } = around;
+            let Listening { listener, tls, limiter, url, monitor, .. } = listening;
+            let demo = Demo { hint, ..demo };
+            let OpenedData { registry, keyring: _, database, shared, clock } = opened;
+            let replica = ReplicaLife::new(shared, &store, &engine);
+            warn_of_permissions(&registry, catalogue).await;
+            let sockets = open_sockets(&folder, &groups)?;
+            // The keys come last, because their secrets are lost if the start fails after them.
+            let keys = if prints_keys { demo.keys(&registry, catalogue).await? } else { Vec::new() };
+            let first_steps =
+                registry.is_empty().await.then(|| demo.first_steps(names.program, catalogue, folder.path()));
+            if let Some((_, status)) = &monitor {
+                let (database, engine, limiter) = (database.clone(), engine.clone(), limiter.clone());
+                let replica = replica.as_ref().map(|life| ReplicaStatus::new(&life.shared));
+                let audit = audit.clone();
+                status.set_serving(StatusSources { database, engine, requests, audit, limiter, upstreams, replica });
+            }
+            let context = Arc::new(OperatorContext {
+                names: Arc::clone(&names),
+                catalogue,
+                registry,
+                store: database,
+                shared: replica.as_ref().map(|life| life.shared.store.clone()),
+                inventory,
+                own,
+                checks: checks.into(),
+                folder: folder.path().to_owned(),
+                clock,
+                audit: Some(audit.clone()),
+                serves: true,
+                lines: ActLines::default(),
+                applying: Mutex::default(),
+            });
+            Ok(Server {
+                renewals: renewals(tls.clone(), audit),
+                listener,
+                endpoint,
+                limiter,
+                tls,
+                url,
+                names,
+                serves,
+                demo,
+                keys,
+                first_steps,
+                engine,
+                background,
+                context,
+                keeper,
+                sockets,
+                replica,
+                monitor,
+                folder,
+            })
+        })
+    }
+}
+
+/// The parts of a server that answer calls.
+pub(crate) struct Answering {
+    endpoint: Arc<dyn Responder>,
+    engine: Arc<Engine>,
+    keeper: AuditKeeper,
+    requests: Arc<Requests>,
+    audit: AuditHandle,
+}
+
+/// The parts of a service apart from its handlers and its executor.
+pub(crate) struct ServiceAround {
+    pub(crate) inventory: Option<Arc<dyn Inventory>>,
+    pub(crate) own: Option<CommandRunner>,
+    pub(crate) upstreams: Option<Arc<dyn Upstreams>>,
+    pub(crate) background: Vec<BoxFuture<'static, ()>>,
+    pub(crate) serves: Option<String>,
+    pub(crate) hint: &'static str,
+}
+
+impl Server {
     /// The URL at which clients reach the server, without a slash at its end.
     fn url(&self) -> &str {
         self.url.trim_end_matches('/')
@@ -173,7 +269,7 @@ impl Server {
 
     /// The line of JSON that the server prints at start for programs. `listens` is the address that
     /// it is bound to.
-    pub(crate) fn greeting(&self) -> String {
+    fn greeting(&self) -> String {
         let keys = self.keys.iter().map(DemoKey::json).collect::<Vec<_>>();
         let monitor = self.monitor.as_ref().map(|(monitor, _)| format!("http://{}", monitor.address()));
         let listens = self.listener.local_addr().ok();
@@ -184,7 +280,7 @@ impl Server {
     }
 
     /// The text that the server prints at start for people.
-    pub(crate) fn welcome(&self) -> String {
+    fn welcome(&self) -> String {
         let Names { program, version, .. } = *self.names;
         let (url, folder) = (self.url(), self.folder.path().display());
         let serves = self.serves.as_deref().unwrap_or(self.context.catalogue.service.name);
@@ -218,13 +314,46 @@ impl Server {
         out
     }
 
+    /// Serves until a signal arrives. Then it finishes requests in flight, unless a second signal
+    /// arrives.
+    ///
+    /// # Errors
+    /// A revocation could not be stored.
+    pub(crate) fn run(mut self, runtime: &Runtime, signals: Signals, say: impl Fn(&str), json: bool) -> Result<()> {
+        let name = self.names.program;
+        say(&if json { self.greeting() } else { self.welcome() });
+        let Signals { mut stop, hangup } = signals;
+        let renewals = std::mem::take(&mut self.renewals);
+        let (stop_serving, stopped) = oneshot::channel::<()>();
+        let signals = async {
+            let hung_up = hangup.renew(renewals);
+            tokio::pin!(hung_up);
+            tokio::select! {
+                () = stop.next() => {}
+                () = &mut hung_up => {}
+            }
+            drop(stop_serving);
+            stop.next().await;
+        };
+        let (end, served) = runtime.block_on(async {
+            tokio::select! {
+                served = self.serve(async move { drop(stopped.await) }) => ("has stopped", served),
+                () = signals => ("has stopped at once", Ok(())),
+            }
+        });
+        if !json {
+            say(&format!("{name} {end}\n"));
+        }
+        served
+    }
+
     /// Answers requests and drives tasks until `stop`. Then it answers held polls and requests in
     /// flight, waits for running effects, and flushes the audit. Tasks that are still in flight
     /// continue at the next start.
     ///
     /// # Errors
     /// A revocation could not be stored.
-    pub(crate) async fn serve(self, stop: impl Future<Output = ()>) -> Result<()> {
+    async fn serve(self, stop: impl Future<Output = ()>) -> Result<()> {
         let Self {
             listener,
             endpoint,
@@ -415,25 +544,37 @@ const SETTLE_EVERY: Duration = Duration::from_secs(1);
 /// Pause between two attempts to store pending revocations while the server stops.
 const SETTLE_PAUSE: Duration = Duration::from_millis(200);
 
-/// The signals that stop the program: SIGINT and SIGTERM.
-pub(crate) struct StopSignals {
-    interrupt: Signal,
-    terminate: Signal,
+/// The signals that a server listens for.
+pub(crate) struct Signals {
+    stop: StopSignals,
+    hangup: Hangup,
 }
 
-impl StopSignals {
+impl Signals {
     /// Starts to listen for the signals.
     ///
     /// # Errors
     /// The system refuses it.
     pub(crate) fn listen() -> io::Result<Self> {
+        Ok(Self { stop: StopSignals::listen()?, hangup: Hangup::listen()? })
+    }
+}
+
+/// The signals that stop the program: SIGINT and SIGTERM.
+struct StopSignals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl StopSignals {
+    fn listen() -> io::Result<Self> {
         // A write beyond the file size limit then fails, and does not end the process.
         drop(signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?);
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
     /// Waits for the next signal.
-    pub(crate) async fn next(&mut self) {
+    async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

@@ -175,8 +175,10 @@ pub async fn start_on<H: Handlers, C>(
     let registry = registry.await.expect("an empty store");
     let data = OpenedData { registry, keyring, database: database.clone(), shared: None, clock };
     let (audit, max_in_flight) = (AuditOptions::default(), TASKS_MAX);
-    let parts = CoreParts { handlers, executor, folder: &folder, data: &data, random, audit, max_in_flight };
-    let Core { pipeline, engine, keeper: _ } = Core::compose(parts).await.expect("an empty store");
+    let parts =
+        CoreParts { catalogue: H::CATALOGUE, executor, folder: &folder, data: &data, random, audit, max_in_flight };
+    let core = Core::compose(parts).await.expect("an empty store");
+    let (pipeline, engine, _) = core.pipeline(handlers, &data);
     let OpenedData { registry, keyring: _, database: _, shared: _, clock } = data;
     let driven = Arc::clone(&engine);
     let runner = Background::start("the engine", AT_ONCE, |stopped| driven.run(stopped));

@@ -25,7 +25,7 @@ pub const ALLOW_ORIGIN: &str = "allow-origin";
 pub const PUBLIC_URL: &str = "public-url";
 
 /// The policy for `Host` and `Origin`. It is fixed when the server starts.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct HostOriginPolicy {
     /// True if every loopback name is allowed, on any port.
     loopback: bool,
@@ -185,7 +185,7 @@ pub(crate) fn answer_preflight(headers: &mut HeaderMap, origin: AllowedOrigin) {
 }
 
 /// A host that is allowed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Host {
     name: String,
     /// `None` allows any port.
