@@ -21,18 +21,12 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
-use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::act::{Changes, Channel, Claims, Operator, Origin, Role};
 use toolwarrant_core::store::{Labels, SecretRow, StoreError};
 use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_store::Store;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::task::{Phase, Status, Task};
-
-/// Returns options to open a database at that path, without a lock.
-fn open_options(path: &Path) -> OpenOptions<'_, ()> {
-    OpenOptions { path, former_resource: "printer", lock: () }
-}
 
 async fn open_new() -> (TempDir, Arc<dyn Store>) {
     let folder = folder();
@@ -117,7 +111,7 @@ fn log(folder: &Path) -> PathBuf {
 }
 
 fn open(folder: &Path) -> Arc<Sqlite> {
-    Arc::new(Sqlite::open(open_options(&database(folder))).unwrap())
+    Arc::new(Sqlite::open(&database(folder), ()).unwrap())
 }
 
 #[test]
@@ -178,7 +172,7 @@ async fn only_the_owner_can_access_its_files_and_its_lock_is_released_last() {
     let folder = folder();
     let closed = Arc::new(AtomicBool::new(false));
     let lock = Lock(folder.path().to_owned(), Arc::clone(&closed));
-    let store = Sqlite::open(OpenOptions { path: &database(folder.path()), former_resource: "", lock }).unwrap();
+    let store = Sqlite::open(&database(folder.path()), lock).unwrap();
     store.put_application(application("a", "first"), vec![], None).await.unwrap();
     let files: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(files.len(), 4, "{files:?}");
@@ -191,7 +185,7 @@ async fn only_the_owner_can_access_its_files_and_its_lock_is_released_last() {
 fn every_connection_has_the_settings_that_durability_rests_on() {
     let folder = folder();
     let super::open::Connections { writer, keeper, readers, inspector } =
-        super::open::connect(&database(folder.path()), "", EarlierLayout::Migrate).unwrap();
+        super::open::connect(&database(folder.path()), EarlierLayout::Migrate).unwrap();
     for connection in readers.iter().chain([&writer, &keeper, &inspector]) {
         let get =
             |name| connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0)).unwrap();
@@ -233,7 +227,7 @@ type TransactionBody = fn(&Connection) -> Result<i64, Fault>;
 /// Runs these in one transaction. Returns the answers, and the rows of a table `probe` afterwards.
 fn together<const N: usize>(work: [TransactionBody; N]) -> ([Result<i64, Fault>; N], Vec<i64>) {
     let folder = folder();
-    let mut connection = super::open::connect(&database(folder.path()), "", EarlierLayout::Migrate).unwrap().writer;
+    let mut connection = super::open::connect(&database(folder.path()), EarlierLayout::Migrate).unwrap().writer;
     connection.execute_batch("CREATE TABLE probe (number INTEGER PRIMARY KEY)").unwrap();
     let (requests, mut answers): (Vec<Box<dyn Request>>, Vec<_>) = work
         .map(|work| {
@@ -293,7 +287,7 @@ fn a_transaction_that_is_lost_halfway_fails_only_for_the_request_that_lost_it() 
 #[test]
 fn a_transaction_that_cannot_begin_is_answered() {
     let folder = folder();
-    let mut connection = super::open::connect(&database(folder.path()), "", EarlierLayout::Migrate).unwrap().writer;
+    let mut connection = super::open::connect(&database(folder.path()), EarlierLayout::Migrate).unwrap().writer;
     connection.busy_timeout(Duration::ZERO).unwrap();
     let other = Connection::open(database(folder.path())).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();

@@ -200,7 +200,7 @@ async fn each_start_finds_all_tasks_in_flight_on_one_target_and_accepts_no_furth
 #[test]
 fn a_file_that_cannot_be_created_is_named() {
     // Not even root can create a file there.
-    let refused = Sqlite::open(open_options(Path::new("/sys/store.db"))).unwrap_err().to_string();
+    let refused = Sqlite::open(Path::new("/sys/store.db"), ()).unwrap_err().to_string();
     assert!(refused.starts_with("cannot use /sys/store.db: "), "{refused}");
 }
 
@@ -209,7 +209,7 @@ fn a_file_that_is_not_a_database_is_refused_by_name() {
     let folder = folder();
     let path = database(folder.path());
     fs::write(&path, "not a database, but long enough to look like one").unwrap();
-    let refused = Sqlite::open(open_options(&path)).unwrap_err().to_string();
+    let refused = Sqlite::open(&path, ()).unwrap_err().to_string();
     assert_eq!(refused, format!("cannot open the database `{}`: file is not a database", path.display()));
 }
 
@@ -228,7 +228,7 @@ async fn a_database_with_a_damaged_header_is_refused_by_name_or_gives_the_same_a
         let mut damaged = whole.clone();
         damaged[at] ^= 1 << bit;
         fs::write(&path, damaged).unwrap();
-        match Sqlite::open(open_options(&path)) {
+        match Sqlite::open(&path, ()) {
             Err(error) => {
                 refused += 1;
                 let error = error.to_string();
