@@ -253,7 +253,7 @@ pub async fn the_recorded_anchor_of_the_audit_is_read_unchanged(store: Arc<dyn S
     let mut anchor = Anchor { newest: head(u64::MAX, 1), pruned: head(3, 2) };
     for number in [9, 10] {
         anchor.newest.number = number;
-        store.put_audit_anchor(anchor.clone()).await.unwrap();
-        assert_eq!(store.audit_anchor().await.unwrap(), Some(anchor.clone()));
+        store.put_audit_anchor(anchor).await.unwrap();
+        assert_eq!(store.audit_anchor().await.unwrap(), Some(anchor));
     }
 }

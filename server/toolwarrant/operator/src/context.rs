@@ -27,8 +27,8 @@ use toolwarrant_core::cluster::{Cluster, ClusterStore, Eviction, Membership};
 use toolwarrant_core::registry::Registry;
 use toolwarrant_core::sharing::Sharing;
 use toolwarrant_postgres::{Notice, Postgres};
-use toolwarrant_store::Store;
 use toolwarrant_sqlite::Sqlite;
+use toolwarrant_store::Store;
 use toolwarrant_tasks::engine::Engine;
 
 /// The context of operator commands.

@@ -108,7 +108,7 @@ impl AuditKeeper {
 
     /// Records an anchor. Returns true if that succeeded. Logs a failure only if `loud`.
     async fn record(&mut self, anchor: Anchor, loud: bool) -> bool {
-        match self.store.put_audit_anchor(anchor.clone()).await {
+        match self.store.put_audit_anchor(anchor).await {
             Ok(()) => self.anchor = anchor,
             Err(error) if loud => {
                 tracing::error!(%error, "the newest seal of the audit cannot be recorded; retrying");

@@ -16,13 +16,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use store_suite::{AT, accept, advance, application, end, end_at, id, model, new, policy, repeat};
+use store_suite::{AT, accept, advance, application, end, end_at, id, model, new, policy};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::act::{Changes, Channel, Claims, Operator, Origin, Role};
-use toolwarrant_core::store::{Labels, SecretRow, StoreError};
+use toolwarrant_core::store::{SecretRow, StoreError};
 use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_store::Store;
 use toolwarrant_tasks::machine::Entry;
@@ -117,47 +117,6 @@ fn open(folder: &Path) -> Arc<Sqlite> {
 #[test]
 fn the_bundled_sqlite_is_recent_enough() {
     assert!(rusqlite::version_number() >= 3_051_003, "{}", rusqlite::version());
-}
-
-#[tokio::test]
-async fn written_data_is_there_after_the_next_start() {
-    let folder = folder();
-    let all = async |store: &Arc<dyn Store>| {
-        let record = store.task(id(1)).await.unwrap();
-        assert!(record.is_some());
-        let read = (record, store.task(id(2)).await.unwrap(), store.timeline(id(1)).await.unwrap());
-        let lists = (store.ledger(0, 9).await.unwrap(), store.in_flight(None, 9).await.unwrap());
-        (read, lists, store.directory().await.unwrap(), repeat(store, "app", "l").await)
-    };
-    let store: Arc<dyn Store> = open(folder.path());
-    store.put_application(application("a", "first"), vec![], None).await.unwrap();
-    let secrets = vec![SecretRow { verifier: [1; 32], sealed: vec![2], created_at: None, ends_at: None }];
-    let (key, owner) = ("k".to_owned(), "a".to_owned());
-    store
-        .put_key(
-            KeyRow {
-                id: key,
-                application: owner,
-                secrets,
-                created_at: AT,
-                expires_at: None,
-                labels: Labels::new(),
-                suspended_at: None,
-            },
-            vec![],
-            None,
-        )
-        .await
-        .unwrap();
-    accept(&store, new(1, "k", "t")).await;
-    advance(&store, 1, Phase::Sending, vec![Entry::Charge]).await.unwrap();
-    end(&store, 1, Status::Success, AT).await;
-    accept(&store, new(2, "l", "t")).await;
-    let before = all(&store).await;
-    drop(store);
-    let store: Arc<dyn Store> = open(folder.path());
-    assert_eq!(all(&store).await, before);
-    assert!(matches!(store.accept(new(3, "m", "t")).await.unwrap(), Acceptance::Busy { .. }));
 }
 
 #[tokio::test]

@@ -11,12 +11,7 @@ use toolwarrant_core::registry::{Durability, KeyPrefixes, NewApplication, NewKey
 use toolwarrant_core::store::KeyRow;
 use toolwarrant_memory::Memory;
 
-mod contract {
-    //! The print shop's contract, written against this crate alone.
-    toolwarrant_macros::contract!("../../../tests/services/print_shop/spec", runtime = ::toolwarrant_core);
-}
-
-use contract::CATALOGUE;
+use crate::contract::CATALOGUE;
 
 const PREFIXES: KeyPrefixes = KeyPrefixes { id: "tk_", secret: "ts_" };
 

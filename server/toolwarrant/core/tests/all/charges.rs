@@ -1,74 +1,37 @@
 //! The charge of a request to a budget that replicas share, through the pipeline.
 
-use std::path::PathBuf;
+use crate::pipeline::{TrailFolder, make_key, start_pipeline};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::time::sleep;
-use toolwarrant_audit::{Audit, AuditParts};
-use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::{Clock, Timestamp};
-use toolwarrant_base::keyring::KeyRing;
-use toolwarrant_base::random::Random;
-use toolwarrant_base::text::Secret;
-use toolwarrant_core::access::{Access, Application, Caller, Credentials, Grants, UsedNonce};
+use toolwarrant_core::access::Caller;
 use toolwarrant_core::budgets::Budgets;
-use toolwarrant_core::catalogue::{Catalogue, PermissionSet};
+use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::cluster::ClusterStore;
 use toolwarrant_core::documents::{Document, DocumentStore};
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::handler::Call;
-use toolwarrant_core::limit::Window;
 use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::pipeline::{Handlers, Pipeline, SignedRequest, no_route};
 use toolwarrant_core::reply::Answer;
 use toolwarrant_core::store::Stored;
-use toolwarrant_core::tasks::{
-    AcceptedTask, FreshWrite, Poll, Repeat, TaskPage, TaskQuery, TaskReadError, TaskView, Tasks, WriteRefusal,
-    WriteRequest,
-};
 use toolwarrant_memory::Memory;
 use toolwarrant_signing::{Request, sign};
-
-mod contract {
-    //! The print shop's contract, written against this crate alone.
-    toolwarrant_macros::contract!("../../../tests/services/print_shop/spec", runtime = ::toolwarrant_core);
-}
 
 const TICK: Duration = Duration::from_millis(10);
 const START: Timestamp = Timestamp(1_790_000_000_000);
 
-/// No tool works here, and no task.
+/// No tool works here.
 #[derive(Debug)]
 struct NoTools;
 
 impl Handlers for NoTools {
-    const CATALOGUE: &'static Catalogue = &contract::CATALOGUE;
+    const CATALOGUE: &'static Catalogue = &crate::contract::CATALOGUE;
 
     async fn dispatch<'a>(&'a self, call: &'a Call<'a>, _: &'a str) -> Result<Answer, Failure> {
         Err(no_route(call))
-    }
-}
-
-impl Tasks for NoTools {
-    fn repeat<'a>(&'a self, _: WriteRequest<'a>) -> BoxFuture<'a, Result<Repeat<'a>, WriteRefusal>> {
-        Box::pin(async { Err(WriteRefusal::Full) })
-    }
-
-    fn accept<'a>(&'a self, _: FreshWrite<'a>, _: Secret<String>) -> BoxFuture<'a, Result<AcceptedTask, WriteRefusal>> {
-        Box::pin(async { Err(WriteRefusal::Full) })
-    }
-
-    fn poll<'a>(&'a self, _: Poll<'a>) -> BoxFuture<'a, Result<TaskView, TaskReadError>> {
-        Box::pin(async { Err(TaskReadError::NotFound) })
-    }
-
-    fn list<'a>(&'a self, _: &'a str, _: TaskQuery<'a>) -> BoxFuture<'a, Result<TaskPage, TaskReadError>> {
-        Box::pin(async { Err(TaskReadError::NotFound) })
-    }
-
-    fn keep_nonce<'a>(&'a self, _: &'a UsedNonce) -> Stored<'a, ()> {
-        Box::pin(async { Ok(()) })
     }
 }
 
@@ -92,7 +55,7 @@ struct ChargingReplica {
     clock: Clock,
     link: Arc<BrokenLink>,
     caller: Caller,
-    folder: PathBuf,
+    _folder: TrailFolder,
 }
 
 impl ChargingReplica {
@@ -105,33 +68,13 @@ impl ChargingReplica {
                 time.advance(TICK);
             }
         });
-        let keyring = || KeyRing::new("test", &[7; 32], Random::from_seed(1));
-        let access = Arc::new(Access::new(keyring()));
-        let window = Arc::new(Window::new(limit));
-        let all = Arc::new(Application::new("app", "app", PermissionSet(u64::MAX), Grants::everything(), window));
-        let secret = access.secret("app", "key", "secret", Timestamp(0)).expect("random bytes");
-        access.change(|directory| directory.put_key("key", &all, std::slice::from_ref(&secret), None));
-        let shown = Credentials { key_id: "key", secret: "secret" };
-        let caller = access.authenticate(shown, None, &clock).expect("a live key");
-        let folder = std::env::temp_dir().join(format!("charges-{}-{name}", std::process::id()));
-        let parts = AuditParts {
-            folder: &folder,
-            key: keyring().chain_key(),
-            clock: Clock::manual(Timestamp(0)),
-            anchor: None,
-        };
-        let audit = Audit::start(parts).expect("a folder");
+        let (access, caller) = make_key(limit, &clock);
         let epoch = store.epoch();
         let link = Arc::new(BrokenLink(store, AtomicBool::new(false)));
         let budgets = Budgets::new(link.clone(), epoch, clock.clone());
         let nonces = Nonces::new(clock.clone());
-        let pipeline = Pipeline::new(NoTools, access, audit, Arc::new(NoTools), nonces, clock.clone());
-        Self { pipeline: pipeline.with_budgets(budgets), clock, link, caller, folder }
-    }
-
-    fn end(self) {
-        drop(self.pipeline);
-        std::fs::remove_dir_all(self.folder).expect("its folder");
+        let (pipeline, _, folder) = start_pipeline(NoTools, access, nonces, &clock);
+        Self { pipeline: pipeline.with_budgets(budgets), clock, link, caller, _folder: folder }
     }
 
     /// Sends a signed read. Returns the code of its refusal, or "ok".
@@ -184,7 +127,6 @@ async fn replicas_share_a_budget_on_both_interfaces_and_a_refused_request_uses_n
         [other.send(10).await, other.send(9).await, other.send(1).await],
         ["rate_limited", "ok", "rate_limited"]
     );
-    [one, other].into_iter().for_each(ChargingReplica::end);
 }
 
 #[tokio::test(start_paused = true)]
@@ -195,7 +137,6 @@ async fn of_equal_nonces_that_wait_for_the_budget_one_passes_and_one_is_charged(
     answers.sort_unstable();
     assert_eq!(answers, ["ok", "unauthenticated", "unauthenticated"]);
     assert_eq!([one.send(2).await, one.send(1).await], ["ok", "rate_limited"]);
-    one.end();
 }
 
 #[tokio::test(start_paused = true)]
@@ -206,5 +147,4 @@ async fn a_request_whose_budget_cannot_be_read_is_refused_as_overloaded_and_uses
     assert_eq!([one.sign("n").await, one.send(1).await], ["overloaded"; 2]);
     one.link.1.store(false, Relaxed);
     assert_eq!([one.sign("n").await, one.send(9).await, one.send(1).await], ["ok", "ok", "rate_limited"]);
-    one.end();
 }

@@ -1,7 +1,7 @@
 //! Leases, evictions and confirmations.
 
-use crate::harness::{TestReplica, in_time, sleep};
-use crate::link::{StoreLink, Weather};
+use super::harness::{TestReplica, in_time, sleep};
+use super::link::{StoreLink, Weather};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -14,37 +14,6 @@ use toolwarrant_core::store::DirectoryStore;
 use toolwarrant_memory::Memory;
 
 const SECOND: Duration = Duration::from_secs(1);
-
-#[tokio::test(start_paused = true)]
-async fn a_revocation_is_refused_on_every_replica_when_the_command_returns() {
-    let store = Memory::default();
-    let (one, two) = (TestReplica::start(&store, "one").await, TestReplica::start(&store, "two").await);
-    let three = TestReplica::join(StoreLink::join(&store, "three", 3, 20)).await;
-    let key = one.issue(&one.create("app").await).await;
-    for replica in [&one, &two, &three] {
-        assert!(replica.answer(&key).is_ok());
-    }
-    let took = two.revoke(&key).await;
-    for replica in [&one, &two, &three] {
-        assert_eq!(replica.answer(&key).unwrap_err(), AccessError::Unauthenticated);
-    }
-    assert!(took < 2 * SECOND, "{took:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn with_notices_a_revocation_takes_milliseconds() {
-    let store = Memory::default();
-    let (one, two) = (TestReplica::start(&store, "one").await, TestReplica::start(&store, "two").await);
-    let key = one.issue(&one.create("app").await).await;
-    let revoking = async { one.revoke(&key).await };
-    let noticing = async {
-        sleep(5).await;
-        two.member.beat_now();
-    };
-    let (took, ()) = tokio::join!(revoking, noticing);
-    assert_eq!(two.answer(&key).unwrap_err(), AccessError::Unauthenticated);
-    assert!(took < Duration::from_millis(50), "{took:?}");
-}
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_replica_delays_a_revocation_by_its_lease_a_second_and_a_beat_and_a_grant_by_a_second() {
@@ -97,26 +66,6 @@ async fn an_outage_that_is_short_for_one_lease_and_long_for_another_evicts_nobod
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_that_beats_and_hears_nothing_answers_nothing_and_holds_a_revocation_up() {
-    let store = Memory::default();
-    let (one, two) = (TestReplica::start(&store, "one").await, TestReplica::start(&store, "two").await);
-    let key = one.issue(&one.create("app").await).await;
-    two.set(Weather::Deaf);
-    let back = async {
-        sleep(20_000).await;
-        assert_eq!(two.answer(&key).unwrap_err(), AccessError::NoLease);
-        two.set(Weather::Fair);
-    };
-    let revoke = async {
-        let took = one.revoke(&key).await;
-        assert_eq!(two.answer(&key).unwrap_err(), AccessError::Unauthenticated);
-        took
-    };
-    let (took, ()) = tokio::join!(revoke, back);
-    assert!(took >= 20 * SECOND && took <= 24 * SECOND, "{took:?}");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_replica_without_the_store_stops_within_its_lease_and_one_that_was_evicted_for_good() {
     let store = Memory::default();
     let (one, mut two) = (TestReplica::start(&store, "one").await, TestReplica::start(&store, "two").await);
@@ -143,26 +92,6 @@ async fn a_replica_without_the_store_stops_within_its_lease_and_one_that_was_evi
         assert_eq!(two.answer(&key).unwrap_err(), AccessError::NoLease);
         sleep(500).await;
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_lease_counts_from_the_moment_before_its_beat_was_sent() {
-    let store = Memory::default();
-    let one = TestReplica::start(&store, "one").await;
-    sleep(10_500).await;
-    one.set(Weather::Late);
-    // This beat is sent after half a second, and answered 1.4 s later.
-    sleep(500).await;
-    let sent = Instant::now();
-    sleep(1_500).await;
-    one.set(Weather::Silent);
-    let until_it_ends = async {
-        while one.stands() {
-            sleep(1).await;
-        }
-    };
-    in_time(until_it_ends).await;
-    assert!(sent.elapsed() <= LEASE, "{:?}", sent.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
@@ -195,72 +124,6 @@ async fn an_outage_for_all_evicts_nobody_and_they_answer_again_after_a_beat() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_that_is_back_first_leaves_the_others_the_time_for_a_beat_that_hangs() {
-    let store = Memory::default();
-    let one = TestReplica::start(&store, "one").await;
-    sleep(450).await;
-    let two = TestReplica::start(&store, "two").await;
-    sleep(9_600).await;
-    one.set(Weather::Down);
-    two.set(Weather::Silent);
-    // The lease of the one still stands when it is back. The other one has just sent a beat, which
-    // hangs for 1.5 s.
-    sleep(4_920).await;
-    assert!(one.stands() && !two.stands());
-    [&one, &two].iter().for_each(|replica| replica.set(Weather::Fair));
-    sleep(3_000).await;
-    assert!(one.stands() && two.stands() && !two.membership.is_finished());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_replica_that_is_back_at_any_moment_answers_no_key_that_was_revoked() {
-    for moment in (4_000..9_000).step_by(100) {
-        let store = Memory::default();
-        let (one, two) = (TestReplica::start(&store, "one").await, TestReplica::start(&store, "two").await);
-        let key = one.issue(&one.create("app").await).await;
-        one.set(Weather::Late);
-        sleep(5_000).await;
-        two.set(Weather::Silent);
-        let back = async {
-            sleep(moment).await;
-            two.set(Weather::Late);
-        };
-        let check = async {
-            sleep(500).await;
-            let _ = one.revoke(&key).await;
-            for _ in 0..500 {
-                assert!(two.answer(&key).is_err(), "{moment}");
-                sleep(10).await;
-            }
-        };
-        tokio::join!(back, check);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_replica_that_is_back_before_it_is_evicted_learns_of_a_revocation_before_the_command_returns() {
-    let store = Memory::default();
-    let (one, two) = (TestReplica::start(&store, "one").await, TestReplica::start(&store, "two").await);
-    let key = one.issue(&one.create("app").await).await;
-    sleep(5_000).await;
-    two.set(Weather::Silent);
-    sleep(4_000).await;
-    let back = async {
-        sleep(500).await;
-        two.set(Weather::Fair);
-    };
-    let revoke = async {
-        let took = one.revoke(&key).await;
-        assert_eq!(two.answer(&key).unwrap_err(), AccessError::Unauthenticated);
-        took
-    };
-    let (took, ()) = tokio::join!(revoke, back);
-    assert!(took < 3 * SECOND, "{took:?}");
-    sleep(10_000).await;
-    assert!(two.stands());
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_restart_evicts_the_former_run_of_the_name_and_a_revocation_waits_until_that_can_answer_no_more() {
     let store = Memory::default();
     let (one, mut former) = (TestReplica::start(&store, "one").await, TestReplica::start(&store, "two").await);
@@ -277,37 +140,6 @@ async fn a_restart_evicts_the_former_run_of_the_name_and_a_revocation_waits_unti
     let rows = store.replica("three").beat(Beat::default()).await.unwrap().replicas;
     let names: Vec<_> = rows.iter().map(|row| (row.name.as_str(), row.state)).collect();
     assert_eq!(names, ["one", "two", "three"].map(|name| (name, ReplicaState::Serving)), "the former run is forgotten");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_former_run_that_reaches_the_store_stops_at_its_next_beat() {
-    let store = Memory::default();
-    let mut former = TestReplica::start(&store, "one").await;
-    sleep(2_500).await;
-    assert!(former.stands());
-    let _later = TestReplica::start(&store, "one").await;
-    sleep(1_000).await;
-    assert!(!former.stands());
-    assert_eq!(in_time(&mut former.membership).await.unwrap(), Err(Eviction));
-}
-
-#[tokio::test(start_paused = true)]
-async fn nobody_forgets_an_evicted_run_that_may_still_answer() {
-    let store = Memory::default();
-    let (one, former) = (TestReplica::start(&store, "one").await, TestReplica::start(&store, "two").await);
-    // The forgetting of a replica that has left is due, and comes right after the restart.
-    let third = TestReplica::start(&store, "three").await;
-    let key = one.issue(&one.create("app").await).await;
-    sleep(70_500).await;
-    former.set(Weather::Silent);
-    third.member.leave().await.unwrap();
-    let later = TestReplica::start(&store, "two").await;
-    sleep(1_500).await;
-    let fourth = TestReplica::start(&store, "four").await;
-    assert!(former.answer(&key).is_ok());
-    let _ = fourth.revoke(&key).await;
-    assert_eq!(former.answer(&key).unwrap_err(), AccessError::NoLease);
-    drop(later);
 }
 
 #[tokio::test(start_paused = true)]
@@ -437,30 +269,4 @@ async fn a_machine_that_has_slept_ends_its_run_and_does_not_correct_the_time_of_
         assert_eq!(running.is_finished(), is_over, "{slept}");
         running.abort();
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_beat_that_a_copy_counts_again_is_no_silence_since_the_former_one() {
-    let store = Memory::default();
-    let one = TestReplica::start(&store, "one").await;
-    sleep(450).await;
-    let two = TestReplica::start(&store, "two").await;
-    sleep(1_750).await;
-    let copy = store.copy();
-    sleep(3_000).await;
-    let known = store.beat(Beat::default()).await.unwrap().replicas.remove(1).beat;
-    // The copy lacks three beats of the other. The next answer that this replica gets is from after
-    // as many.
-    store.fail_over(copy);
-    one.set(Weather::Deaf);
-    sleep(2_270).await;
-    one.set(Weather::Fair);
-    two.set(Weather::Silent);
-    sleep(4_500).await;
-    let row = store.beat(Beat::default()).await.unwrap().replicas.remove(1);
-    assert_eq!(row.beat.number, known.number);
-    assert!(one.stands() && two.stands() && row.state == ReplicaState::Serving, "{row:?}");
-    sleep(2_600).await;
-    assert!(one.stands() && !two.stands());
-    assert_eq!(store.beat(Beat::default()).await.unwrap().replicas.remove(1).state, ReplicaState::Evicted);
 }

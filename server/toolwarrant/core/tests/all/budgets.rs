@@ -1,7 +1,6 @@
 //! Budgets that replicas share, in simulated worlds: the store is slow and loses calls, replicas
 //! die, and their clocks differ. Time is tokio's, paused.
 
-#[path = "budgets/world.rs"]
 mod world;
 
 use std::time::Duration;

@@ -1,20 +1,16 @@
 //! The answers of a replica whose lease is over: none leaves, and no key is called wrong.
 
+use super::harness::{TestReplica, origin, sleep};
+use super::link::Weather;
 use crate::contract::CATALOGUE;
-use crate::harness::{TestReplica, origin, sleep};
-use crate::link::Weather;
+use crate::pipeline::{FakeTasks, LONG, TrailFolder, start_pipeline};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use toolwarrant_audit::{Audit, AuditParts};
-use toolwarrant_base::BoxFuture;
-use toolwarrant_base::clock::Timestamp;
-use toolwarrant_base::keyring::KeyRing;
-use toolwarrant_base::random::Random;
 use toolwarrant_base::text::Secret;
-use toolwarrant_core::access::{Caller, Credentials, UsedNonce};
+use toolwarrant_core::access::{Caller, Credentials};
 use toolwarrant_core::args::{Arguments, Reader};
 use toolwarrant_core::catalogue::{Catalogue, PolicyDef, ToolDef};
 use toolwarrant_core::failure::Failure;
@@ -25,19 +21,13 @@ use toolwarrant_core::reading;
 use toolwarrant_core::registry::NewKey;
 use toolwarrant_core::reply::{Answer, Frame, Reply, TargetIds};
 use toolwarrant_core::revision::Revision;
-use toolwarrant_core::store::{ApplicationRow, Stored};
-use toolwarrant_core::tasks::{
-    AcceptedTask, FreshWrite, LongPoll, Plan, Poll, Repeat, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView,
-    Tasks, WriteRefusal, WriteRequest,
-};
+use toolwarrant_core::store::ApplicationRow;
+use toolwarrant_core::tasks::{LongPoll, Plan};
 use toolwarrant_memory::Memory;
 use toolwarrant_signing::Signer;
 
 const POLICY: PolicyDef =
     PolicyDef { probe: None, baseline: false, idempotent: true, settle_seconds: 5, deadline_seconds: 30 };
-
-/// Longer than a lease.
-const LONG: Duration = Duration::from_secs(8);
 
 /// A shop in which everything takes long.
 struct SlowShop;
@@ -105,100 +95,24 @@ impl Handlers for SlowShop {
     }
 }
 
-/// Tasks that take their time, where it is asked for.
-#[derive(Debug, Default)]
-struct SlowTasks {
-    /// Milliseconds until a write is found to be a repetition; 0 if it is not one.
-    finds_after: AtomicU64,
-    accepts_after: AtomicU64,
-}
-
-fn task_in_flight(hit: bool) -> AcceptedTask {
-    let [task_id, tool, target] = ["task", "print_page", "p-1"].map(str::to_owned);
-    AcceptedTask { task_id, tool, target, status: TaskStatus::Dispatched, hit, matches: true }
-}
-
-impl Tasks for SlowTasks {
-    fn repeat<'a>(&'a self, request: WriteRequest<'a>) -> BoxFuture<'a, Result<Repeat<'a>, WriteRefusal>> {
-        Box::pin(async {
-            let after = self.finds_after.load(Relaxed);
-            sleep(after).await;
-            Ok(if after > 0 {
-                Repeat::Hit(task_in_flight(true))
-            } else {
-                Repeat::Fresh(request.with_fingerprint([0; 32]))
-            })
-        })
-    }
-
-    fn accept<'a>(&'a self, _: FreshWrite<'a>, _: Secret<String>) -> BoxFuture<'a, Result<AcceptedTask, WriteRefusal>> {
-        Box::pin(async {
-            sleep(self.accepts_after.load(Relaxed)).await;
-            Ok(task_in_flight(false))
-        })
-    }
-
-    fn poll<'a>(&'a self, _: Poll<'a>) -> BoxFuture<'a, Result<TaskView, TaskReadError>> {
-        Box::pin(async {
-            tokio::time::sleep(LONG).await;
-            let [id, tool, resource, target] = ["task", "print_page", "printer", "p-1"].map(str::to_owned);
-            let (created_at, deadline_at, status) = (Timestamp(0), Timestamp(9_000), TaskStatus::Dispatched);
-            let (finished_at, poll_after_seconds, evidence, refunded_at) = (None, Some(1), None, None);
-            Ok(TaskView {
-                id,
-                tool,
-                resource,
-                target,
-                status,
-                created_at,
-                deadline_at,
-                finished_at,
-                poll_after_seconds,
-                evidence,
-                refunded_at,
-            })
-        })
-    }
-
-    fn list<'a>(&'a self, _: &'a str, _: TaskQuery<'a>) -> BoxFuture<'a, Result<TaskPage, TaskReadError>> {
-        Box::pin(async { Err(TaskReadError::NotFound) })
-    }
-
-    fn keep_nonce<'a>(&'a self, _: &'a UsedNonce) -> Stored<'a, ()> {
-        Box::pin(async { Ok(()) })
-    }
-}
-
 struct Server {
     replica: TestReplica,
     key: NewKey,
     pipeline: Pipeline<SlowShop>,
-    tasks: Arc<SlowTasks>,
-    folder: std::path::PathBuf,
+    tasks: Arc<FakeTasks>,
+    _folder: TrailFolder,
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
-async fn serve(name: &str) -> Server {
+async fn serve() -> Server {
     let store = Memory::default();
     let replica = TestReplica::start(&store, "one").await;
     let owner = replica.create("app").await;
     let all = |row: &mut ApplicationRow| row.permissions = vec!["look".to_owned(), "print".to_owned()];
     let _ = replica.registry.change(&owner, &origin(), all).await.expect("an application");
     let key = replica.issue(&owner).await;
-    let folder = std::env::temp_dir().join(format!("lease-{name}-{}", std::process::id()));
-    let clock = replica.clock.clone();
-    let seal = KeyRing::new("test", &[7; 32], Random::System).chain_key();
-    let audit =
-        Audit::start(AuditParts { folder: &folder, key: seal, clock: clock.clone(), anchor: None }).expect("a folder");
-    let (tasks, nonces, access) =
-        (Arc::new(SlowTasks::default()), Nonces::new(clock.clone()), replica.registry.access());
-    let pipeline = Pipeline::new(SlowShop, access, audit, tasks.clone(), nonces, clock);
-    Server { replica, key, pipeline, tasks, folder }
+    let (clock, access) = (replica.clock.clone(), replica.registry.access());
+    let (pipeline, tasks, folder) = start_pipeline(SlowShop, access, Nonces::new(clock.clone()), &clock);
+    Server { replica, key, pipeline, tasks, _folder: folder }
 }
 
 impl Server {
@@ -232,7 +146,7 @@ fn assert_refused<T>(answer: Result<T, Failure>, what: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_lease_no_request_is_answered_and_no_key_is_called_wrong() {
-    let server = serve("requests").await;
+    let server = serve().await;
     let caller = server.authenticate().expect("a live key");
     assert!(server.verify("first").await.is_ok());
     server.replica.set(Weather::Down);
@@ -258,7 +172,7 @@ async fn without_a_lease_no_request_is_answered_and_no_key_is_called_wrong() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_is_ready_after_the_lease_does_not_leave() {
-    let server = serve("answers").await;
+    let server = serve().await;
     let caller = server.authenticate().expect("a live key");
     for tool in ["list_machines", "get_job"] {
         assert!(server.call(&caller, tool).await.is_ok(), "{tool}");

@@ -423,16 +423,6 @@ fn no_world_breaks_a_promise() {
 }
 
 #[test]
-fn every_mutant_is_caught() {
-    for mutant in mutants::OF_ONE {
-        let seed = first_violation(0..10_000, |seed| !live(seed, Some(mutant), false).violations.is_empty());
-        let seed = seed.unwrap_or_else(|| panic!("{mutant:?} breaks no promise in 10,000 worlds"));
-        let violations = live(seed, Some(mutant), false).violations;
-        println!("{mutant:?} is caught by world {seed}: {}", violations[0]);
-    }
-}
-
-#[test]
 fn a_seed_is_the_same_world_each_time() {
     for seed in 0..50 {
         assert_eq!(live(seed, None, true).history, live(seed, None, true).history, "seed {seed}");

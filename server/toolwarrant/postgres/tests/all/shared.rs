@@ -6,33 +6,28 @@ mod pooler;
 mod reads;
 mod relay;
 
+use super::{KEY, server};
 use driver::PostgresPair;
 use relay::Relay;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 use store_suite::{AT, application, end, id, new};
 use test_postgres::TestPostgres;
-use tokio_postgres::NoTls;
+use tokio::task::JoinHandle;
+use tokio_postgres::{Client, NoTls};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::cluster::{Beat, BeatNumber, ClusterStore, Epoch, LEASE, ReplicaRow, ReplicaState};
 use toolwarrant_core::documents::{Document, DocumentStore};
 use toolwarrant_core::store::{DirectoryStore, StoreError};
-use toolwarrant_postgres::{Address, NewReplica, Postgres, RunState, ServerCheck};
+use toolwarrant_postgres::{Address, NewReplica, Postgres, ServerCheck};
 use toolwarrant_store::Store;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, DeduplicationKey, Identity, LedgerRow, NewTask, TaskStore,
 };
 use toolwarrant_tasks::task::{Phase, Status, Task, TaskId};
-
-const KEY: [u8; 32] = [7; 32];
-
-fn server() -> Option<&'static TestPostgres> {
-    static SERVER: OnceLock<Option<TestPostgres>> = OnceLock::new();
-    SERVER.get_or_init(TestPostgres::start).as_ref()
-}
 
 /// Makes a new cluster; `None` if PostgreSQL is not installed.
 async fn cluster() -> Option<Address> {
@@ -63,20 +58,38 @@ async fn evict(by: &Postgres, epoch: Epoch) {
     assert!(by.evict(epoch, row.beat).await.expect("the server runs"));
 }
 
+/// A transaction that is open.
+struct OpenTransaction(Client);
+
+impl OpenTransaction {
+    /// Begins with a statement.
+    async fn begin(address: &Address, sql: &str) -> Self {
+        let (client, connection) = tokio_postgres::connect(&address.url, NoTls).await.expect("the server runs");
+        tokio::spawn(connection);
+        client.batch_execute(&format!("BEGIN; {sql}")).await.expect("the server runs");
+        Self(client)
+    }
+
+    /// Waits until `other` waits for this transaction.
+    async fn holds_up<T>(&self, other: &JoinHandle<T>) {
+        let waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid";
+        while self.0.query(waiting, &[]).await.expect("the server runs").is_empty() {
+            assert!(!other.is_finished(), "it does not wait");
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn commit(self) {
+        self.0.batch_execute("COMMIT").await.expect("the server runs");
+    }
+}
+
 /// Runs a statement, and commits once `other` waits for it. Returns the answer of `other`.
 async fn meet<T: Send + 'static>(address: &Address, sql: &str, other: impl Future<Output = T> + Send + 'static) -> T {
-    let (client, connection) = tokio_postgres::connect(&address.url, NoTls).await.expect("the server runs");
-    let connection = tokio::spawn(connection);
-    client.batch_execute(&format!("BEGIN; {sql}")).await.expect("the server runs");
+    let open = OpenTransaction::begin(address, sql).await;
     let other = tokio::spawn(other);
-    let waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid";
-    while client.query(waiting, &[]).await.expect("the server runs").is_empty() {
-        assert!(!other.is_finished(), "it does not wait");
-        tokio::task::yield_now().await;
-    }
-    client.batch_execute("COMMIT").await.expect("the server runs");
-    drop(client);
-    connection.await.expect("no panic").expect("it is closed in order");
+    open.holds_up(&other).await;
+    open.commit().await;
     other.await.expect("no panic")
 }
 
@@ -267,21 +280,14 @@ async fn a_commit_that_only_a_restarted_server_has_is_not_acknowledged() {
 async fn an_acceptance_that_lands_late_is_answered_and_one_that_was_not_sent_in_time_is_withdrawn() {
     let Some(address) = cluster().await else { return };
     let one = join(&address, "one").await;
-    let held = "WITH held AS MATERIALIZED (SELECT epoch FROM writer FOR UPDATE),
-                     found AS MATERIALIZED (SELECT count(*) AS rows FROM held)
-                SELECT rows + length(pg_sleep(7)::text) FROM found";
-    let server = server().expect("it runs");
-    let sent = async {
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        one.accept(new(1, "k1", "t1")).await
-    };
-    let behind = async {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        one.accept(new(2, "k2", "t2")).await
-    };
-    let (_, sent, behind) = tokio::join!(server.count(&address, held), sent, behind);
-    assert_eq!(sent, Ok(Acceptance::Fresh { wake_at: AT }));
+    let open = OpenTransaction::begin(&address, "SELECT epoch FROM writer FOR UPDATE").await;
+    let sending = Arc::clone(&one);
+    let sent = tokio::spawn(async move { sending.accept(new(1, "k1", "t1")).await });
+    open.holds_up(&sent).await;
+    let behind = one.accept(new(2, "k2", "t2")).await;
     assert!(matches!(behind, Err(StoreError::Unavailable(_))), "{behind:?}");
+    open.commit().await;
+    assert_eq!(sent.await.expect("no panic"), Ok(Acceptance::Fresh { wake_at: AT }));
     one.accept(new(3, "k3", "t3")).await.expect("the server runs");
     assert_eq!(one.task(id(2)).await, Ok(None));
 }
@@ -317,37 +323,6 @@ async fn a_change_of_the_directory_needs_the_version_that_it_builds_on() {
     assert_eq!(other.put_application(second.clone(), vec![], Some(1)).await, Ok(Some(2)));
     let changes = one.changes(1).await.expect("read");
     assert_eq!((changes.version, changes.applications), (2, vec![second]));
-}
-
-#[tokio::test]
-async fn a_document_is_put_only_over_the_version_that_was_read() {
-    let Some(address) = cluster().await else { return };
-    let (one, other) = (join(&address, "one").await, join(&address, "other").await);
-    let document = |key: &str, version, body: &str| Document { key: key.to_owned(), version, body: body.into() };
-    let put =
-        one.put_documents("test", vec![document("b", 0, "1"), document("a", 0, "1"), document("c", 3, "1")]).await;
-    assert_eq!(put, Ok(vec![true, true, false]));
-    let put = other.put_documents("test", vec![document("a", 0, "2"), document("b", 1, "2")]).await;
-    assert_eq!(put, Ok(vec![false, true]));
-    let mut found = one.documents("test", ["a", "b", "c"].map(str::to_owned).into()).await.expect("read");
-    found.sort_by(|one, next| one.key.cmp(&next.key));
-    assert_eq!(found, [document("a", 1, "1"), document("b", 2, "2")]);
-    assert_eq!(one.documents("other", vec!["a".to_owned()]).await, Ok(vec![]));
-}
-
-#[tokio::test]
-async fn another_master_key_an_unmade_store_and_a_second_one_are_refused() {
-    let Some(server) = server() else { return };
-    let address = server.schema().await.expect("the server runs");
-    let refused = Postgres::join(&address, replica("one", KEY)).await.map(drop).expect_err("there are no tables");
-    assert!(refused.to_string().contains("store init"), "{refused}");
-    Postgres::init(&address, KEY).await.expect("the schema is empty");
-    Postgres::init(&address, KEY).await.expect_err("there is a store");
-    let refused = Postgres::join(&address, replica("one", [8; 32])).await.map(drop).expect_err("another key");
-    assert!(refused.to_string().contains("master key"), "{refused}");
-    let clear = Address { url: "postgres://u:secret@host/db".to_owned(), password: None };
-    let refused = Postgres::init(&clear, KEY).await.expect_err("a password in the URL");
-    assert!(refused.to_string().contains("password") && !refused.to_string().contains("secret"), "{refused}");
 }
 
 #[tokio::test]
@@ -410,48 +385,12 @@ async fn a_day_has_its_partition_before_its_first_task_ends_and_a_day_without_on
     assert_eq!(count(&format!("SELECT count(*) FROM {}", name(5))).await, 0);
 }
 
-#[tokio::test]
-async fn time_comes_from_the_store() {
-    let Some(address) = cluster().await else { return };
-    let now = join(&address, "one").await.beat(Beat::default()).await.expect("the server runs").now;
-    assert!(now > Timestamp(1_700_000_000_000), "{now}");
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pooler_that_shares_sessions_is_refused() {
     let Some(address) = cluster().await else { return };
     let pooler = pooler::start(server().expect("it runs").socket(), &address).await;
     let refused = Postgres::join(&pooler, replica("one", KEY)).await.map(drop).expect_err("a pooler");
     assert!(refused.to_string().contains("session pooling"), "{refused}");
-}
-
-#[tokio::test]
-async fn an_operator_sees_what_each_run_owns_and_ends_a_run_that_beats() {
-    let Some(address) = cluster().await else { return };
-    let (one, other) = (join(&address, "one").await, join(&address, "other").await);
-    let _command = join(&address, "one command 7").await;
-    one.accept(new(1, "k", "t")).await.expect("the server runs");
-    other.put_application(application("a", "first"), vec![], Some(0)).await.expect("the server runs");
-    one.beat(Beat { seen: 1, ..Beat::default() }).await.expect("the server runs");
-    let runs = async || {
-        let runs = other.runs().await.expect("the server runs").into_iter();
-        runs.map(|run| (run.name, run.state, run.tasks, run.changes_behind)).collect::<Vec<_>>()
-    };
-    let row = |name: &str, state, tasks, behind| (name.to_owned(), state, tasks, behind);
-    assert_eq!(runs().await, [row("one", RunState::Serving, 1, 0), row("other", RunState::Serving, 0, 1)]);
-    assert_eq!(other.ask_to_leave("one").await, Ok(Some(one.epoch())));
-    let beats = one.beat(Beat { seen: 1, ..Beat::default() }).await.expect("the server runs");
-    let asked: Vec<_> = beats.replicas.iter().filter(|row| row.is_asked_to_leave).map(|row| row.epoch).collect();
-    assert_eq!(asked, [one.epoch()]);
-    assert_eq!(runs().await[0], row("one", RunState::AskedToStop, 1, 0));
-    assert_eq!(other.evict_run("one").await, Ok(Some(one.epoch())));
-    assert_eq!(other.evict_run("one").await, Ok(None), "it has ended");
-    assert_eq!(other.evict_run("other").await, Ok(None), "a run does not evict itself");
-    assert_eq!(runs().await[0], row("one", RunState::Evicted, 1, 0));
-    one.accept(new(2, "l", "u")).await.expect_err("nothing that it writes lands");
-    let figures = other.server_figures().await.expect("the server runs");
-    assert_eq!((figures.replicas, figures.orphans, figures.default_rows), (1, 1, 0));
-    assert_eq!(other.adopt(vec![id(1)]).await, Ok(vec![id(1)]));
 }
 
 #[tokio::test]

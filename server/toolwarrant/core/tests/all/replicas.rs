@@ -6,9 +6,3 @@ mod directory;
 mod harness;
 mod link;
 mod membership;
-mod random;
-
-mod contract {
-    //! The print shop's contract, written against this crate alone.
-    toolwarrant_macros::contract!("../../../tests/services/print_shop/spec", runtime = ::toolwarrant_core);
-}

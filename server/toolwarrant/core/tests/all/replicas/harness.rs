@@ -1,6 +1,6 @@
 //! A replica for tests: a process with a clock of its own, a link, its membership and its registry.
 
-use crate::link::{StoreLink, Weather};
+use super::link::{StoreLink, Weather};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;

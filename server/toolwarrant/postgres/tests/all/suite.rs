@@ -1,16 +1,11 @@
 //! The requirements on every store, on PostgreSQL.
 
-use std::sync::{Arc, OnceLock};
+use super::{KEY, server};
+use std::sync::Arc;
 use store_suite::model::{self, Reopened};
-use test_postgres::TestPostgres;
 use toolwarrant_core::cluster::LEASE;
 use toolwarrant_postgres::{Address, NewReplica, Postgres};
 use toolwarrant_store::Store;
-
-fn server() -> Option<&'static TestPostgres> {
-    static SERVER: OnceLock<Option<TestPostgres>> = OnceLock::new();
-    SERVER.get_or_init(TestPostgres::start).as_ref()
-}
 
 async fn join(address: &Address) -> Postgres {
     let replica = NewReplica {
@@ -23,9 +18,6 @@ async fn join(address: &Address) -> Postgres {
     };
     Postgres::join(address, replica).await.expect("the server runs")
 }
-
-/// The fingerprint of the master key.
-const KEY: [u8; 32] = [7; 32];
 
 /// Expands the tables as a later version may while this one serves.
 const EXPANDED: &str = "DO $$ DECLARE name text; BEGIN

@@ -29,7 +29,7 @@ struct Vector {
 
 #[test]
 fn every_vector_has_the_canonical_request_and_the_signature_that_python_computes() {
-    let File { vectors } = serde_json::from_str(include_str!("../vectors.json")).unwrap();
+    let File { vectors } = serde_json::from_str(include_str!("../../vectors.json")).unwrap();
     for vector in &vectors {
         let title = &vector.title;
         let body = body(vector);

@@ -1,9 +1,6 @@
 //! The engine with a store in memory, and an executor with only the required methods.
 
-mod replicas;
-
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::broadcast::error::TryRecvError;
 use toolwarrant_base::BoxFuture;
@@ -13,20 +10,20 @@ use toolwarrant_base::random::Random;
 use toolwarrant_base::text::Secret;
 use toolwarrant_core::access::{Access, Application, Caller, Credentials, Granted, Grants};
 use toolwarrant_core::catalogue::{PermissionSet, PolicyDef};
+use toolwarrant_core::cluster::{BeatNumber, ClusterStore};
 use toolwarrant_core::limit::Window;
 use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_core::tasks::{
-    Evidence, FreshWrite, LongPoll, Poll, Repeat, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView, Tasks,
+    FreshWrite, LongPoll, Poll, Repeat, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView, Tasks,
     UpstreamReport, WriteRequest,
 };
 use toolwarrant_memory::Memory;
 use toolwarrant_tasks::engine::{Engine, Parts, TaskNotice};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
 use toolwarrant_tasks::leave::Leave;
-use toolwarrant_tasks::machine::{Facts, Provability, Sent};
-use toolwarrant_tasks::store::TaskStore;
-use toolwarrant_tasks::task::{Reading, Status, TaskId, Verdict};
+use toolwarrant_tasks::machine::Sent;
+use toolwarrant_tasks::task::{Reading, Status, Verdict};
 
 const START: Timestamp = Timestamp(1_800_000_000_000);
 
@@ -47,51 +44,19 @@ impl Executor for Obedient {
     }
 }
 
-/// An executor that loses every answer. It can look up the outcome of a request only if its
-/// arguments contain `known`.
-#[derive(Default)]
-struct Forgetful {
-    sends: AtomicU32,
-    looked_up: AtomicU32,
-}
-
-impl Executor for Forgetful {
-    fn facts(&self, write: &Write) -> Facts {
-        Facts { looks_up: write.arguments.expose().contains("known"), ..Facts::default() }
-    }
-
-    fn send<'a>(&'a self, _: &'a Write, _: Leave) -> BoxFuture<'a, Sent> {
-        self.sends.fetch_add(1, Relaxed);
-        Box::pin(std::future::pending())
-    }
-
-    fn look_up<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
-        self.looked_up.fetch_add(1, Relaxed);
-        Box::pin(async { Ok(Some(Sent::Ok)) })
-    }
-
-    fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
-        Obedient.probe(write)
-    }
-}
-
 fn keyring() -> KeyRing {
     KeyRing::new("test", &[7; 32], Random::from_seed(1))
 }
 
 /// Returns an engine that drives no task until it is run.
 async fn engine(executor: impl Executor, clock: &Clock) -> Arc<Engine> {
-    engine_on(&Arc::default(), Arc::new(executor), clock).await
+    Engine::start(parts(&Arc::default(), executor, clock)).await.expect("a store that can be read")
 }
 
-async fn engine_on(store: &Arc<Memory>, executor: Arc<dyn Executor>, clock: &Clock) -> Arc<Engine> {
-    Engine::start(parts(store, executor, clock)).await.expect("a store that can be read")
-}
-
-fn parts(store: &Arc<Memory>, executor: Arc<dyn Executor>, clock: &Clock) -> Parts {
+fn parts(store: &Arc<Memory>, executor: impl Executor, clock: &Clock) -> Parts {
     Parts {
         store: store.clone(),
-        executor,
+        executor: Arc::new(executor),
         catalogue: None,
         keyring: keyring(),
         clock: clock.clone(),
@@ -253,86 +218,14 @@ async fn a_watcher_is_notified_of_each_change_of_a_task_and_learns_that_it_misse
     assert!(matches!(watcher.try_recv(), Err(TryRecvError::Lagged(_))));
 }
 
-#[tokio::test(start_paused = true)]
-async fn facts_are_asked_for_each_write_whose_answer_was_lost() {
-    for (target, looked_up) in [("known", 1), ("new", 0)] {
-        let (store, executor) = (Arc::default(), Arc::new(Forgetful::default()));
-        let clock = Clock::start_at(START);
-        let died = engine_on(&store, executor.clone(), &clock).await;
-        let id = accept(&died, write("printer", target)).await;
-        let runner = tokio::spawn(Arc::clone(&died).run(std::future::pending()));
-        while executor.sends.load(Relaxed) == 0 {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-        }
-        runner.abort();
-        let found = engine_on(&store, executor.clone(), &clock).await;
-        let TaskView { evidence, .. } = end(&found, &id).await;
-        assert_eq!(executor.looked_up.load(Relaxed), looked_up, "{target}");
-        assert_eq!(
-            evidence.unwrap().reported,
-            [UpstreamReport::NoAnswer, UpstreamReport::Success][looked_up as usize],
-            "{target}"
-        );
-    }
-}
-
-/// An executor that no longer serves its target.
-struct Gone;
-
-impl Executor for Gone {
-    fn facts(&self, _: &Write) -> Facts {
-        Facts { gone: Some("its printer was removed"), ..Facts::default() }
-    }
-
-    fn send<'a>(&'a self, _: &'a Write, _: Leave) -> BoxFuture<'a, Sent> {
-        Box::pin(async { Sent::NotSent("there is no such printer".into()) })
-    }
-
-    fn probe<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Reading> {
-        let reading = Reading { verdict: Verdict::Unreadable, expected: "paper".into(), observed: "nothing".into() };
-        Box::pin(async { reading })
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_task_whose_target_was_removed_fails_at_once_if_unsent_and_otherwise_times_out() {
-    let (store, clock) = (Arc::default(), Clock::start_at(START));
-    let forgetful = Arc::new(Forgetful::default());
-    let died = engine_on(&store, forgetful.clone(), &clock).await;
-    let sent = accept(&died, write("printer", "new")).await;
-    let runner = tokio::spawn(Arc::clone(&died).run(std::future::pending()));
-    while forgetful.sends.load(Relaxed) == 0 {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
-    runner.abort();
-    let _ = runner.await;
-    let policy = PolicyDef { baseline: true, settle_seconds: 60, deadline_seconds: 240, ..POLICY };
-    let unsent = accept(&died, WriteRequest { policy, now: clock.now(), ..write("printer", "p-2") }).await;
-    let found = engine_on(&store, Arc::new(Gone), &clock).await;
-    let began = clock.now();
-    let TaskView { status, evidence, finished_at, .. } = end(&found, &unsent).await;
-    assert_eq!((status, finished_at.expect("an end").since(began)), (TaskStatus::Failed, Duration::ZERO));
-    let Evidence { observed, reported, .. } = evidence.expect("an end");
-    assert_eq!(observed.as_str(), "no request ever left, so nothing was done; its printer was removed");
-    assert_eq!(reported, UpstreamReport::NotSent);
-    let TaskView { status, evidence, .. } = end(&found, &sent).await;
-    assert_eq!((status, evidence.expect("an end").reported), (TaskStatus::Timeout, UpstreamReport::NoAnswer));
-}
-
-/// An executor that takes a given number of seconds to answer a send and to take a reading, and has
-/// fixed provable directions.
+/// An executor that takes a given number of seconds to answer a send and to take a reading.
 struct Slow {
     clock: Clock,
     sends: u64,
     reads: u64,
-    provability: Provability,
 }
 
 impl Executor for Slow {
-    fn facts(&self, _: &Write) -> Facts {
-        Facts { provability: self.provability, ..Facts::default() }
-    }
-
     fn baseline<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
         Box::pin(async {
             self.clock.sleep_until(self.clock.now().plus(Duration::from_secs(self.reads))).await;
@@ -361,7 +254,7 @@ async fn a_reading_may_take_half_a_minute_and_a_send_ten_seconds_after_its_last_
     use UpstreamReport::{NoAnswer, NotSent, Success as Done};
     for (sends, reads, ends) in [(9, 29, (Success, Done)), (11, 29, (Success, NoAnswer)), (9, 31, (Timeout, Done))] {
         let clock = Clock::start_at(START);
-        let engine = engine(Slow { clock: clock.clone(), sends, reads, provability: Provability::Both }, &clock).await;
+        let engine = engine(Slow { clock: clock.clone(), sends, reads }, &clock).await;
         let id = accept(&engine, write("printer", "p-1")).await;
         let TaskView { status, evidence, finished_at, deadline_at, .. } = end(&engine, &id).await;
         assert_eq!((status, evidence.unwrap().reported), ends, "{sends} {reads}");
@@ -372,25 +265,6 @@ async fn a_reading_may_take_half_a_minute_and_a_send_ten_seconds_after_its_last_
         let ends = if reads > 30 { (Failed, NotSent) } else { ends };
         assert_eq!((status, evidence.unwrap().reported), ends, "{sends} {reads}, compared");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_operator_reads_in_the_timeline_why_a_success_was_not_verified() {
-    let (clock, store) = (Clock::start_at(START), Arc::default());
-    let blind = Slow { clock: clock.clone(), sends: 0, reads: 0, provability: Provability::Nothing("it has no eyes") };
-    let engine = engine_on(&store, Arc::new(blind), &clock).await;
-    let compared = WriteRequest { policy: PolicyDef { baseline: true, ..POLICY }, ..write("printer", "p-1") };
-    let id = accept(&engine, compared).await;
-    let TaskView { status, evidence, finished_at, .. } = end(&engine, &id).await;
-    assert_eq!((status, finished_at), (TaskStatus::SuccessUnverified, Some(START.plus(Duration::from_secs(5)))));
-    let Evidence { checked, observed, .. } = evidence.expect("an end");
-    let why = "nothing can be checked: it has no eyes";
-    assert_eq!((&*checked, observed.as_str()), ("upstream_answer", &*format!("it says that it is done; {why}")));
-    let lines = store.timeline(TaskId::parse(&id).expect("an id")).await.expect("a store");
-    let lines: Vec<_> = lines.iter().map(|line| (line.phase, line.what.to_string())).collect();
-    let done = format!("send: the upstream says that it is done; {why}");
-    let expected = [("ready", "accepted"), ("sending", "due"), ("success_unverified", &*done)];
-    assert_eq!(lines, expected.map(|(phase, what)| (phase, what.to_owned())));
 }
 
 #[tokio::test]
@@ -414,4 +288,30 @@ async fn the_nonce_of_a_write_is_stored_with_its_task_or_refusal_and_known_after
         let repeated = engine.keep_nonce(&repeated.expect("unknown to another run")).await;
         assert!(matches!(repeated, Err(StoreError::Conflict(_))), "{nonce}: {repeated:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_orphan_that_this_contract_cannot_read_waits_for_a_replica_that_can() {
+    let (tables, clock) = (Memory::default(), Clock::start_at(START));
+    let start = async |name: &str, keyring: KeyRing| {
+        let store = Arc::new(tables.replica(name));
+        let random = Random::from_seed(store.epoch().0);
+        let engine = Engine::start(Parts { random, keyring, ..parts(&store, Obedient, &clock) }).await;
+        (store, engine.expect("a store that can be read"))
+    };
+    let run = |engine: &Arc<Engine>| drop(tokio::spawn(Arc::clone(engine).run(std::future::pending())));
+    let (store, first) = start("a", keyring()).await;
+    let id = accept(&first, write("printer", "p-1")).await;
+    assert!(store.evict(store.epoch(), BeatNumber::default()).await.expect("memory"));
+    let (_, stranger) = start("b", KeyRing::new("test", &[8; 32], Random::from_seed(1))).await;
+    run(&stranger);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let expected = format!("tasks that wait for a replica whose contract can read them: 1 ({id})");
+    assert_eq!((stranger.describe_orphans(), stranger.in_flight()), (Some(expected), 0));
+    let (_, able) = start("c", keyring()).await;
+    run(&able);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(stranger.describe_orphans(), None);
+    let owner = caller("owner", Grants::nothing());
+    assert_eq!(poll(&able, &owner, &id).await.expect("a task").status, TaskStatus::Success);
 }

@@ -1,20 +1,12 @@
 //! A store that lacks what it had acknowledged: a copy has replaced it, as at a failover to a
 //! standby that lags.
 
-use super::{Address, cluster, join, server, step};
-use std::sync::Arc;
-use store_suite::{AT, application, id, new};
-use toolwarrant_base::clock::Clock;
-use toolwarrant_base::keyring::SecretRow;
-use toolwarrant_base::random::Random;
-use toolwarrant_core::act::{Act, ActFilter, Changes, Channel, Operator, Origin, Role};
-use toolwarrant_core::cluster::{Beat, ClusterStore, Membership, StoreTrust};
-use toolwarrant_core::store::{DirectoryStore, KeyRow, StoreError};
+use super::{Address, cluster, join, server};
+use store_suite::{application, new};
+use toolwarrant_core::cluster::{Beat, ClusterStore, StoreTrust};
+use toolwarrant_core::store::{DirectoryStore, StoreError};
 use toolwarrant_postgres::Postgres;
-use toolwarrant_store::Recovery;
-use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{Acceptance, TaskStore};
-use toolwarrant_tasks::task::{Phase, Status};
 
 /// Changes the store as a copy of an earlier moment would.
 async fn replace_by_copy(address: &Address, changes: &[&str]) {
@@ -141,80 +133,4 @@ async fn an_eviction_that_was_decided_before_a_failover_does_not_land_after_it()
     let later = known().await;
     assert_eq!((former.timeline, later.timeline, later.number), (9, 10, former.number));
     assert!(one.evict(other.epoch(), later).await.expect("the server runs"));
-}
-
-#[tokio::test]
-async fn an_operator_goes_on_without_what_is_lost_and_nothing_is_sent_again() {
-    let Some(address) = cluster().await else { return };
-    let one = join(&address, "one").await;
-    for number in [1, 2] {
-        let name = format!("t{number}");
-        one.accept(new(number, &name, &name)).await.expect("the server runs");
-    }
-    one.advance(step(1, Phase::Sending, vec![Entry::Charge])).await.expect("the server runs");
-    one.put_application(application("a", "first"), vec![], None).await.expect("the server runs");
-    let secret = SecretRow { verifier: [1; 32], sealed: vec![1], created_at: Some(AT), ends_at: None };
-    let (labels, secrets) = (Default::default(), vec![secret]);
-    let row = KeyRow {
-        id: "k".to_owned(),
-        application: "a".to_owned(),
-        secrets,
-        created_at: AT,
-        expires_at: None,
-        labels,
-        suspended_at: None,
-    };
-    one.put_key(row.clone(), vec![], None).await.expect("the server runs");
-    replace_by_copy(&address, &["UPDATE writer SET batches = 0 WHERE number = 0"]).await;
-    assert!(matches!(trust(&one).await, StoreTrust::Lost(_)));
-
-    let mender = join(&address, "one command 7").await;
-    let (role, channel, claims) = (Role::Owner, Channel::Offline, Default::default());
-    let operator = Operator { role, name: "alice".to_owned(), uid: 7, channel, claims };
-    let origin = Origin { operator, command: "cluster accept-loss".to_owned() };
-    let act = Act::new(origin, None, Changes::default(), AT, &Random::from_seed(1)).expect("random");
-    assert_eq!(mender.begin_again(AT, act.clone()).await, Ok(2));
-    let refused = one.accept(new(3, "l", "u")).await;
-    assert!(refused.is_err(), "{refused:?}");
-    let next = join(&address, "one").await;
-    assert_eq!(trust(&next).await, StoreTrust::Settled);
-    assert_eq!(next.restored_at(), Some(AT));
-    for number in [1, 2] {
-        let task = next.task(id(number)).await.expect("read").expect("it was accepted").task;
-        assert_eq!(task.status(), Some(Status::Timeout));
-    }
-    assert_eq!(next.acts(ActFilter { limit: 9, ..ActFilter::default() }).await.expect("read").len(), 1);
-    assert_eq!(next.directory().await.expect("read").1[0].secrets, []);
-    assert_eq!(next.keys_to_confirm().await, Ok(vec!["k".to_owned()]));
-    let version = next.changes(0).await.expect("read").version;
-    next.confirm_keys(vec!["nobody".to_owned()], vec![]).await.expect_err("it is not off");
-    next.confirm_keys(vec!["k".to_owned()], vec![]).await.expect("the server runs");
-    assert_eq!(next.keys_to_confirm().await, Ok(vec![]));
-    assert_eq!(next.changes(version).await.expect("read").keys, vec![row]);
-}
-
-#[tokio::test]
-async fn replicas_go_on_by_themselves_after_a_copy_that_lacks_nothing_and_stop_after_one_that_does() {
-    let Some(address) = cluster().await else { return };
-    let mut members = Vec::new();
-    for name in ["one", "other"] {
-        let replica = join(&address, name).await;
-        replica.accept(new(members.len() as u128 + 1, name, name)).await.expect("the server runs");
-        let member = Arc::new(Membership::new(replica.clone(), Clock::of_store(replica.time(), replica.time())));
-        let beating = Arc::clone(&member);
-        tokio::spawn(async move { beating.run().await });
-        members.push((member, replica));
-    }
-    let wait = async |trusts: fn(&StoreTrust) -> bool| {
-        for (member, _) in &members {
-            member.trust().wait_for(trusts).await.expect("it beats");
-        }
-    };
-    replace_by_copy(&address, &[]).await;
-    let settled = "SELECT count(*) FROM cluster WHERE timeline <> '00000000'";
-    while server().expect("it runs").count(&address, settled).await == 0 {}
-    wait(|trust| *trust == StoreTrust::Settled).await;
-    assert_eq!(members[0].1.may_send().await, Ok(true));
-    replace_by_copy(&address, &["UPDATE writer SET batches = 0 WHERE number = 0"]).await;
-    wait(|trust| matches!(trust, StoreTrust::Lost(_))).await;
 }

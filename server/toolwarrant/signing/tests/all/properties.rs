@@ -30,11 +30,6 @@ fn canonical((fields, body): &Fields) -> String {
     Request { key_id, timestamp, nonce, method, path, query, idempotency_key, body }.canonical()
 }
 
-/// Returns a text with one octet changed.
-fn damage(text: &str, at: usize, octet: char) -> String {
-    text.char_indices().map(|(here, c)| if here == at { octet } else { c }).collect()
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -53,18 +48,6 @@ proptest! {
     }
 
     #[test]
-    fn what_moves_from_a_field_to_the_next_changes_the_canonical_request(
-        (fields, body) in any_fields(),
-        at in 0..6_usize,
-        moved in "[^\n]{1,3}",
-    ) {
-        let (mut one, mut other) = (fields.clone(), fields);
-        one[at] += &moved;
-        other[at + 1].insert_str(0, &moved);
-        prop_assert_ne!(canonical(&(one, body.clone())), canonical(&(other, body)));
-    }
-
-    #[test]
     fn a_canonical_request_has_nine_lines_which_are_its_fields((fields, body) in any_fields()) {
         let canonical = canonical(&(fields.clone(), body));
         let lines: Vec<&str> = canonical.split('\n').collect();
@@ -75,17 +58,6 @@ proptest! {
     #[test]
     fn a_signature_is_read_as_it_was_written(signature: [u8; 32]) {
         prop_assert_eq!(read_header(&header(&signature)), Some(signature));
-    }
-
-    #[test]
-    fn a_header_with_another_octet_is_no_signature(signature: [u8; 32], at in 0..64_usize, octet in "[A-Fg-z +]|[^0-9a-f]") {
-        let octet = octet.chars().next().unwrap();
-        prop_assert_eq!(read_header(&damage(&header(&signature), at, octet)), None);
-    }
-
-    #[test]
-    fn a_header_of_another_length_is_no_signature(text in "[0-9a-f]{0,63}|[0-9a-f]{65,130}") {
-        prop_assert_eq!(read_header(&text), None);
     }
 
     #[test]
