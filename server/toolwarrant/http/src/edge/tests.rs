@@ -271,23 +271,6 @@ fn a_head_larger_than_the_limit_is_refused() {
     assert_eq!(server.status(&format!("GET / HTTP/1.1\r\nX: {}\r\n", "x".repeat(20_000))), 431);
 }
 
-#[test]
-fn connections_of_an_address_beyond_the_limit_are_closed_and_an_ended_one_makes_room() {
-    let server = TestServer::start(Limits { connections_per_address: 2, ..long_deadlines() });
-    let answered = || wait_for_answer(server.connect());
-    let first = answered().expect("a permit");
-    let second = answered().expect("a permit");
-    assert!(answered().is_none(), "a third connection");
-    second.shutdown(Shutdown::Both).expect("shut down");
-    let mut third = None;
-    until("a permit is returned", || {
-        third = answered();
-        third.is_some()
-    });
-    assert!(answered().is_none(), "a third connection");
-    drop(first);
-}
-
 /// Returns the connection if the server answers a request on it.
 fn wait_for_answer(mut stream: TcpStream) -> Option<TcpStream> {
     let request = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi";

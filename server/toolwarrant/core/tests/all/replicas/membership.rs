@@ -66,35 +66,6 @@ async fn an_outage_that_is_short_for_one_lease_and_long_for_another_evicts_nobod
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_without_the_store_stops_within_its_lease_and_one_that_was_evicted_for_good() {
-    let store = Memory::default();
-    let (one, mut two) = (TestReplica::start(&store, "one").await, TestReplica::start(&store, "two").await);
-    let key = one.issue(&one.create("app").await).await;
-    for _ in 0..100 {
-        sleep(97).await;
-        assert!(two.answer(&key).is_ok());
-    }
-    two.set(Weather::Silent);
-    let since = Instant::now();
-    let until_it_stops = async {
-        while two.answer(&key).is_ok() {
-            sleep(1).await;
-        }
-    };
-    in_time(until_it_stops).await;
-    let took = since.elapsed();
-    assert!(took <= LEASE && took >= LEASE - SECOND - Duration::from_millis(2), "{took:?}");
-    assert_eq!(two.answer(&key).unwrap_err(), AccessError::NoLease, "the key may be live");
-    let _ = one.revoke(&key).await;
-    two.set(Weather::Fair);
-    assert_eq!(in_time(&mut two.membership).await.unwrap(), Err(Eviction));
-    for _ in 0..20 {
-        assert_eq!(two.answer(&key).unwrap_err(), AccessError::NoLease);
-        sleep(500).await;
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_outage_for_all_evicts_nobody_and_they_answer_again_after_a_beat() {
     for (millis, weather) in (0..40).flat_map(|n| [Weather::Down, Weather::Silent].map(|way| (2_000 + 137 * n, way))) {
         let store = Memory::default();
