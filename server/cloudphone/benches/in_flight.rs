@@ -18,7 +18,7 @@ use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
-use toolwarrant_sqlite::{OpenOptions, Sqlite};
+use toolwarrant_sqlite::Sqlite;
 use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
 use toolwarrant_tasks::leave::Leave;
@@ -59,11 +59,7 @@ async fn measure(data: &Path) -> Result<()> {
     let (clock, target) = (Clock::manual(NOW), Arc::new(Target::default()));
     let (before, begin) = (memory()?, Instant::now());
     let parts = Parts {
-        store: Arc::new(Sqlite::open(OpenOptions {
-            path: &data.join("bench.db"),
-            former_resource: "device",
-            lock: (),
-        })?),
+        store: Arc::new(Sqlite::open(&data.join("bench.db"), ())?),
         executor: target.clone(),
         catalogue: None,
         keyring: KeyRing::new("bench", &[7; 32], Random::System),
@@ -122,8 +118,7 @@ impl Executor for Target {
 /// Stores `count` tasks: some are being verified now, the others begin in an hour.
 async fn fill(data: &Path, count: u64) -> Result<()> {
     let keyring = KeyRing::new("bench", &[7; 32], Random::System);
-    let store =
-        Arc::new(Sqlite::open(OpenOptions { path: &data.join("bench.db"), former_resource: "device", lock: () })?);
+    let store = Arc::new(Sqlite::open(&data.join("bench.db"), ())?);
     let mut writing = JoinSet::new();
     for number in 0..count {
         let id = TaskId::from_bytes(u128::from(number).to_be_bytes());

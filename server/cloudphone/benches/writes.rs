@@ -24,7 +24,7 @@ use toolwarrant_base::random::Random;
 use toolwarrant_base::text::Secret;
 use toolwarrant_core::catalogue::PolicyDef;
 use toolwarrant_core::tasks::{Repeat, Tasks, WriteRequest};
-use toolwarrant_sqlite::{OpenOptions, Sqlite};
+use toolwarrant_sqlite::Sqlite;
 use toolwarrant_tasks::engine::{Engine, Parts};
 
 /// The number of measurements of each way per number of clients, taken in turn.
@@ -81,11 +81,7 @@ fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
     let sim = Arc::new(Sim::new(1, 1, clock.clone(), &[0; 32]));
     let keyring = KeyRing::new("bench", &[7; 32], random.clone());
     let engine = runtime.block_on(Engine::start(Parts {
-        store: Arc::new(Sqlite::open(OpenOptions {
-            path: &folder.join("bench.db"),
-            former_resource: "device",
-            lock: (),
-        })?),
+        store: Arc::new(Sqlite::open(&folder.join("bench.db"), ())?),
         executor: Arc::new(Writes::new(sim.clone(), Arc::new(Views::new(clock.clone())))),
         catalogue: None,
         keyring,

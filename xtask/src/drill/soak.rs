@@ -22,14 +22,19 @@ pub(crate) struct Worlds {
     /// Run only the world of this seed and print its history
     #[arg(long, conflicts_with_all = ["worlds", "first"])]
     seed: Option<u64>,
+    /// Find a world that catches each mutant, and run nothing else
+    #[arg(long, conflicts_with_all = ["worlds", "replicas", "first", "seed"])]
+    mutants: bool,
 }
 
-/// Runs the worlds, and worlds with replicas. Unless it is a single world, it also runs those of
+/// Runs the worlds, and worlds with replicas. Unless it is a single world, it also runs the one of
 /// every mutant, and a share with an operator.
-pub(crate) fn run(root: &Path, Worlds { worlds, replicas, first, seed }: &Worlds) -> Result<()> {
+pub(crate) fn run(root: &Path, Worlds { worlds, replicas, first, seed, mutants }: &Worlds) -> Result<()> {
     let mut command = Command::new(env!("CARGO"));
-    command.args(["test", "--release", "--locked", "--package", "toolwarrant-tasks", "--test", "simulation"]);
-    command.args(["--", "--nocapture"]).args(seed.map(|_| "no_world"));
+    command.args(["test", "--release", "--locked", "--package", "toolwarrant-tasks", "--test", "all"]);
+    let tests = if seed.is_some() { "no_world" } else { "simulation::" };
+    command.args(["--", "--nocapture", tests]).args(mutants.then_some("--ignored"));
     let options = json!({"worlds": worlds, "replicas": replicas, "first": first, "seed": seed});
-    test(root, "soak", command, &options, "a world broke a promise; its history is above")
+    let failure = if *mutants { "a mutant breaks no promise" } else { "a world broke a promise; its history is above" };
+    test(root, "soak", command, &options, failure)
 }

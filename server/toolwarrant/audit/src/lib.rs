@@ -16,7 +16,7 @@ mod trail;
 pub mod verify;
 mod writer;
 
-pub use anchor::{Anchor, Birth};
+pub use anchor::Anchor;
 pub use chain::{Head, is_chain_line};
 pub use line::Line;
 pub use queue::Slot;
@@ -42,7 +42,6 @@ const FLUSH_PATIENCE: Duration = Duration::from_secs(3);
 pub struct Audit {
     queue: Arc<Queue>,
     sealed: watch::Receiver<Head>,
-    birth: Option<Birth>,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -69,23 +68,15 @@ impl Audit {
         writer::create(folder)?;
         try_to_write(folder)?;
         let queue = Arc::new(Queue::new(clock));
-        let unknown = anchor.is_none();
         let (writer, sealed) = Writer::open(folder, key, Arc::clone(&queue), anchor.map(|anchor| anchor.newest))?;
-        let begins = *sealed.borrow() == Head::START;
-        let birth = match unknown {
-            true if begins => Some(trail::birth(folder)?),
-            true => Some(Birth::default()),
-            false => None,
-        };
         let writer = thread::Builder::new().name("audit".to_owned()).spawn(|| writer.run())?;
-        Ok(Self { queue, sealed, birth, writer: Some(writer) })
+        Ok(Self { queue, sealed, writer: Some(writer) })
     }
 
     /// Returns the record to store before the first line is written, if none is stored yet.
     #[must_use]
-    pub fn first_anchor(&self) -> Option<Anchor> {
-        let newest = *self.sealed.borrow();
-        self.birth.clone().map(|birth| Anchor { newest, pruned: Head::START, birth })
+    pub fn first_anchor(&self) -> Anchor {
+        Anchor { newest: *self.sealed.borrow(), pruned: Head::START }
     }
 
     /// Reserves a slot for one line. Returns `None` if all are taken; the call must then not run.

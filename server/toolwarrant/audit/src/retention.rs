@@ -80,8 +80,8 @@ pub fn plan(folder: &Path, retention: Retention, now: Timestamp) -> io::Result<P
         let end = End::of(&file)?;
         files.push((end.place(), end.last, path, file.metadata()?.len()));
     }
-    // Sorts by the order of the chain, because the clock may have been set back. Files from before
-    // the chain have no seal and come first.
+    // Sorts by the order of the chain, because the clock may have been set back. Files without a
+    // seal come first.
     files.sort_by_key(|(place, ..)| *place);
     let newest = files.pop().map_or(0, |(.., length)| length);
     let dates: Vec<&str> = files.iter().map(|(.., path, _)| date(path).unwrap_or_default()).collect();

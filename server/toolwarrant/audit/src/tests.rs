@@ -103,34 +103,6 @@ fn each_line_is_in_the_file_of_its_utc_day_and_only_the_owner_may_read_it() {
 }
 
 #[test]
-fn a_line_says_everything_and_stays_one_line() {
-    let scratch = Scratch::new("line");
-    let audit = scratch.start().expect("started");
-    let arguments = RawValue::from_string("{\r\n\"copies\": 2\n}".to_owned()).expect("JSON");
-    put(&audit, &Line { target: Some("p-1\n"), arguments: Some(&arguments), ..line(NOON, "r1") });
-    audit.stop();
-    let text = fs::read_to_string(scratch.file("2026-07-28")).expect("is there");
-    assert_eq!(
-        text.split_inclusive('\n').nth(1).expect("the line after the opening"),
-        "{\"time\":\"2026-07-28T12:00:00.000Z\",\"request_id\":\"r1\",\"application\":\"app\",\"key_id\":\"key_1\",\
-         \"tool\":\"print\",\"target\":\"p-1\\n\",\"arguments\":{  \"copies\": 2 },\"outcome\":\"ok\"}\n"
-    );
-}
-
-#[test]
-fn a_line_is_written_without_another_and_without_a_stop() {
-    let scratch = Scratch::new("flush");
-    let audit = scratch.start().expect("started");
-    put(&audit, &line(NOON, "r1"));
-    let patience = Instant::now() + Duration::from_secs(60);
-    while scratch.lines("2026-07-28").is_empty() {
-        assert!(Instant::now() < patience, "never written");
-        thread::yield_now();
-    }
-    assert!(audit.writer.as_ref().is_some_and(|writer| !writer.is_finished()));
-}
-
-#[test]
 fn slots_run_out_and_come_back_with_a_drop_or_a_written_line() {
     let scratch = Scratch::new("slots");
     let audit = scratch.start().expect("started");
@@ -282,7 +254,10 @@ async fn a_line_that_waits_for_10_seconds_makes_the_trail_stale_until_it_is_writ
     clock.advance(Duration::from_secs(12));
     assert_eq!(handle.stale(), Some(Duration::from_secs(12)));
     fs::remove_file(scratch.dir()).expect("still in the way");
-    handle.flush().await;
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !handle.flush().await {
+        assert!(Instant::now() < patience, "never written");
+    }
     assert!(!audit.is_stale(clock.now()) && handle.stale().is_none(), "it was written");
     audit.stop();
     assert_eq!(scratch.lines("2026-07-28").len(), 1);

@@ -1,7 +1,6 @@
 //! Reads a trail from its folder, for the operator and the doctor. It does not see lines that the
 //! writer still holds.
 
-use super::anchor::Birth;
 use super::chain::is_chain_line;
 use std::cmp::Ordering;
 use std::ffi::OsStr;
@@ -223,10 +222,4 @@ pub(super) fn date(path: &Path) -> Option<&str> {
 pub(super) fn file_name(day: Timestamp) -> String {
     let time = day.to_string();
     format!("audit-{}.jsonl", time.split('T').next().unwrap_or_default())
-}
-
-/// Returns the birth of a chain that begins now: after everything in the folder.
-pub(super) fn birth(folder: &Path) -> io::Result<Birth> {
-    let Some(last) = days(folder)?.pop() else { return Ok(Birth::default()) };
-    Ok(Birth { file: name(&last).to_owned(), length: last.metadata()?.len() })
 }

@@ -26,8 +26,6 @@ pub struct Verified {
     pub found_lines: u64,
     /// Number of lines after the last seal.
     pub unsealed_lines: u64,
-    /// Number of lines from before the chain. They cannot be verified.
-    pub lines_before_the_chain: u64,
     /// Number of the last seal that was pruned; 0 if none was.
     pub pruned_seal: u64,
     /// Number of the last seal.
@@ -122,7 +120,7 @@ impl Reading<'_> {
     fn read(&mut self, path: &Path, length: u64) -> io::Result<()> {
         let file = name(path).to_owned();
         let mut pieces = Pieces::new(BufReader::new(File::open(path)?.take(length)));
-        let (mut part, mut before) = (None::<Part>, (0, 0));
+        let (mut part, mut before) = (None::<Part>, 0);
         let (mut line, mut begins) = (0, true);
         while let Some(piece) = pieces.next()? {
             line += u64::from(begins);
@@ -139,14 +137,13 @@ impl Reading<'_> {
                     loose.covered.lines += u64::from(piece.ends && !is_chain(&piece));
                     loose.strange = loose.strange.or(is_chain(&piece).then_some(line));
                 }
-                (None, None) => {
-                    before.0 += piece.bytes.len() as u64;
-                    before.1 += u64::from(piece.ends);
-                }
+                (None, None) => before += u64::from(piece.ends),
             }
         }
         self.parts.extend(part);
-        self.before(file, before);
+        if before > 0 && !self.found.faults.iter().any(|fault| fault.file == file) {
+            self.fault(&file, (1, before), "not in the chain".to_owned());
+        }
         Ok(())
     }
 
@@ -194,19 +191,6 @@ impl Reading<'_> {
     fn note(&mut self, head: Head) {
         if self.anchor.is_some_and(|anchor| anchor.newest.number == head.number) {
             self.anchored = Some(head);
-        }
-    }
-
-    /// Checks the lines of a file before its first opening.
-    fn before(&mut self, file: String, (bytes, lines): (u64, u64)) {
-        let known = self.anchor.is_some_and(|Anchor { birth, .. }| {
-            // A line without a line break got one.
-            file < birth.file || file == birth.file && bytes <= birth.length + 1
-        });
-        if known {
-            self.found.lines_before_the_chain += lines;
-        } else if lines > 0 && !self.found.faults.iter().any(|fault| fault.file == file) {
-            self.fault(&file, (1, lines), "not in the chain, and not from before the chain began".to_owned());
         }
     }
 

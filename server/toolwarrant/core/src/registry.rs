@@ -258,7 +258,7 @@ impl Registry {
             let mut row = before.clone();
             edit(&mut row);
             self.check(&row.permissions)?;
-            // Data of earlier versions can contain names that are no longer allowed.
+            // A name in the database that is not allowed stays until it changes.
             if *row.name != *before.name {
                 check_name(&row.name)?;
             }

@@ -263,7 +263,7 @@ impl TaskStore for Memory {
 
 impl AuditStore for Memory {
     fn audit_anchor(&self) -> Stored<'_, Option<Anchor>> {
-        now(self.lock().anchor.clone())
+        now(self.lock().anchor)
     }
 
     fn put_audit_anchor(&self, anchor: Anchor) -> Stored<'_, ()> {

@@ -1,8 +1,7 @@
 //! The context of operator commands: the opened data folder, and the additions of the service.
 
-use crate::cli::resources;
 use crate::command::Authority;
-use crate::data::{DataFolder, Lock};
+use crate::data::DataFolder;
 use crate::error::OperatorError;
 use crate::lines::ActLines;
 use crate::names::Names;
@@ -28,7 +27,7 @@ use toolwarrant_core::cluster::{Cluster, ClusterStore, Eviction, Membership};
 use toolwarrant_core::registry::Registry;
 use toolwarrant_core::sharing::Sharing;
 use toolwarrant_postgres::{Notice, Postgres};
-use toolwarrant_sqlite::{OpenOptions, Sqlite};
+use toolwarrant_sqlite::Sqlite;
 use toolwarrant_store::Store;
 use toolwarrant_tasks::engine::Engine;
 
@@ -172,7 +171,7 @@ impl OpenedData {
         let (master_key, database, shared): (_, Arc<dyn Store>, _) = match place.is_folder() {
             true => {
                 let (path, master_key) = (folder.database()?, folder.master_key(random)?);
-                (master_key, Arc::new(Sqlite::open(open_options(&path, folder, catalogue))?), None)
+                (master_key, Arc::new(Sqlite::open(&path, Arc::clone(&folder.lock))?), None)
             }
             false => {
                 let shared = Arc::new(place.join(folder, names, command).await?);
@@ -236,11 +235,4 @@ impl Shared {
         }
         self.running.abort();
     }
-}
-
-/// Returns the options to open the database of a folder. Grants from layouts with only one resource
-/// belong to the first resource of the contract.
-pub(crate) fn open_options<'a>(path: &'a Path, folder: &DataFolder, catalogue: &Catalogue) -> OpenOptions<'a, Lock> {
-    let former_resource = resources(catalogue).into_iter().next().unwrap_or_default();
-    OpenOptions { path, former_resource, lock: Arc::clone(&folder.lock) }
 }

@@ -8,7 +8,7 @@ mod acts;
 mod commands;
 mod server;
 
-use crate::context::{Check, answer, open_options};
+use crate::context::{Check, answer};
 use crate::data::{self, AUDIT, DataFolder, LOST_AND_FOUND};
 use crate::error::OperatorError;
 use crate::flags::{KEEP_BYTES, KEEP_DAYS};
@@ -18,11 +18,12 @@ use crate::own::Explanation;
 use crate::owner::other_owner;
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::fs::{self, File, Metadata};
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::Duration;
 use toolwarrant_audit as audit;
 use toolwarrant_audit::retention;
 use toolwarrant_audit::verify::{Fault as ChainFault, Scope, verify};
@@ -185,7 +186,7 @@ pub(crate) async fn examine_offline(
     let folder = DataFolder::open(path, names).map_err(OpenError::from)?;
     let database = folder.database().map_err(|error| error.to_string());
     let store = database.and_then(|path| {
-        let opened = Sqlite::open_as_it_is(open_options(&path, &folder, catalogue));
+        let opened = Sqlite::open_as_it_is(&path, Arc::clone(&folder.lock));
         opened.map_err(|error| OpenError::from(error).to_string())
     });
     let store = store.as_ref().map(|store| (store as &dyn Store, None)).map_err(Clone::clone);
@@ -389,7 +390,6 @@ async fn what_is_kept(folder: &Path, store: &dyn Store) -> Vec<Value> {
             retention::BYTES >> 20
         ),
     });
-    let copies = copies_of_database(folder);
     let rows = store.figures().await.unwrap_or_default().into_iter().map(|Figure { what, rows, oldest }| {
         let kept = match what {
             "ledger" | "acts" => "forever",
@@ -399,25 +399,7 @@ async fn what_is_kept(folder: &Path, store: &dyn Store) -> Vec<Value> {
         };
         json!({"what": what, "amount": format!("{rows} rows"), "oldest": oldest, "kept": kept})
     });
-    std::iter::once(audit).chain(rows).chain(copies).collect()
-}
-
-/// Describes the copies of the database that were made before migrations.
-fn copies_of_database(folder: &Path) -> Vec<Value> {
-    let files = fs::read_dir(folder).into_iter().flatten().flatten();
-    let copy = |file: fs::DirEntry| {
-        let (name, about) = (file.file_name().into_string().ok()?, file.metadata().ok()?);
-        let (_, layout) = name.split_once(".db.layout-")?;
-        let layout: u32 = layout.parse().ok()?;
-        let made = about.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-        Some(json!({
-            "what": format!("copy of the database before its migration from layout {layout}"),
-            "amount": format!("{} MiB", about.len().div_ceil(1 << 20)),
-            "oldest": Timestamp(u64::try_from(made.as_millis()).ok()?),
-            "kept": format!("until you remove {name}; it is the way back to the program of that layout"),
-        }))
-    };
-    files.filter_map(copy).collect()
+    std::iter::once(audit).chain(rows).collect()
 }
 
 fn trail(folder: &Path) -> Result<Vec<String>, Explanation> {

@@ -73,17 +73,13 @@ impl AuditKeeper {
         options: AuditOptions,
     ) -> Result<(Audit, Self), StoreError> {
         let known = store.audit_anchor().await?;
-        let parts = AuditParts { folder, key: keyring.chain_key(), clock: clock.clone(), anchor: known.clone() };
+        let parts = AuditParts { folder, key: keyring.chain_key(), clock: clock.clone(), anchor: known };
         let unusable = |error| StoreError::Unavailable(format!("{error}; {}", remedy(folder, &error)));
         let audit = Audit::start(parts).map_err(unusable)?;
-        let anchor = match (known, audit.first_anchor()) {
-            (Some(known), _) => known,
-            (None, first) => {
-                let first = first.ok_or_else(|| StoreError::Corrupt("the audit trail has no beginning".to_owned()))?;
-                store.put_audit_anchor(first.clone()).await?;
-                first
-            }
-        };
+        let anchor = known.unwrap_or_else(|| audit.first_anchor());
+        if known.is_none() {
+            store.put_audit_anchor(anchor).await?;
+        }
         let sealed = audit.handle().seals();
         Ok((audit, Self { sealed, store, folder: folder.to_owned(), options, clock, anchor }))
     }
@@ -105,14 +101,14 @@ impl AuditKeeper {
             }
             let newest = *self.sealed.borrow();
             if self.anchor.newest != newest {
-                recorded = self.record(Anchor { newest, ..self.anchor.clone() }, recorded).await;
+                recorded = self.record(Anchor { newest, ..self.anchor }, recorded).await;
             }
         }
     }
 
     /// Records an anchor. Returns true if that succeeded. Logs a failure only if `loud`.
     async fn record(&mut self, anchor: Anchor, loud: bool) -> bool {
-        match self.store.put_audit_anchor(anchor.clone()).await {
+        match self.store.put_audit_anchor(anchor).await {
             Ok(()) => self.anchor = anchor,
             Err(error) if loud => {
                 tracing::error!(%error, "the newest seal of the audit cannot be recorded; retrying");
@@ -134,7 +130,7 @@ impl AuditKeeper {
             Ok(Err(error)) => return tracing::error!(%error, "the audit trail cannot be pruned; trying again later"),
         };
         let pruned = plan.pruned.unwrap_or(self.anchor.pruned);
-        if !self.record(Anchor { pruned, ..self.anchor.clone() }, true).await {
+        if !self.record(Anchor { pruned, ..self.anchor }, true).await {
             return;
         }
         let bytes = plan.bytes;

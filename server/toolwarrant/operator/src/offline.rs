@@ -130,7 +130,7 @@ impl Offline<'_> {
         }
         if let OperatorCommand::Restore { file, master_key, owner } = command {
             refuse_foreign(folder, names).map_err(OpenError::from)?;
-            return restore::run(folder, names, catalogue, &file, (master_key, owner), operator);
+            return restore::run(folder, names, &file, (master_key, owner), operator);
         }
         if let OperatorCommand::Store(command) = &command
             && !matches!(command, StoreCommand::BeginAgain { .. })

@@ -7,7 +7,7 @@
 
 use crate::archive::{ArchiveReader, FORMAT, Manifest};
 use crate::backup::holds;
-use crate::context::{self, open_options};
+use crate::context;
 use crate::data::{
     AUDIT, DataFolder, LOCK, LOST_AND_FOUND, MASTER_KEY, RESTORING, SERVICE, create, private, read_key_file,
     read_master_key,
@@ -28,10 +28,9 @@ use toolwarrant_base::durable;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::act::{Act, Changes, Operator, Origin};
-use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::registry::open_secrets;
 use toolwarrant_core::store::ApplicationRow;
-use toolwarrant_sqlite::{LAYOUT, RestoredData, restore};
+use toolwarrant_sqlite::{FIRST_LAYOUT, LAYOUT, RestoredData, restore};
 
 /// The answer: the restored data, and the items that an operator has to look at.
 #[derive(Serialize)]
@@ -60,7 +59,6 @@ struct RestoreAnswer {
 pub(crate) fn run(
     path: &Path,
     names: &Names,
-    catalogue: &Catalogue,
     file: &Path,
     (master_key, owner): (Option<PathBuf>, Option<String>),
     operator: Operator,
@@ -90,7 +88,7 @@ pub(crate) fn run(
     let failed = |error: io::Error| refused(format!("{}: {error}", staging.display()));
     create(&staging).map_err(failed)?;
     let origin = Origin { operator, command: "restore".to_owned() };
-    let prepared = prepare(&staging, archive, &folder, (names, catalogue), &key, origin);
+    let prepared = prepare(&staging, archive, names, &key, origin);
     let (data, made_at) = prepared.inspect_err(|_| {
         // This empties the folder again, so that another backup can be tried.
         let _ = fs::remove_dir_all(&staging);
@@ -109,8 +107,10 @@ fn judge(manifest: &Manifest, names: &Names) -> Result<(), String> {
     if service != names.program {
         return Err(format!("it is a backup of {service}, and this program is {}", names.program));
     }
-    if *backup != FORMAT || *layout > LAYOUT {
-        return Err(format!("it was made by {service} {version}, which is newer; restore it with that program"));
+    let is_newer = *backup > FORMAT || *layout > LAYOUT;
+    if is_newer || *backup != FORMAT || *layout < FIRST_LAYOUT {
+        let age = if is_newer { "newer" } else { "older" };
+        return Err(format!("it was made by {service} {version}, which is {age}; restore it with that program"));
     }
     Ok(())
 }
@@ -148,8 +148,7 @@ fn refuse_content(folder: &DataFolder) -> Result<(), OperatorError> {
 fn prepare(
     staging: &Path,
     archive: ArchiveReader,
-    folder: &DataFolder,
-    (names, catalogue): (&Names, &Catalogue),
+    names: &Names,
     key: &[u8; 32],
     origin: Origin,
 ) -> Result<(RestoredData, Timestamp), OperatorError> {
@@ -187,7 +186,7 @@ fn prepare(
     let now = Clock::system().wall();
     let act = Act::new(origin, None, Changes::default(), now, &Random::System);
     let act = act.map_err(|error| OperatorError::unavailable(error.to_string()))?;
-    let data = restore(open_options(&database, folder, catalogue), now, &act).map_err(OpenError::from)?;
+    let data = restore(&database, now, &act).map_err(OpenError::from)?;
     let keyring = KeyRing::new(&names.salt, key, Random::System);
     if let Some(closed) = data.keys.iter().find(|key| open_secrets(&keyring, key).is_err()) {
         let why = format!("the master key is not the one of this backup: it does not open {}", closed.id);
@@ -244,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_backup_of_another_service_or_of_a_newer_program_is_refused_by_name() {
+    fn a_backup_of_another_service_or_of_an_unknown_layout_is_refused_by_name() {
         let names = Names::of("shop", "1.0.0");
         let judged = |backup, service: &str, layout| {
             let (service, version) = (service.to_owned(), "9.9.9".to_owned());
@@ -253,11 +252,12 @@ mod tests {
                 .unwrap_or_default()
         };
         assert_eq!(judged(FORMAT, "shop", LAYOUT), "");
-        assert_eq!(judged(FORMAT, "shop", 1), "");
         assert_eq!(judged(FORMAT, "other", LAYOUT), "it is a backup of other, and this program is shop");
-        for (format, layout) in [(FORMAT, LAYOUT + 1), (FORMAT + 1, LAYOUT)] {
-            let newer = "it was made by shop 9.9.9, which is newer; restore it with that program";
-            assert_eq!(judged(format, "shop", layout), newer);
+        for (format, layout, age) in
+            [(FORMAT, LAYOUT + 1, "newer"), (FORMAT + 1, LAYOUT, "newer"), (FORMAT, FIRST_LAYOUT - 1, "older")]
+        {
+            let refusal = format!("it was made by shop 9.9.9, which is {age}; restore it with that program");
+            assert_eq!(judged(format, "shop", layout), refusal);
         }
     }
 }

@@ -43,8 +43,7 @@ const CONNECT_INTERVAL: Duration = Duration::from_millis(50);
 #[error("{0}")]
 pub struct SocketError(String);
 
-/// A command with the statements of the client. Programs from before this type send the command
-/// alone; they get the message of a failure alone.
+/// A command with the statements of the client.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Request {
@@ -222,8 +221,7 @@ async fn answer(
     context: Arc<OperatorContext>,
 ) -> io::Result<()> {
     let uid = stream.peer_cred()?.uid();
-    let (request, knows_codes) = read_request(&line, context.names.program);
-    let outcome = match request {
+    let outcome = match read_request(&line, context.names.program) {
         Ok((command, claims)) => {
             let patience = command.patience().max(COMMAND_TIMEOUT);
             let operator = operator(role_of(channel), uid, channel, claims);
@@ -231,34 +229,19 @@ async fn answer(
         }
         Err(error) => Err(error),
     };
-    let mut line = match knows_codes {
-        true => serde_json::to_vec(&outcome)?,
-        false => serde_json::to_vec(&outcome.map_err(|error| error.message))?,
-    };
+    let mut line = serde_json::to_vec(&outcome)?;
     line.push(b'\n');
     timeout(COMMAND_TIMEOUT, stream.write_all(&line)).await?
 }
 
-/// Reads a request of `program`. Also returns true if the client knows codes of failures.
-fn read_request(line: &[u8], program: &str) -> (Result<(OperatorCommand, Claims), OperatorError>, bool) {
-    let unknown = |error: serde_json::Error| OperatorError::refusal(describe_mismatch(&error));
-    let request: Value = match serde_json::from_slice(line) {
-        Ok(request) => request,
-        Err(error) => return (Err(unknown(error)), false),
-    };
-    if request.get("command").is_none() {
-        return (serde_json::from_value(request).map(|command| (command, Claims::default())).map_err(unknown), false);
+/// Reads a request of `program`.
+fn read_request(line: &[u8], program: &str) -> Result<(OperatorCommand, Claims), OperatorError> {
+    let request = serde_json::from_slice(line).map_err(|error| OperatorError::refusal(describe_mismatch(&error)))?;
+    let Request { program: sender, command, claims } = request;
+    match sender == program {
+        true => Ok((command, claims)),
+        false => Err(OperatorError::refusal(format!("this is a server of {program}, and the command is for {sender}"))),
     }
-    let request = serde_json::from_value(request).map_err(unknown).and_then(|request: Request| {
-        let Request { program: sender, command, claims } = request;
-        match sender == program {
-            true => Ok((command, claims)),
-            false => {
-                Err(OperatorError::refusal(format!("this is a server of {program}, and the command is for {sender}")))
-            }
-        }
-    });
-    (request, true)
 }
 
 /// Returns the failure of a user who may connect to none of these sockets; `None` if they may, or
@@ -317,12 +300,7 @@ async fn exchange(mut stream: UnixStream, request: &Request) -> io::Result<Resul
     stream.write_all(&line).await?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await?;
-    // A server from before [`Request`] answers with a message alone.
-    let old = |answer: &[u8]| serde_json::from_slice::<Result<Value, String>>(answer);
-    Ok(match serde_json::from_slice(&answer) {
-        Ok(answer) => answer,
-        Err(error) => old(&answer).map_err(|_| error)?.map_err(OperatorError::refusal),
-    })
+    Ok(serde_json::from_slice(&answer)?)
 }
 
 #[cfg(test)]

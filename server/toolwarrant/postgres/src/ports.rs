@@ -9,11 +9,12 @@ use crate::lane::{LaneFacts, Parameter, UNSETTLED};
 use crate::prepared::PreparedClient;
 use crate::single::{SingleRequest, Write};
 use crate::{Notice, Postgres, cluster, directory, documents, partitions, reads, rules};
+use serde::de::IgnoredAny;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio_postgres::types::ToSql;
-use toolwarrant_audit::{Anchor, Birth, Head};
+use toolwarrant_audit::{Anchor, Head};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::{hex, ignore_poison};
 use toolwarrant_core::act::{Act, ActFilter, StoredAct};
@@ -229,11 +230,12 @@ impl Postgres {
 fn parse_anchor(text: &str) -> Result<Anchor, StoreError> {
     let broken = || StoreError::Corrupt("the anchor of an audit trail cannot be read".to_owned());
     let head = |number, hash: &str| Some(Head { number, hash: hex::decode(hash)?.as_slice().try_into().ok()? });
-    let (newest, newest_hash, pruned, pruned_hash, file, length): (u64, String, u64, String, String, u64) =
+    // The last two values are not used.
+    let (newest, newest_hash, pruned, pruned_hash, ..): (u64, String, u64, String, IgnoredAny, IgnoredAny) =
         serde_json::from_str(text).map_err(|_| broken())?;
     let newest = head(newest, &newest_hash).ok_or_else(broken)?;
     let pruned = head(pruned, &pruned_hash).ok_or_else(broken)?;
-    Ok(Anchor { newest, pruned, birth: Birth { file, length } })
+    Ok(Anchor { newest, pruned })
 }
 
 impl AuditStore for Postgres {
@@ -244,11 +246,11 @@ impl AuditStore for Postgres {
         })
     }
 
-    fn put_audit_anchor(&self, Anchor { newest, pruned, birth }: Anchor) -> Stored<'_, ()> {
+    fn put_audit_anchor(&self, Anchor { newest, pruned }: Anchor) -> Stored<'_, ()> {
         Box::pin(async move {
             let head = |head: &Head| (head.number, hex::encode(&head.hash));
             let ((newest, newest_hash), (pruned, pruned_hash)) = (head(&newest), head(&pruned));
-            let anchor = json(&(newest, newest_hash, pruned, pruned_hash, birth.file, birth.length));
+            let anchor = json(&(newest, newest_hash, pruned, pruned_hash, "", 0));
             let anchor = anchor.map_err(|error| StoreError::Unavailable(error.to_string()))?;
             let sql = ", put AS (
                     INSERT INTO audit_anchor SELECT $4, $5 FROM turn

@@ -27,6 +27,19 @@ pub enum DatabaseError {
         /// The latest layout that this program knows.
         known: u32,
     },
+    /// It has a layout from before the first that this program knows.
+    #[error(
+        "the database `{path}` has layout {found}, but this program knows none before {known}; start the program that wrote it, \
+         or choose a new data folder"
+    )]
+    Former {
+        /// Its path.
+        path: PathBuf,
+        /// The layout of the database.
+        found: u32,
+        /// The earliest layout that this program knows.
+        known: u32,
+    },
     /// It has an older layout, and the caller asked to open it without changes.
     #[error(
         "the database `{path}` has layout {found}, which is older than this program's {known}; \
@@ -39,21 +52,6 @@ pub enum DatabaseError {
         found: u32,
         /// The layout of this program.
         known: u32,
-    },
-    /// It cannot be copied, as it must be before it is migrated.
-    #[error(
-        "the database `{path}` has layout {layout}, and it cannot be copied to `{copy}` before it is migrated: {source}; make \
-         room for the copy, which is as large as the database. Nothing was changed"
-    )]
-    Copy {
-        /// Its path.
-        path: PathBuf,
-        /// Its layout.
-        layout: u32,
-        /// The path of the copy.
-        copy: PathBuf,
-        /// The error.
-        source: io::Error,
     },
     /// It lacks data that it once held, or is another database.
     #[error(

@@ -4,7 +4,7 @@
 use super::column::{millis, moment, read};
 use super::fault::Fault;
 use rusqlite::{Connection, Row};
-use toolwarrant_audit::{Anchor, Birth, Head};
+use toolwarrant_audit::{Anchor, Head};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_store::Figure;
 
@@ -16,13 +16,12 @@ pub(super) type CoolDownKey = (String, String);
 
 /// Reads the anchor of the audit trail.
 pub(super) fn anchor(db: &Connection) -> Result<Option<Anchor>, Fault> {
-    let sql = "SELECT one, newest_number, newest_hash, pruned_number, pruned_hash, birth_file, birth_length FROM audit_anchor";
+    let sql = "SELECT one, newest_number, newest_hash, pruned_number, pruned_hash FROM audit_anchor";
     let number = |row: &Row<'_>, column| Ok::<_, rusqlite::Error>(row.get::<_, i64>(column)?.cast_unsigned());
     let found = |row: &Row<'_>| {
         Ok(Anchor {
             newest: Head { number: number(row, 1)?, hash: row.get(2)? },
             pruned: Head { number: number(row, 3)?, hash: row.get(4)? },
-            birth: Birth { file: row.get(5)?, length: number(row, 6)? },
         })
     };
     db.prepare_cached(sql)?.query_and_then([], |row| read("audit_anchor", row, found))?.next().transpose()
@@ -30,11 +29,10 @@ pub(super) fn anchor(db: &Connection) -> Result<Option<Anchor>, Fault> {
 
 /// Writes the anchor of the audit trail.
 pub(super) fn put_anchor(db: &Connection, anchor: &Anchor) -> Result<(), Fault> {
-    let Anchor { newest, pruned, birth: Birth { file, length } } = anchor;
-    let sql = "INSERT OR REPLACE INTO audit_anchor VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)";
-    let [newest_number, pruned_number, length] = [newest.number, pruned.number, *length].map(u64::cast_signed);
-    let values = rusqlite::params![newest_number, newest.hash, pruned_number, pruned.hash, file, length];
-    db.prepare_cached(sql)?.execute(values)?;
+    let Anchor { newest, pruned } = anchor;
+    let sql = "INSERT OR REPLACE INTO audit_anchor VALUES (1, ?1, ?2, ?3, ?4, '', 0)";
+    let [newest_number, pruned_number] = [newest.number, pruned.number].map(u64::cast_signed);
+    db.prepare_cached(sql)?.execute((newest_number, newest.hash, pruned_number, pruned.hash))?;
     Ok(())
 }
 

@@ -26,7 +26,7 @@ mod writer;
 
 pub use error::DatabaseError;
 use open::EarlierLayout;
-pub use open::{LAYOUT, OpenOptions};
+pub use open::{FIRST_LAYOUT, LAYOUT};
 pub use recovery::{RestoredData, restore};
 pub use watermark::path_of as watermark;
 
@@ -74,25 +74,25 @@ pub struct Sqlite {
 
 impl Sqlite {
     /// Opens a database, creates it if it is missing, and migrates it to the latest layout. Blocks
-    /// for as long as the disk takes.
+    /// for as long as the disk takes. Drops `lock`, which keeps other processes away, after the
+    /// database is closed.
     ///
     /// # Errors
-    /// The database has a newer layout, lacks data that it once held, or cannot be opened.
-    pub fn open(options: OpenOptions<'_, impl Send + Sync + 'static>) -> Result<Self, DatabaseError> {
-        let OpenOptions { path, former_resource, lock } = options;
-        let mut connections = open::connect(path, former_resource, EarlierLayout::CopyAndMigrate)?;
+    /// The database has an unknown layout, lacks data that it once held, or cannot be opened.
+    pub fn open(path: &Path, lock: impl Send + Sync + 'static) -> Result<Self, DatabaseError> {
+        let mut connections = open::connect(path, EarlierLayout::Migrate)?;
         let owner = open::take_over(path, &mut connections.writer)?;
         open::load_target_locks(&connections.writer)?;
         Self::connect(path, Box::new(lock), connections, Some(owner))
     }
 
-    /// Opens a database of the latest layout without changing it. The store accepts no tasks.
+    /// Opens a database of the latest layout without changing it, with a `lock` as in
+    /// [`Self::open`]. The store accepts no tasks.
     ///
     /// # Errors
-    /// The database has a newer or older layout, or cannot be opened.
-    pub fn open_as_it_is(options: OpenOptions<'_, impl Send + Sync + 'static>) -> Result<Self, DatabaseError> {
-        let OpenOptions { path, former_resource, lock } = options;
-        Self::connect(path, Box::new(lock), open::connect(path, former_resource, EarlierLayout::Refuse)?, None)
+    /// The database has another layout, or cannot be opened.
+    pub fn open_as_it_is(path: &Path, lock: impl Send + Sync + 'static) -> Result<Self, DatabaseError> {
+        Self::connect(path, Box::new(lock), open::connect(path, EarlierLayout::Refuse)?, None)
     }
 
     fn connect(

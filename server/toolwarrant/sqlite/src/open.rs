@@ -7,28 +7,20 @@ use super::ownership::Ownership;
 use super::{keeper, watermark};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Migrations from each layout to the next. `user_version` is the layout of a database.
-pub(super) const MIGRATIONS: [&str; 11] = [
-    include_str!("migrations/0001_start.sql"),
-    include_str!("migrations/0002_refunds.sql"),
-    include_str!("migrations/0003_claims.sql"),
-    include_str!("migrations/0004_lanes.sql"),
-    include_str!("migrations/0005_grants.sql"),
-    include_str!("migrations/0006_marks.sql"),
-    include_str!("migrations/0007_identity.sql"),
-    include_str!("migrations/0008_audit.sql"),
-    include_str!("migrations/0009_clock.sql"),
-    include_str!("migrations/0010_task_pages.sql"),
-    include_str!("migrations/0011_operators.sql"),
-];
+/// The layout that the first of the [`SCRIPTS`] creates.
+pub const FIRST_LAYOUT: u32 = 11;
+
+/// The first script creates a database of [`FIRST_LAYOUT`]. Each other one migrates a database to
+/// the next layout. `user_version` is the layout of a database.
+const SCRIPTS: [&str; 1] = [include_str!("migrations/0011_start.sql")];
 
 /// The layout that this program reads and writes.
-pub const LAYOUT: u32 = MIGRATIONS.len() as u32;
+pub const LAYOUT: u32 = FIRST_LAYOUT + SCRIPTS.len() as u32 - 1;
 
 /// Number of reading connections.
 const READERS: usize = 2;
@@ -44,18 +36,6 @@ const TARGET_LOCKS: &str = "
     ) STRICT, WITHOUT ROWID;
     INSERT OR IGNORE INTO target_lock SELECT resource, target, id FROM task WHERE terminal = 0;";
 
-/// Options to open a database.
-#[derive(Debug)]
-pub struct OpenOptions<'a, Lock> {
-    /// The path of its file.
-    pub path: &'a Path,
-    /// The resource for grants from before layout 5, which do not name one: the first resource of
-    /// the contract.
-    pub former_resource: &'a str,
-    /// Keeps other processes away. Dropped after the database is closed.
-    pub lock: Lock,
-}
-
 /// The connections to one database.
 pub(super) struct Connections {
     pub(super) writer: Connection,
@@ -66,24 +46,17 @@ pub(super) struct Connections {
     pub(super) inspector: Connection,
 }
 
-/// The treatment of a database of an earlier layout.
+/// The treatment of a database that has not had all [`SCRIPTS`]; a new file has had none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EarlierLayout {
     /// It is refused.
     Refuse,
-    /// It is migrated.
+    /// The scripts are run.
     Migrate,
-    /// It is copied to [`former_path`], then migrated.
-    CopyAndMigrate,
 }
 
-/// Opens a database of this layout or, as `earlier` says, of an earlier one. Grants from before
-/// layout 5 become grants of `former_resource`.
-pub(super) fn connect(
-    path: &Path,
-    former_resource: &str,
-    earlier: EarlierLayout,
-) -> Result<Connections, DatabaseError> {
+/// Opens a database of this layout or, as `earlier` says, of an earlier one.
+pub(super) fn connect(path: &Path, earlier: EarlierLayout) -> Result<Connections, DatabaseError> {
     // SQLite does not say which of its files it may not open.
     for end in ["", "-wal", "-shm"] {
         let path = PathBuf::from([path.as_os_str(), OsStr::new(end)].into_iter().collect::<OsString>());
@@ -104,51 +77,18 @@ pub(super) fn connect(
 
     let mut writer = connection(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
     let found = writer.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
-    if found > LAYOUT {
-        return Err(DatabaseError::Newer { path, found, known: LAYOUT });
-    }
-    match earlier {
-        EarlierLayout::Refuse if found < LAYOUT => {
+    match found {
+        1..FIRST_LAYOUT => return Err(DatabaseError::Former { path, found, known: FIRST_LAYOUT }),
+        _ if found > LAYOUT => return Err(DatabaseError::Newer { path, found, known: LAYOUT }),
+        _ if found < LAYOUT && earlier == EarlierLayout::Refuse => {
             return Err(DatabaseError::Older { path, found, known: LAYOUT });
         }
-        // A new file has layout 0.
-        EarlierLayout::CopyAndMigrate if (1..LAYOUT).contains(&found) => copy_former(&writer, &path, found)?,
-        EarlierLayout::Refuse | EarlierLayout::Migrate | EarlierLayout::CopyAndMigrate => {}
+        _ => migrate(&mut writer, found).map_err(failed)?,
     }
-    migrate(&mut writer, found, former_resource).map_err(failed)?;
     let reader = || connection(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failed);
     let readers = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
     let keeper = connection(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
     Ok(Connections { writer, keeper, readers, inspector: reader()? })
-}
-
-/// Copies a database to [`former_path`], before it is migrated. After a kill the copy is complete
-/// or absent. It replaces an earlier copy of the same layout.
-fn copy_former(database: &Connection, path: &Path, layout: u32) -> Result<(), DatabaseError> {
-    let copy = former_path(path, layout);
-    let part = PathBuf::from([copy.as_os_str(), OsStr::new(".part")].into_iter().collect::<OsString>());
-    let made = copy_into(database, &part).and_then(|()| {
-        fs::rename(&part, &copy)?;
-        File::open(copy.parent().unwrap_or(Path::new(".")))?.sync_all()
-    });
-    made.map_err(|source| {
-        let _ = fs::remove_file(&part);
-        DatabaseError::Copy { path: path.to_owned(), layout, copy, source }
-    })
-}
-
-/// Writes the content of a database to a new file that only its owner can read, durably.
-fn copy_into(database: &Connection, part: &Path) -> io::Result<()> {
-    let _ = fs::remove_file(part);
-    let file = File::options().write(true).create_new(true).mode(0o600).open(part)?;
-    database.execute("VACUUM INTO ?1", [part.to_string_lossy()]).map_err(io::Error::other)?;
-    file.sync_all()
-}
-
-/// Returns the path of the copy of a database that was made before it was migrated from `layout`.
-pub(super) fn former_path(path: &Path, layout: u32) -> PathBuf {
-    let end = format!(".layout-{layout}");
-    PathBuf::from([path.as_os_str(), OsStr::new(&end)].into_iter().collect::<OsString>())
 }
 
 /// Makes this process the owner of the database, copies the log into it, and raises its watermark.
@@ -185,24 +125,18 @@ pub(super) fn touch(writer: &Connection) -> Result<(), Fault> {
 /// Returns an empty database of the latest layout.
 pub(super) fn blank() -> rusqlite::Result<Connection> {
     let mut blank = Connection::open_in_memory()?;
-    migrate(&mut blank, 0, "")?;
+    migrate(&mut blank, 0)?;
     Ok(blank)
 }
 
-/// Runs the migrations that the database has not had, each in a transaction. A temporary table
-/// passes them the values that only the caller knows.
-fn migrate(writer: &mut Connection, found: u32, former_resource: &str) -> rusqlite::Result<()> {
+/// Runs the scripts that the database has not had, each in a transaction.
+fn migrate(writer: &mut Connection, found: u32) -> rusqlite::Result<()> {
     writer.execute_batch("PRAGMA journal_mode = WAL;")?;
-    if found == LAYOUT {
-        return Ok(());
-    }
-    writer.execute_batch("CREATE TEMP TABLE opening (former_resource TEXT NOT NULL) STRICT;")?;
-    writer.execute("INSERT INTO temp.opening VALUES (?1)", [former_resource])?;
-    for (layout, sql) in (1..).zip(MIGRATIONS).skip_while(|(layout, _)| *layout <= found) {
+    for (layout, sql) in (FIRST_LAYOUT..).zip(SCRIPTS).skip_while(|(layout, _)| *layout <= found) {
         let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute_batch(sql)?;
         transaction.pragma_update(None, "user_version", layout)?;
         transaction.commit()?;
     }
-    writer.execute_batch("DROP TABLE temp.opening;")
+    Ok(())
 }

@@ -8,7 +8,7 @@
 use super::column::{millis, moment};
 use super::error::DatabaseError;
 use super::fault::Fault;
-use super::open::{self, OpenOptions};
+use super::open;
 use super::{acts, directory, tasks};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use std::path::Path;
@@ -35,9 +35,8 @@ pub struct RestoredData {
 ///
 /// # Errors
 /// The copy cannot be used. It may have been migrated already.
-pub fn restore<Lock>(options: OpenOptions<'_, Lock>, at: Timestamp, act: &Act) -> Result<RestoredData, DatabaseError> {
-    let OpenOptions { path, former_resource, lock: _lock } = options;
-    let mut writer = open::connect(path, former_resource, open::EarlierLayout::Migrate)?.writer;
+pub fn restore(path: &Path, at: Timestamp, act: &Act) -> Result<RestoredData, DatabaseError> {
+    let mut writer = open::connect(path, open::EarlierLayout::Migrate)?.writer;
     open::load_target_locks(&writer)?;
     begin_again(&mut writer, at, act)
         .map_err(|why| DatabaseError::Content { path: path.to_owned(), why: why.to_string() })

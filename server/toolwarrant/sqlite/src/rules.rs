@@ -105,11 +105,15 @@ fn layout(db: &Connection) -> Result<Vec<String>, Fault> {
     Ok(missing.chain(strange).collect())
 }
 
-/// Returns the names of tables and indexes with their SQL.
+/// Returns the names of tables and indexes with their SQL, without comments and blanks.
 fn schema_objects(db: &Connection) -> Result<BTreeSet<(String, String)>, Fault> {
     let mut select =
         db.prepare("SELECT type || ' ' || name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")?;
-    let rows = select.query_map([], |row| row.try_into())?;
+    let plain = |sql: String| -> String {
+        let lines = sql.lines().filter_map(|line| line.split("--").next());
+        lines.flat_map(str::chars).filter(|character| !character.is_whitespace()).collect()
+    };
+    let rows = select.query_map([], |row| Ok((row.get(0)?, plain(row.get(1)?))))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 

@@ -16,23 +16,17 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use store_suite::{AT, accept, advance, application, end, end_at, id, model, new, policy, repeat};
+use store_suite::{AT, accept, advance, application, end, end_at, id, model, new, policy};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
-use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::act::{Changes, Channel, Claims, Operator, Origin, Role};
-use toolwarrant_core::store::{Labels, SecretRow, StoreError};
+use toolwarrant_core::store::{SecretRow, StoreError};
 use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_store::Store;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::task::{Phase, Status, Task};
-
-/// Returns options to open a database at that path, without a lock.
-fn open_options(path: &Path) -> OpenOptions<'_, ()> {
-    OpenOptions { path, former_resource: "printer", lock: () }
-}
 
 async fn open_new() -> (TempDir, Arc<dyn Store>) {
     let folder = folder();
@@ -117,53 +111,12 @@ fn log(folder: &Path) -> PathBuf {
 }
 
 fn open(folder: &Path) -> Arc<Sqlite> {
-    Arc::new(Sqlite::open(open_options(&database(folder))).unwrap())
+    Arc::new(Sqlite::open(&database(folder), ()).unwrap())
 }
 
 #[test]
 fn the_bundled_sqlite_is_recent_enough() {
     assert!(rusqlite::version_number() >= 3_051_003, "{}", rusqlite::version());
-}
-
-#[tokio::test]
-async fn written_data_is_there_after_the_next_start() {
-    let folder = folder();
-    let all = async |store: &Arc<dyn Store>| {
-        let record = store.task(id(1)).await.unwrap();
-        assert!(record.is_some());
-        let read = (record, store.task(id(2)).await.unwrap(), store.timeline(id(1)).await.unwrap());
-        let lists = (store.ledger(0, 9).await.unwrap(), store.in_flight(None, 9).await.unwrap());
-        (read, lists, store.directory().await.unwrap(), repeat(store, "app", "l").await)
-    };
-    let store: Arc<dyn Store> = open(folder.path());
-    store.put_application(application("a", "first"), vec![], None).await.unwrap();
-    let secrets = vec![SecretRow { verifier: [1; 32], sealed: vec![2], created_at: None, ends_at: None }];
-    let (key, owner) = ("k".to_owned(), "a".to_owned());
-    store
-        .put_key(
-            KeyRow {
-                id: key,
-                application: owner,
-                secrets,
-                created_at: AT,
-                expires_at: None,
-                labels: Labels::new(),
-                suspended_at: None,
-            },
-            vec![],
-            None,
-        )
-        .await
-        .unwrap();
-    accept(&store, new(1, "k", "t")).await;
-    advance(&store, 1, Phase::Sending, vec![Entry::Charge]).await.unwrap();
-    end(&store, 1, Status::Success, AT).await;
-    accept(&store, new(2, "l", "t")).await;
-    let before = all(&store).await;
-    drop(store);
-    let store: Arc<dyn Store> = open(folder.path());
-    assert_eq!(all(&store).await, before);
-    assert!(matches!(store.accept(new(3, "m", "t")).await.unwrap(), Acceptance::Busy { .. }));
 }
 
 #[tokio::test]
@@ -178,7 +131,7 @@ async fn only_the_owner_can_access_its_files_and_its_lock_is_released_last() {
     let folder = folder();
     let closed = Arc::new(AtomicBool::new(false));
     let lock = Lock(folder.path().to_owned(), Arc::clone(&closed));
-    let store = Sqlite::open(OpenOptions { path: &database(folder.path()), former_resource: "", lock }).unwrap();
+    let store = Sqlite::open(&database(folder.path()), lock).unwrap();
     store.put_application(application("a", "first"), vec![], None).await.unwrap();
     let files: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(files.len(), 4, "{files:?}");
@@ -191,7 +144,7 @@ async fn only_the_owner_can_access_its_files_and_its_lock_is_released_last() {
 fn every_connection_has_the_settings_that_durability_rests_on() {
     let folder = folder();
     let super::open::Connections { writer, keeper, readers, inspector } =
-        super::open::connect(&database(folder.path()), "", EarlierLayout::Migrate).unwrap();
+        super::open::connect(&database(folder.path()), EarlierLayout::Migrate).unwrap();
     for connection in readers.iter().chain([&writer, &keeper, &inspector]) {
         let get =
             |name| connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0)).unwrap();
@@ -233,7 +186,7 @@ type TransactionBody = fn(&Connection) -> Result<i64, Fault>;
 /// Runs these in one transaction. Returns the answers, and the rows of a table `probe` afterwards.
 fn together<const N: usize>(work: [TransactionBody; N]) -> ([Result<i64, Fault>; N], Vec<i64>) {
     let folder = folder();
-    let mut connection = super::open::connect(&database(folder.path()), "", EarlierLayout::Migrate).unwrap().writer;
+    let mut connection = super::open::connect(&database(folder.path()), EarlierLayout::Migrate).unwrap().writer;
     connection.execute_batch("CREATE TABLE probe (number INTEGER PRIMARY KEY)").unwrap();
     let (requests, mut answers): (Vec<Box<dyn Request>>, Vec<_>) = work
         .map(|work| {
@@ -293,7 +246,7 @@ fn a_transaction_that_is_lost_halfway_fails_only_for_the_request_that_lost_it() 
 #[test]
 fn a_transaction_that_cannot_begin_is_answered() {
     let folder = folder();
-    let mut connection = super::open::connect(&database(folder.path()), "", EarlierLayout::Migrate).unwrap().writer;
+    let mut connection = super::open::connect(&database(folder.path()), EarlierLayout::Migrate).unwrap().writer;
     connection.busy_timeout(Duration::ZERO).unwrap();
     let other = Connection::open(database(folder.path())).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();

@@ -246,6 +246,3 @@ impl Share {
         HeadCharge(self.own.add(now, n))
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -72,16 +72,7 @@ async fn look(context: &OperatorContext, key: &ChainKey) -> Result<Verified, Ope
 }
 
 fn describe_verification(found: Verified) -> Value {
-    let Verified {
-        files,
-        sealed_lines,
-        found_lines,
-        unsealed_lines,
-        lines_before_the_chain,
-        pruned_seal,
-        last_seal,
-        faults,
-    } = found;
+    let Verified { files, sealed_lines, found_lines, unsealed_lines, pruned_seal, last_seal, faults } = found;
     let (sound, more) = (faults.is_empty(), faults.len().saturating_sub(FAULTS_SHOWN));
     let fault = |Fault { file, lines, what }| {
         let lines = match lines {
@@ -102,7 +93,6 @@ fn describe_verification(found: Verified) -> Value {
         // unchanged.
         "of_these_found_unsealed": found_lines,
         "lines_not_sealed": unsealed_lines,
-        "lines_before_the_chain": lines_before_the_chain,
         "faults": faults.into_iter().take(FAULTS_SHOWN).map(fault).chain(more).collect::<Value>(),
     })
 }

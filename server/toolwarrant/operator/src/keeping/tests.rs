@@ -2,6 +2,7 @@
 
 use super::*;
 use std::fs;
+use std::time::Instant;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use toolwarrant_audit::Line;
@@ -11,6 +12,9 @@ use toolwarrant_memory::Memory;
 
 /// 2026-07-28T12:00:00Z.
 const NOON: Timestamp = Timestamp(1_785_240_000_000);
+
+/// Longest time that a test waits for the writer.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 struct Kept {
     folder: TempDir,
@@ -45,17 +49,26 @@ impl Kept {
 
     /// Waits until `count` days are left, and returns them.
     async fn days(&self, count: usize) -> Vec<String> {
-        // The loop is bounded, so that a missing change fails soon; no time is measured.
-        for _ in 0..100_000 {
+        let begun = Instant::now();
+        loop {
             let entries = fs::read_dir(self.folder.path()).unwrap();
             let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
             if names.len() <= count {
                 names.sort();
                 return names;
             }
+            assert!(begun.elapsed() < PATIENCE, "there are more than {count} days: {names:?}");
             tokio::task::yield_now().await;
         }
-        panic!("there are more than {count} days");
+    }
+
+    /// Puts a line, and waits until it is in its file.
+    async fn put_and_flush(&self, audit: &Audit) {
+        self.put(audit);
+        let begun = Instant::now();
+        while !audit.handle().flush().await {
+            assert!(begun.elapsed() < PATIENCE, "the line is not in its file");
+        }
     }
 }
 
@@ -64,19 +77,15 @@ async fn the_newest_seal_is_recorded_each_minute_and_at_the_stop() {
     let kept = Kept::new();
     let (audit, keeper) = kept.start(AuditOptions::default()).await;
     assert_eq!(kept.read_recorded().await, 0);
-    kept.put(&audit);
-    audit.handle().flush().await;
+    kept.put_and_flush(&audit).await;
     assert_eq!(kept.read_recorded().await, 0, "not with every flush");
     kept.clock.advance(Duration::from_mins(1));
-    kept.put(&audit);
-    audit.handle().flush().await;
-    for _ in 0..10_000 {
+    kept.put_and_flush(&audit).await;
+    let begun = Instant::now();
+    while kept.read_recorded().await != 2 {
+        assert!(begun.elapsed() < PATIENCE, "{} is recorded", kept.read_recorded().await);
         tokio::task::yield_now().await;
-        if kept.read_recorded().await == 2 {
-            break;
-        }
     }
-    assert_eq!(kept.read_recorded().await, 2);
     kept.put(&audit);
     audit.stop();
     keeper.await.expect("the last seal is recorded");

@@ -3,10 +3,9 @@
 
 use super::model::everything;
 use super::*;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use toolwarrant_base::random::SplitMix;
 
 /// Returns SQLite's verdict on a database that no process has open.
 fn verdict(folder: &Path) -> String {
@@ -14,22 +13,6 @@ fn verdict(folder: &Path) -> String {
     database
         .query_row("SELECT group_concat(integrity_check) FROM pragma_integrity_check", [], |row| row.get(0))
         .unwrap()
-}
-
-/// Writes data of each kind, one write after the other.
-async fn fill(store: &Arc<dyn Store>, mut after_each: impl AsyncFnMut()) {
-    store.put_application(application("a", "first"), vec![], None).await.unwrap();
-    after_each().await;
-    for n in 0..12 {
-        accept(store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
-        after_each().await;
-        advance(store, n, Phase::Sending, vec![Entry::Charge]).await.unwrap();
-        after_each().await;
-        if n % 2 == 0 {
-            end(store, n, Status::Success, AT).await;
-            after_each().await;
-        }
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -87,40 +70,6 @@ async fn acknowledged_writes_survive_a_kill_at_any_moment() {
     for client in clients {
         client.await.unwrap();
     }
-}
-
-#[tokio::test]
-async fn a_log_that_is_truncated_or_damaged_anywhere_is_valid_up_to_there() {
-    let folder = quick_folder();
-    let sqlite = open(folder.path());
-    let store: Arc<dyn Store> = sqlite.clone();
-    let nothing = everything(&*store).await;
-    let mut states = vec![nothing];
-    fill(&store, async || states.push(everything(&*sqlite).await)).await;
-    let whole = leave_behind(folder.path());
-    let log = fs::read(log(whole.path())).unwrap();
-    let mut random = SplitMix(1);
-    // The state that the store reached with each length of the log.
-    let mut reached = BTreeMap::from([(log.len(), states.len() - 1)]);
-    for case in 0..150 {
-        let at = random.below(log.len() as u64) as usize;
-        let mut damaged = log.clone();
-        match case % 3 {
-            0 => damaged.truncate(at),
-            1 => damaged[at] ^= 1 << random.below(8),
-            _ => damaged[at..].fill(0),
-        }
-        let copy = leave_behind(folder.path());
-        fs::write(super::log(copy.path()), damaged).unwrap();
-        let reopened = open(copy.path());
-        let found = everything(&*reopened).await;
-        let Some(state) = states.iter().position(|state| *state == found) else { panic!("at byte {at}: {found}") };
-        reached.insert(at, state);
-        accept(&(reopened as Arc<dyn Store>), new(99, "k", "t")).await;
-        assert_eq!(verdict(copy.path()), "ok");
-    }
-    assert!(reached.values().is_sorted(), "{reached:?}");
-    assert!(reached.values().collect::<BTreeSet<_>>().len() > 10, "{reached:?}");
 }
 
 #[tokio::test]
@@ -200,7 +149,7 @@ async fn each_start_finds_all_tasks_in_flight_on_one_target_and_accepts_no_furth
 #[test]
 fn a_file_that_cannot_be_created_is_named() {
     // Not even root can create a file there.
-    let refused = Sqlite::open(open_options(Path::new("/sys/store.db"))).unwrap_err().to_string();
+    let refused = Sqlite::open(Path::new("/sys/store.db"), ()).unwrap_err().to_string();
     assert!(refused.starts_with("cannot use /sys/store.db: "), "{refused}");
 }
 
@@ -209,37 +158,6 @@ fn a_file_that_is_not_a_database_is_refused_by_name() {
     let folder = folder();
     let path = database(folder.path());
     fs::write(&path, "not a database, but long enough to look like one").unwrap();
-    let refused = Sqlite::open(open_options(&path)).unwrap_err().to_string();
+    let refused = Sqlite::open(&path, ()).unwrap_err().to_string();
     assert_eq!(refused, format!("cannot open the database `{}`: file is not a database", path.display()));
-}
-
-#[tokio::test]
-async fn a_database_with_a_damaged_header_is_refused_by_name_or_gives_the_same_answers() {
-    let folder = quick_folder();
-    let store: Arc<dyn Store> = open(folder.path());
-    fill(&store, async || {}).await;
-    let before = everything(&*store).await;
-    drop(store);
-    let whole = fs::read(database(folder.path())).unwrap();
-    let (mut refused, mut opened) = (0, 0);
-    for (at, bit) in (0..100).flat_map(|at| [0, 7].map(move |bit| (at, bit))) {
-        let copy = quick_folder();
-        let path = database(copy.path());
-        let mut damaged = whole.clone();
-        damaged[at] ^= 1 << bit;
-        fs::write(&path, damaged).unwrap();
-        match Sqlite::open(open_options(&path)) {
-            Err(error) => {
-                refused += 1;
-                let error = error.to_string();
-                assert!(error.contains(&path.display().to_string()), "byte {at}, bit {bit}: {error}");
-            }
-            Ok(store) => {
-                opened += 1;
-                let found = everything(&store).await;
-                assert!(found == before || found.contains("StoreError"), "byte {at}, bit {bit}: {found}");
-            }
-        }
-    }
-    assert!(refused > 10 && opened > 10, "{refused} were refused, {opened} opened");
 }

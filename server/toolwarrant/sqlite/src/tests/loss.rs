@@ -9,7 +9,7 @@ use toolwarrant_store::Recovery;
 
 /// Returns the refusal to open a database.
 fn open_refusal(folder: &Path) -> String {
-    match Sqlite::open(open_options(&database(folder))) {
+    match Sqlite::open(&database(folder), ()) {
         Err(error @ DatabaseError::Lost { .. }) => error.to_string(),
         other => panic!("{other:?}"),
     }
@@ -54,7 +54,7 @@ async fn a_lost_or_damaged_log_is_detected_at_the_next_start_and_not_changed() {
         let said = open_refusal(copy.path());
         assert!(said.contains("it held everything until") && said.contains("`restore`"), "{said}");
         assert_eq!(fs::read(&log).unwrap(), bytes, "what is left can still be looked at");
-        assert!(matches!(Sqlite::open_as_it_is(open_options(&database(copy.path()))), Err(DatabaseError::Lost { .. })));
+        assert!(matches!(Sqlite::open_as_it_is(&database(copy.path()), ()), Err(DatabaseError::Lost { .. })));
         fs::remove_file(path_of(&database(copy.path()))).unwrap();
         drop(open(copy.path()));
     }
@@ -169,7 +169,7 @@ async fn the_process_that_opened_a_database_last_owns_it() {
     let second: Arc<dyn Store> = open(folder.path());
     let refused = first.accept(new(2, "l", "u")).await.unwrap_err();
     assert!(matches!(&refused, StoreError::Unavailable(why) if why.contains("another process has")), "{refused}");
-    drop(Sqlite::open_as_it_is(open_options(&database(folder.path()))).unwrap());
+    drop(Sqlite::open_as_it_is(&database(folder.path()), ()).unwrap());
     accept(&second, new(2, "l", "u")).await;
 }
 
@@ -224,8 +224,7 @@ async fn a_restored_copy_has_no_live_key_and_no_task_in_flight() {
     store.copy_to(path.clone()).await.unwrap();
     drop((all, store));
     let at = AT.plus(Duration::from_secs(9));
-    let RestoredData { applications, keys, ended: count } =
-        restore(open_options(&path), at, &super::act_of_restore()).unwrap();
+    let RestoredData { applications, keys, ended: count } = restore(&path, at, &super::act_of_restore()).unwrap();
     assert_eq!((applications.len(), keys.len(), keys[0].secrets.len(), count), (1, 4, 2, 2));
 
     let store = open(copy.path());

@@ -11,7 +11,7 @@ use toolwarrant_base::text::Remark;
 /// A step in the timeline of a task. It displays as a sentence fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happening {
-    /// A sentence fragment: the acceptance, or a step from a version that stored no events.
+    /// A sentence fragment: the acceptance, the end by a restore, or an event of a later version.
     Sentence(String),
     /// An event.
     Event(Noted),

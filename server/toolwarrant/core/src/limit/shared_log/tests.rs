@@ -8,31 +8,6 @@ fn at(millis: u64) -> Timestamp {
     Timestamp(START + millis)
 }
 
-/// Compares the count of a record with all its requests, after random times and after an encoding.
-#[test]
-fn a_request_counts_for_61_seconds_and_for_hardly_longer() {
-    let mut state = 7_u64;
-    let mut random = |bound: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % bound
-    };
-    for gap in [20, 150, 400, 3_000] {
-        let (mut record, mut all, mut now) = (Record { holder: 1, ..Record::default() }, Vec::new(), 0);
-        for _ in 0..1_000 {
-            now += random(2 * gap);
-            record.add(at(now), 1);
-            all.push(now);
-            let later = now + random(70_000);
-            let within = |millis: u64| all.iter().filter(|sent| later - **sent < millis).count() as u64;
-            let log = SharedLog::default().encode(&record, Allowance { requests: 0, until: at(0) }, at(now));
-            let log = SharedLog::decode(&log).expect("a log");
-            let counted = u64::from(u32::MAX - log.room(&Record::default(), u32::MAX, at(later)));
-            assert!((within(61_000)..=within(61_400)).contains(&counted), "{counted} at {later}");
-        }
-        assert!(record.admitted.len() <= 322, "{}", record.admitted.len());
-    }
-}
-
 #[test]
 fn an_allowance_depends_on_what_is_free_and_on_what_is_asked_for() {
     let own = |left| Record { left, last: START / TICK_MILLIS, ..Record::default() };

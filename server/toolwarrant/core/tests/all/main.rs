@@ -1,0 +1,14 @@
+//! The parts that every service needs, by their public interface.
+
+mod budgets;
+mod charges;
+mod pipeline;
+mod policy;
+mod registry;
+mod replicas;
+mod stored;
+
+mod contract {
+    //! The print shop's contract, written against this crate alone.
+    toolwarrant_macros::contract!("../../../tests/services/print_shop/spec", runtime = ::toolwarrant_core);
+}

@@ -1,0 +1,137 @@
+//! Equipment of tests that call a pipeline: tasks that do as a test says, and a key with every
+//! permission.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::sleep;
+use toolwarrant_audit::{Audit, AuditParts};
+use toolwarrant_base::BoxFuture;
+use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::keyring::KeyRing;
+use toolwarrant_base::random::Random;
+use toolwarrant_base::text::Secret;
+use toolwarrant_core::access::{Access, Application, Caller, Credentials, Grants, UsedNonce};
+use toolwarrant_core::catalogue::{PermissionSet, PolicyDef};
+use toolwarrant_core::limit::Window;
+use toolwarrant_core::nonces::Nonces;
+use toolwarrant_core::pipeline::{Handlers, Pipeline};
+use toolwarrant_core::store::Stored;
+use toolwarrant_core::tasks::{
+    AcceptedTask, FreshWrite, Poll, Repeat, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView, Tasks,
+    WriteRefusal, WriteRequest,
+};
+
+/// Longer than a lease.
+pub(crate) const LONG: Duration = Duration::from_secs(8);
+
+/// Tasks that take their time where it is asked for.
+#[derive(Debug, Default)]
+pub(crate) struct FakeTasks {
+    /// Milliseconds until a write is found to be a repetition; 0 if it is not one.
+    pub(crate) finds_after: AtomicU64,
+    pub(crate) accepts_after: AtomicU64,
+    /// The policy of each accepted write that had a nonce.
+    pub(crate) policies: Mutex<Vec<PolicyDef>>,
+}
+
+fn task_in_flight(hit: bool) -> AcceptedTask {
+    let [task_id, tool, target] = ["task", "print_page", "p-1"].map(str::to_owned);
+    AcceptedTask { task_id, tool, target, status: TaskStatus::Dispatched, hit, matches: true }
+}
+
+impl Tasks for FakeTasks {
+    fn repeat<'a>(&'a self, request: WriteRequest<'a>) -> BoxFuture<'a, Result<Repeat<'a>, WriteRefusal>> {
+        Box::pin(async {
+            let after = self.finds_after.load(Relaxed);
+            sleep(Duration::from_millis(after)).await;
+            Ok(match after {
+                0 => Repeat::Fresh(request.with_fingerprint([0; 32])),
+                _ => Repeat::Hit(task_in_flight(true)),
+            })
+        })
+    }
+
+    fn accept<'a>(
+        &'a self,
+        write: FreshWrite<'a>,
+        _: Secret<String>,
+    ) -> BoxFuture<'a, Result<AcceptedTask, WriteRefusal>> {
+        self.policies.lock().expect("no panic").extend(write.nonce.map(|_| write.policy));
+        Box::pin(async {
+            sleep(Duration::from_millis(self.accepts_after.load(Relaxed))).await;
+            Ok(task_in_flight(false))
+        })
+    }
+
+    fn poll<'a>(&'a self, _: Poll<'a>) -> BoxFuture<'a, Result<TaskView, TaskReadError>> {
+        Box::pin(async {
+            sleep(LONG).await;
+            let [id, tool, resource, target] = ["task", "print_page", "printer", "p-1"].map(str::to_owned);
+            let (created_at, deadline_at, status) = (Timestamp(0), Timestamp(9_000), TaskStatus::Dispatched);
+            let (finished_at, poll_after_seconds, evidence, refunded_at) = (None, Some(1), None, None);
+            Ok(TaskView {
+                id,
+                tool,
+                resource,
+                target,
+                status,
+                created_at,
+                deadline_at,
+                finished_at,
+                poll_after_seconds,
+                evidence,
+                refunded_at,
+            })
+        })
+    }
+
+    fn list<'a>(&'a self, _: &'a str, _: TaskQuery<'a>) -> BoxFuture<'a, Result<TaskPage, TaskReadError>> {
+        Box::pin(async { Err(TaskReadError::NotFound) })
+    }
+
+    fn keep_nonce<'a>(&'a self, _: &'a UsedNonce) -> Stored<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+/// The folder of an audit trail, which is removed at the end.
+pub(crate) struct TrailFolder(PathBuf);
+
+impl Drop for TrailFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Makes a pipeline with an audit trail. The folder must be dropped after it.
+pub(crate) fn start_pipeline<H: Handlers>(
+    handlers: H,
+    access: Arc<Access>,
+    nonces: Nonces,
+    clock: &Clock,
+) -> (Pipeline<H>, Arc<FakeTasks>, TrailFolder) {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("pipeline-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
+    let (folder, tasks) = (std::env::temp_dir().join(name), Arc::new(FakeTasks::default()));
+    let parts = AuditParts { folder: &folder, key: keyring().chain_key(), clock: clock.clone(), anchor: None };
+    let audit = Audit::start(parts).expect("a folder");
+    let pipeline = Pipeline::new(handlers, access, audit, tasks.clone(), nonces, clock.clone());
+    (pipeline, tasks, TrailFolder(folder))
+}
+
+fn keyring() -> KeyRing {
+    KeyRing::new("test", &[7; 32], Random::from_seed(1))
+}
+
+/// Makes a key of an application with that budget, everything else allowed. Returns its caller.
+pub(crate) fn make_key(limit: u32, clock: &Clock) -> (Arc<Access>, Caller) {
+    let (access, window) = (Access::new(keyring()), Arc::new(Window::new(limit)));
+    let all = Arc::new(Application::new("app", "app", PermissionSet(u64::MAX), Grants::everything(), window));
+    let secret = access.secret("app", "key", "secret", Timestamp(0)).expect("random bytes");
+    access.change(|directory| directory.put_key("key", &all, std::slice::from_ref(&secret), None));
+    let shown = Credentials { key_id: "key", secret: "secret" };
+    let caller = access.authenticate(shown, None, clock).expect("a live key");
+    (Arc::new(access), caller)
+}

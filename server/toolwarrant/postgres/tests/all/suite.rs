@@ -1,0 +1,74 @@
+//! The requirements on every store, on PostgreSQL.
+
+use super::{KEY, server};
+use std::sync::Arc;
+use store_suite::model::{self, Reopened};
+use toolwarrant_core::cluster::LEASE;
+use toolwarrant_postgres::{Address, NewReplica, Postgres};
+use toolwarrant_store::Store;
+
+async fn join(address: &Address) -> Postgres {
+    let replica = NewReplica {
+        name: "one".to_owned(),
+        trail: "one".to_owned(),
+        program: "test 1".to_owned(),
+        lease: LEASE,
+        key: KEY,
+        notices: true,
+    };
+    Postgres::join(address, replica).await.expect("the server runs")
+}
+
+/// Expands the tables as a later version may while this one serves.
+const EXPANDED: &str = "DO $$ DECLARE name text; BEGIN
+    FOR name IN SELECT oid::regclass FROM pg_class
+        WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+    LOOP
+        EXECUTE format('ALTER TABLE %s ADD COLUMN later integer NOT NULL DEFAULT 0', name);
+    END LOOP;
+    CREATE TABLE later (one boolean PRIMARY KEY);
+END $$";
+
+async fn open() -> Option<((), Arc<dyn Store>)> {
+    let address = server()?.schema().await.expect("the server runs");
+    Postgres::init(&address, KEY).await.expect("the schema is empty");
+    server()?.count(&address, EXPANDED).await;
+    Some(((), Arc::new(join(&address).await)))
+}
+
+store_suite::store_suite!(open);
+
+/// A store that is opened again under its name.
+struct Rejoined(Address, Postgres);
+
+impl Reopened for Rejoined {
+    const DELETES_ROWS: bool = false;
+
+    async fn open() -> Self {
+        let address = server().expect("PostgreSQL is installed").schema().await.expect("the server runs");
+        Postgres::init(&address, KEY).await.expect("the schema is empty");
+        let store = join(&address).await;
+        Self(address, store)
+    }
+
+    fn store(&self) -> &dyn Store {
+        &self.1
+    }
+
+    async fn reopen(self, _killed: bool) -> Self {
+        let Self(address, store) = self;
+        drop(store);
+        let store = join(&address).await;
+        let orphans = toolwarrant_tasks::store::TaskStore::orphans(&store, None, 1_000).await.expect("the server runs");
+        let ids = orphans.into_iter().map(|task| task.id).collect();
+        toolwarrant_tasks::store::TaskStore::adopt(&store, ids).await.expect("the server runs");
+        Self(address, store)
+    }
+}
+
+#[test]
+fn its_answers_are_those_of_the_store_in_memory() {
+    if server().is_some() {
+        model::compare::<Rejoined>(40);
+    }
+}

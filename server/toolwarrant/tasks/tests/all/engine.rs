@@ -1,0 +1,317 @@
+//! The engine with a store in memory, and an executor with only the required methods.
+
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::broadcast::error::TryRecvError;
+use toolwarrant_base::BoxFuture;
+use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::keyring::KeyRing;
+use toolwarrant_base::random::Random;
+use toolwarrant_base::text::Secret;
+use toolwarrant_core::access::{Access, Application, Caller, Credentials, Granted, Grants};
+use toolwarrant_core::catalogue::{PermissionSet, PolicyDef};
+use toolwarrant_core::cluster::{BeatNumber, ClusterStore};
+use toolwarrant_core::limit::Window;
+use toolwarrant_core::nonces::Nonces;
+use toolwarrant_core::store::StoreError;
+use toolwarrant_core::tasks::{
+    FreshWrite, LongPoll, Poll, Repeat, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView, Tasks,
+    UpstreamReport, WriteRequest,
+};
+use toolwarrant_memory::Memory;
+use toolwarrant_tasks::engine::{Engine, Parts, TaskNotice};
+use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
+use toolwarrant_tasks::leave::Leave;
+use toolwarrant_tasks::machine::Sent;
+use toolwarrant_tasks::task::{Reading, Status, Verdict};
+
+const START: Timestamp = Timestamp(1_800_000_000_000);
+
+const POLICY: PolicyDef =
+    PolicyDef { probe: Some("paper"), baseline: false, idempotent: false, settle_seconds: 5, deadline_seconds: 60 };
+
+/// An executor whose sends and probes always succeed.
+struct Obedient;
+
+impl Executor for Obedient {
+    fn send<'a>(&'a self, _: &'a Write, _: Leave) -> BoxFuture<'a, Sent> {
+        Box::pin(async { Sent::Ok })
+    }
+
+    fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
+        let target = toolwarrant_base::text::Remark::clean(&write.target);
+        Box::pin(async move { Reading { verdict: Verdict::Present, expected: target.clone(), observed: target } })
+    }
+}
+
+fn keyring() -> KeyRing {
+    KeyRing::new("test", &[7; 32], Random::from_seed(1))
+}
+
+/// Returns an engine that drives no task until it is run.
+async fn engine(executor: impl Executor, clock: &Clock) -> Arc<Engine> {
+    Engine::start(parts(&Arc::default(), executor, clock)).await.expect("a store that can be read")
+}
+
+fn parts(store: &Arc<Memory>, executor: impl Executor, clock: &Clock) -> Parts {
+    Parts {
+        store: store.clone(),
+        executor: Arc::new(executor),
+        catalogue: None,
+        keyring: keyring(),
+        clock: clock.clone(),
+        random: Random::from_seed(1),
+        max_in_flight: 2_000,
+    }
+}
+
+/// Returns a write of the application `owner`.
+fn write(resource: &'static str, target: &str) -> WriteRequest<'static> {
+    WriteRequest {
+        application: "owner",
+        tool: "print",
+        resource,
+        target: target.into(),
+        key: None,
+        policy: POLICY,
+        arguments: Secret::new(format!("{{\"target\":\"{target}\"}}")),
+        nonce: None,
+        now: START,
+    }
+}
+
+/// Calls `repeat` for a write and expects that it is not a duplicate.
+async fn fresh<'a>(engine: &'a Engine, write: WriteRequest<'a>) -> FreshWrite<'a> {
+    match engine.repeat(write).await.expect("a store that can be read") {
+        Repeat::Fresh(write) => write,
+        Repeat::Hit(task) => panic!("a repeat of {task:?}"),
+    }
+}
+
+/// Accepts a write and returns the id of its task.
+async fn accept(engine: &Engine, write: WriteRequest<'_>) -> String {
+    let command = write.arguments.clone();
+    engine.accept(fresh(engine, write).await, command).await.expect("a new write").task_id
+}
+
+/// Returns a caller with a key of an application with these grants.
+fn caller(application: &str, grants: Grants) -> Caller {
+    let access = Access::new(keyring());
+    let window = Arc::new(Window::new(300));
+    let application = Arc::new(Application::new(application, application, PermissionSet(1), grants, window));
+    access.change(|directory| {
+        directory.put_key(
+            "key",
+            &application,
+            &[access.secret(&application.id, "key", "secret", Timestamp(0)).expect("random")],
+            None,
+        )
+    });
+    access
+        .authenticate(Credentials { key_id: "key", secret: "secret" }, None, &Clock::manual(START))
+        .expect("a live key")
+}
+
+async fn poll(engine: &Engine, caller: &Caller, id: &str) -> Result<TaskView, TaskReadError> {
+    engine
+        .poll(Poll {
+            caller,
+            id,
+            wait: None,
+            hold_at_most: Duration::ZERO,
+            hold: LongPoll::Never,
+            interval: Duration::from_secs(3),
+        })
+        .await
+}
+
+#[tokio::test]
+async fn a_task_is_visible_to_its_application_and_to_applications_that_see_its_target() {
+    let engine = engine(Obedient, &Clock::manual(START)).await;
+    let id = accept(&engine, write("printer", "p-1")).await;
+    let of = |resource, granted| Grants::nothing().with(resource, granted);
+    let seen = [
+        ("owner", Grants::nothing(), true),
+        ("other", Grants::everything(), true),
+        ("other", of("printer", Granted::all()), true),
+        ("other", of("printer", Granted::some(["p-1"])), true),
+        ("other", of("printer", Granted::some(["p-2"])), false),
+        ("other", of("tray", Granted::some(["p-1"])), false),
+        ("other", of("tray", Granted::all()), false),
+        ("other", Grants::nothing(), false),
+    ];
+    for (application, grants, expected) in seen {
+        let told = poll(&engine, &caller(application, grants.clone()), &id).await;
+        assert_eq!(told.is_ok(), expected, "{application} {grants:?}: {told:?}");
+        assert!(expected || told == Err(TaskReadError::NotFound), "{told:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_tasks_examines_a_thousand_of_them_and_says_where_the_next_one_begins() {
+    let engine = engine(Obedient, &Clock::manual(START)).await;
+    let mut ids = Vec::new();
+    for n in 0..1_050 {
+        let resource = if n < 50 { "tray" } else { "printer" };
+        let at = START.plus(Duration::from_millis(n));
+        ids.push(accept(&engine, WriteRequest { now: at, ..write(resource, &format!("p-{n}")) }).await);
+    }
+    let page = async |query| engine.list("owner", query).await.expect("a store that can be read");
+    let trays = TaskQuery { resource: Some("tray"), limit: 100, ..TaskQuery::default() };
+    let TaskPage { tasks, next } = page(trays).await;
+    assert_eq!((tasks.len(), next.as_ref()), (0, Some(&ids[50])));
+    let TaskPage { tasks, next } = page(TaskQuery { before: next.as_deref(), ..trays }).await;
+    assert!(tasks.iter().map(|task| &task.id).eq(ids[..50].iter().rev()) && next.is_none());
+    assert_eq!(page(TaskQuery { limit: u16::MAX, ..TaskQuery::default() }).await.tasks.len(), 100);
+    assert_eq!(page(TaskQuery { target: Some("p-7"), resource: Some("printer"), ..trays }).await.tasks, []);
+    let others = engine.list("other", trays).await.expect("a store that can be read");
+    assert_eq!(others, TaskPage { tasks: Vec::new(), next: None });
+    let unknown = engine.list("owner", TaskQuery { before: Some("task_1"), ..trays }).await;
+    assert_eq!(unknown, Err(TaskReadError::NotFound));
+}
+
+/// Runs an engine until the task has ended, and returns its state.
+async fn end(engine: &Arc<Engine>, id: &str) -> TaskView {
+    let runner = tokio::spawn(Arc::clone(engine).run(std::future::pending()));
+    let owner = caller("owner", Grants::nothing());
+    let told = loop {
+        let told = poll(engine, &owner, id).await.expect("a task of its application");
+        if told.finished_at.is_some() {
+            break told;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    };
+    runner.abort();
+    told
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_executor_that_only_sends_and_probes_is_enough() {
+    let engine = engine(Obedient, &Clock::start_at(START)).await;
+    let id = accept(&engine, write("printer", "p-1")).await;
+    assert_eq!(end(&engine, &id).await.status, TaskStatus::Success);
+    // The probe compares, and there is no reading from before the send: it is sent without one.
+    let compared = WriteRequest { policy: PolicyDef { baseline: true, ..POLICY }, ..write("printer", "p-2") };
+    let id = accept(&engine, compared).await;
+    let TaskView { status, evidence, .. } = end(&engine, &id).await;
+    assert_eq!((status, evidence.unwrap().reported), (TaskStatus::Success, UpstreamReport::Success));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_is_notified_of_each_change_of_a_task_and_learns_that_it_missed_some() {
+    let engine = engine(Obedient, &Clock::start_at(START)).await;
+    end(&engine, &accept(&engine, write("printer", "p-1")).await).await;
+    let mut watcher = engine.watch();
+    let id = accept(&engine, write("printer", "p-2")).await;
+    end(&engine, &id).await;
+    let mut notices = Vec::new();
+    while let Ok(TaskNotice { id: changed, ended }) = watcher.try_recv() {
+        assert_eq!(changed.to_string(), id);
+        notices.push(ended);
+    }
+    assert!(notices.len() > 2, "{notices:?}");
+    assert_eq!(notices.iter().flatten().count(), 1);
+    assert_eq!(notices.last(), Some(&Some(Status::Success)));
+    for printer in 0..1_100 {
+        accept(&engine, write("printer", &format!("q-{printer}"))).await;
+    }
+    assert!(matches!(watcher.try_recv(), Err(TryRecvError::Lagged(_))));
+}
+
+/// An executor that takes a given number of seconds to answer a send and to take a reading.
+struct Slow {
+    clock: Clock,
+    sends: u64,
+    reads: u64,
+}
+
+impl Executor for Slow {
+    fn baseline<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
+        Box::pin(async {
+            self.clock.sleep_until(self.clock.now().plus(Duration::from_secs(self.reads))).await;
+            Ok("3".to_owned())
+        })
+    }
+
+    fn send<'a>(&'a self, _: &'a Write, leave: Leave) -> BoxFuture<'a, Sent> {
+        Box::pin(async move {
+            self.clock.sleep_until(leave.not_after().plus(Duration::from_secs(self.sends))).await;
+            Sent::Ok
+        })
+    }
+
+    fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
+        Box::pin(async move {
+            self.clock.sleep_until(self.clock.now().plus(Duration::from_secs(self.reads))).await;
+            Obedient.probe(write).await
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reading_may_take_half_a_minute_and_a_send_ten_seconds_after_its_last_moment() {
+    use TaskStatus::{Failed, Success, Timeout};
+    use UpstreamReport::{NoAnswer, NotSent, Success as Done};
+    for (sends, reads, ends) in [(9, 29, (Success, Done)), (11, 29, (Success, NoAnswer)), (9, 31, (Timeout, Done))] {
+        let clock = Clock::start_at(START);
+        let engine = engine(Slow { clock: clock.clone(), sends, reads }, &clock).await;
+        let id = accept(&engine, write("printer", "p-1")).await;
+        let TaskView { status, evidence, finished_at, deadline_at, .. } = end(&engine, &id).await;
+        assert_eq!((status, evidence.unwrap().reported), ends, "{sends} {reads}");
+        assert!(finished_at.unwrap() <= deadline_at.plus(Duration::from_mins(1)), "{sends} {reads}");
+        let (policy, now) = (PolicyDef { baseline: true, ..POLICY }, clock.now());
+        let id = accept(&engine, WriteRequest { policy, now, ..write("printer", "p-2") }).await;
+        let TaskView { status, evidence, .. } = end(&engine, &id).await;
+        let ends = if reads > 30 { (Failed, NotSent) } else { ends };
+        assert_eq!((status, evidence.unwrap().reported), ends, "{sends} {reads}, compared");
+    }
+}
+
+#[tokio::test]
+async fn the_nonce_of_a_write_is_stored_with_its_task_or_refusal_and_known_after_a_start() {
+    let clock = Clock::manual(START);
+    let engine = engine(Obedient, &clock).await;
+    let nonces = Nonces::new(clock.clone());
+    let caller = caller("app", Grants::everything());
+    let used = ["fresh", "hit", "busy"].map(|nonce| nonces.take(&caller, nonce, 0, false).expect("new"));
+    let mut race = Vec::new();
+    for (nonce, arguments) in used.iter().zip(["{\"n\":1}", "{\"n\":1}", "{}"]) {
+        let arguments = Secret::new(arguments.to_owned());
+        race.push(fresh(&engine, WriteRequest { nonce: Some(nonce), arguments, ..write("printer", "p-1") }).await);
+    }
+    for write in race {
+        let _ = engine.accept(write, Secret::new("{}".to_owned())).await;
+    }
+    engine.keep_nonce(&nonces.take(&caller, "refused", 0, false).expect("new")).await.expect("kept");
+    for nonce in ["fresh", "hit", "busy", "refused"] {
+        let repeated = Nonces::new(clock.clone()).take(&self::caller("app", Grants::everything()), nonce, 0, false);
+        let repeated = engine.keep_nonce(&repeated.expect("unknown to another run")).await;
+        assert!(matches!(repeated, Err(StoreError::Conflict(_))), "{nonce}: {repeated:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_orphan_that_this_contract_cannot_read_waits_for_a_replica_that_can() {
+    let (tables, clock) = (Memory::default(), Clock::start_at(START));
+    let start = async |name: &str, keyring: KeyRing| {
+        let store = Arc::new(tables.replica(name));
+        let random = Random::from_seed(store.epoch().0);
+        let engine = Engine::start(Parts { random, keyring, ..parts(&store, Obedient, &clock) }).await;
+        (store, engine.expect("a store that can be read"))
+    };
+    let run = |engine: &Arc<Engine>| drop(tokio::spawn(Arc::clone(engine).run(std::future::pending())));
+    let (store, first) = start("a", keyring()).await;
+    let id = accept(&first, write("printer", "p-1")).await;
+    assert!(store.evict(store.epoch(), BeatNumber::default()).await.expect("memory"));
+    let (_, stranger) = start("b", KeyRing::new("test", &[8; 32], Random::from_seed(1))).await;
+    run(&stranger);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let expected = format!("tasks that wait for a replica whose contract can read them: 1 ({id})");
+    assert_eq!((stranger.describe_orphans(), stranger.in_flight()), (Some(expected), 0));
+    let (_, able) = start("c", keyring()).await;
+    run(&able);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(stranger.describe_orphans(), None);
+    let owner = caller("owner", Grants::nothing());
+    assert_eq!(poll(&able, &owner, &id).await.expect("a task").status, TaskStatus::Success);
+}

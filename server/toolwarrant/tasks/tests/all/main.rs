@@ -1,0 +1,4 @@
+//! The engine: by its ports, and in simulated worlds.
+
+mod engine;
+mod simulation;
