@@ -2,7 +2,7 @@
 //! each phone.
 
 use super::Scenario;
-use super::Step::{self, Again, Await, Call, Cut, Fill, Follow, Mend, Pass};
+use super::Step::{self, Again, Await, Call, Cut, Fill, Mend, Pass};
 use cloudphone::platforms::simulator::CAST;
 
 const READ: &[&str] = &["device_read"];
@@ -37,7 +37,7 @@ const READING: &[Scenario] = &[
             READ,
             &[
                 Call("list_devices", r#"{"state":"restarting"}"#),
-                Follow,
+                Call("list_devices", r#"{"cursor":"$next_cursor","state":"restarting"}"#),
                 Call("list_devices", r#"{"state":"restarting","cursor":"$next_cursor"}"#),
                 Call("list_devices", r#"{"capability":"proxy","limit":2}"#),
             ],
@@ -59,7 +59,7 @@ const READING: &[Scenario] = &[
             READ,
             &[
                 Call("get_device", r#"{"device_id":"Phone 1"}"#),
-                Follow,
+                Call("list_devices", "{}"),
                 Call("get_device", r#"{"device_id":"phone-0000001"}"#),
             ],
         )
@@ -69,7 +69,7 @@ const READING: &[Scenario] = &[
         ..agent(
             "a_device_is_asked_for_that_nobody_knows",
             READ,
-            &[Call("get_device", r#"{"device_id":"phone-9999999"}"#), Follow],
+            &[Call("get_device", r#"{"device_id":"phone-9999999"}"#), Call("list_devices", "{}")],
         )
     },
     agent(
@@ -133,8 +133,8 @@ const WRITING: &[Scenario] = &[
                 r#"{"device_id":"phone-0000018","scheme":"http","host":"proxy.example.com","port":8080}"#,
             ),
             Call("set_power", r#"{"device_id":"phone-0000018","action":"restart"}"#),
-            Follow,
-            Again,
+            Await,
+            Call("set_power", r#"{"device_id":"phone-0000018","action":"restart"}"#),
             Await,
         ],
     ),
@@ -168,7 +168,7 @@ const WRITING: &[Scenario] = &[
                     "set_proxy",
                     r#"{"device_id":"phone-0000002","scheme":"http","host":"proxy.example.com","port":8080}"#,
                 ),
-                Follow,
+                Call("set_power", r#"{"device_id":"phone-0000002","action":"boot"}"#),
                 Await,
                 Call("get_device", r#"{"device_id":"phone-0000002"}"#),
                 Call(
@@ -187,7 +187,7 @@ const WRITING: &[Scenario] = &[
             &[
                 Call("set_power", r#"{"device_id":"phone-0000001","action":"boot"}"#),
                 Call("get_task", r#"{"task_id":"task_00000000000000000000000000000000"}"#),
-                Follow,
+                Call("get_device", r#"{"device_id":"phone-0000001"}"#),
             ],
         )
     },
@@ -229,12 +229,20 @@ const ENDS: &[Scenario] = &[
     agent(
         "a_write_was_reported_as_done_and_nothing_can_be_measured",
         WRITE,
-        &[Call("clear_proxy", r#"{"device_id":"phone-0000010"}"#), Await, Follow],
+        &[
+            Call("clear_proxy", r#"{"device_id":"phone-0000010"}"#),
+            Await,
+            Call("get_device", r#"{"device_id":"phone-0000010"}"#),
+        ],
     ),
     agent(
         "nobody_can_tell_whether_an_unreadable_phone_booted",
         WRITE,
-        &[Call("set_power", r#"{"device_id":"phone-0000004","action":"boot"}"#), Await, Follow],
+        &[
+            Call("set_power", r#"{"device_id":"phone-0000004","action":"boot"}"#),
+            Await,
+            Call("get_device", r#"{"device_id":"phone-0000004"}"#),
+        ],
     ),
     agent(
         "nobody_can_tell_whether_a_rotating_proxy_is_in_force",
@@ -245,13 +253,21 @@ const ENDS: &[Scenario] = &[
                 r#"{"device_id":"phone-0000020","scheme":"http","host":"proxy.example.com","port":8080}"#,
             ),
             Await,
-            Follow,
+            Call("get_device", r#"{"device_id":"phone-0000020"}"#),
         ],
     ),
     agent(
         "the_platform_goes_away_while_a_write_is_under_way",
         WRITE,
-        &[Call("set_power", r#"{"device_id":"phone-0000001","action":"restart"}"#), Cut, Await, Follow, Mend, Follow],
+        &[
+            Call("set_power", r#"{"device_id":"phone-0000001","action":"restart"}"#),
+            Cut,
+            Await,
+            Call("get_device", r#"{"device_id":"phone-0000001"}"#),
+            Mend,
+            Pass(5),
+            Again,
+        ],
     ),
 ];
 
@@ -301,7 +317,7 @@ const REFUSALS: &[Scenario] = &[
         READ,
         &[
             Call("mcp__phones__get_device", r#"{"device_id":"phone-0000001"}"#),
-            Follow,
+            Call("get_device", r#"{"device_id":"phone-0000001"}"#),
             Call("reboot_device", r#"{"device_id":"phone-0000001"}"#),
         ],
     ),
@@ -313,7 +329,8 @@ const REFUSALS: &[Scenario] = &[
             &[
                 Call("get_device", r#"{"device_id":"phone-0000010"}"#),
                 Call("get_device", r#"{"device_id":"phone-0000011"}"#),
-                Follow,
+                Pass(61),
+                Again,
             ],
         )
     },
@@ -325,9 +342,11 @@ const REFUSALS: &[Scenario] = &[
             Call("list_devices", r#"{"limit":1}"#),
             Call("create_session", r#"{"device_id":"phone-0000001"}"#),
             Call("set_power", r#"{"device_id":"phone-0000001","action":"boot"}"#),
-            Follow,
+            Pass(5),
+            Again,
             Mend,
-            Follow,
+            Pass(5),
+            Again,
         ],
     ),
     Scenario {
@@ -335,7 +354,14 @@ const REFUSALS: &[Scenario] = &[
         ..agent(
             "the_server_has_more_work_than_it_can_hold",
             WRITE,
-            &[Fill, Call("set_power", r#"{"device_id":"phone-0000500","action":"boot"}"#), Follow, Pass(30), Again],
+            &[
+                Fill,
+                Call("set_power", r#"{"device_id":"phone-0000500","action":"boot"}"#),
+                Pass(1),
+                Again,
+                Pass(30),
+                Again,
+            ],
         )
     },
 ];

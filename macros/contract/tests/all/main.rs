@@ -1,10 +1,11 @@
 //! The commands of an author on copies of the print shop's contract: release, check, accept, and
-//! bad input, with messages and exit codes; and the expansion.
+//! bad input, with messages and exit codes; the expansion; and the reports on mistakes.
 
 mod cases;
 mod expansion;
 mod facts;
 mod input;
+mod mistakes;
 mod pairs;
 mod program;
 mod pull_request;
