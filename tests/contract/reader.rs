@@ -1,17 +1,15 @@
 //! Scenarios of an agent: each is played against a server, and its transcript is a snapshot.
 //!
-//! A scenario is data (`scenarios`). It is played on a server of its own, whose clock moves only
+//! A scenario is data (`scenarios.txt`). It is played on a server of its own, whose clock moves only
 //! while an answer is held or the scenario lets time pass. The server, its engine and the client
 //! share one thread, so every run is the same. `transcript` writes the requests and answers.
 
-mod scenarios;
 mod transcript;
 
 use crate::harness::writes::power;
 use crate::harness::{Key, Server, TASKS_MAX, Tenant, outcome, read, serve_simulated};
 use cloudphone::phones::contract::CATALOGUE;
-use cloudphone::platforms::simulator::Sim;
-use scenarios::all;
+use cloudphone::platforms::simulator::{CAST, Sim};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,40 +20,7 @@ use tokio::task::yield_now;
 use toolwarrant_core::catalogue::PermissionSet;
 use transcript::{Event, Exchange, render};
 
-/// A scenario: the steps of one agent with one key.
-#[derive(Clone, Copy)]
-struct Scenario {
-    /// The name, a sentence.
-    name: &'static str,
-    /// The permissions of the key.
-    permissions: &'static [&'static str],
-    /// The number of phones. The first ones play the parts of the cast. A small number keeps the
-    /// lists in answers short.
-    phones: u32,
-    /// The budget of the key's application. `initialize` and `tools/list` are charged to it too.
-    requests_per_minute: u32,
-    steps: &'static [Step],
-}
-
-/// A step of the agent, or a change of its environment.
-#[derive(Clone, Copy)]
-enum Step {
-    /// Calls a tool with these arguments, which are JSON. A value `"$member"` stands for the latest
-    /// member of that name in an answer.
-    Call(&'static str, &'static str),
-    /// Repeats the latest `Call`.
-    Again,
-    /// Waits for the end of the latest task.
-    Await,
-    /// Lets seconds pass.
-    Pass(u64),
-    /// Another application writes until the server accepts no more tasks.
-    Fill,
-    /// The platform becomes unreachable.
-    Cut,
-    /// The platform becomes reachable again.
-    Mend,
-}
+const SCENARIOS: &str = include_str!("reader/scenarios.txt");
 
 /// The maximum of calls by which one `Await` waits.
 const AWAITED_MAX: usize = 10;
@@ -76,18 +41,15 @@ struct Agent {
 }
 
 impl Agent {
-    async fn take(&mut self, step: Step) {
-        match step {
-            Step::Call(tool, arguments) => {
-                let arguments = self.fill_in(serde_json::from_str(arguments).expect("JSON"));
-                self.call(tool.to_owned(), arguments).await;
-            }
-            Step::Again => {
+    /// Takes a step: a line of a scenario.
+    async fn take(&mut self, step: &str) {
+        match step.split_once(' ').unwrap_or((step, "")) {
+            ("again", _) => {
                 let Exchange { tool, arguments, .. } = self.exchanges().next_back().expect("a call before");
                 let (tool, arguments) = (tool.clone(), arguments.clone());
                 self.call(tool, arguments).await;
             }
-            Step::Await => {
+            ("await", _) => {
                 let arguments = self.fill_in(json!({"task_id": "$task_id", "wait_seconds": 25}));
                 for _ in 0..AWAITED_MAX {
                     self.call("get_task".to_owned(), arguments.clone()).await;
@@ -97,21 +59,26 @@ impl Agent {
                 }
                 panic!("{AWAITED_MAX} answers later none is terminal:\n{}", render(&self.events));
             }
-            Step::Pass(seconds) => {
+            ("pass", seconds) => {
+                let seconds = seconds.parse().expect("a number");
                 for _ in 0..seconds {
                     self.server.clock.advance(Duration::from_secs(1));
                     settle().await;
                 }
                 self.events.push(Event::Passed(seconds));
             }
-            Step::Fill => self.fill().await,
-            Step::Cut => {
+            ("fill", _) => self.fill().await,
+            ("cut", _) => {
                 self.sim.cut();
                 self.events.push(Event::Changed("the platform goes away"));
             }
-            Step::Mend => {
+            ("mend", _) => {
                 self.sim.mend();
                 self.events.push(Event::Changed("the platform comes back"));
+            }
+            (tool, arguments) => {
+                let arguments = self.fill_in(serde_json::from_str(arguments).expect(step));
+                self.call(tool.to_owned(), arguments).await;
             }
         }
     }
@@ -172,14 +139,24 @@ impl Agent {
     }
 }
 
-/// Plays a scenario. Returns the instructions of the key, and the transcript.
-async fn play(scenario: Scenario) -> [String; 2] {
-    let Scenario { name: _, permissions, phones, requests_per_minute, steps } = scenario;
-    let granted = permissions.iter().map(|name| {
-        let known = CATALOGUE.permissions.iter().find(|permission| permission.name == *name);
-        known.expect("a permission of the contract").grants
-    });
-    let permissions = granted.fold(PermissionSet::default(), PermissionSet::and);
+/// Plays a scenario. Returns the permissions and the instructions of its key, and the transcript.
+async fn play(scenario: &str) -> (String, [String; 2]) {
+    let (mut phones, mut requests_per_minute) = (CAST.len() as u32, 1_000);
+    let (mut names, mut permissions, mut steps) = (String::new(), PermissionSet::default(), Vec::new());
+    for line in scenario.lines() {
+        match line.split_once(' ') {
+            Some(("permissions", held)) => {
+                names = held.replace(' ', "_");
+                for name in held.split(' ') {
+                    let known = CATALOGUE.permissions.iter().find(|permission| permission.name == name);
+                    permissions = permissions.and(known.expect("a permission of the contract").grants);
+                }
+            }
+            Some(("phones", number)) => phones = number.parse().expect("a number"),
+            Some(("requests_per_minute", number)) => requests_per_minute = number.parse().expect("a number"),
+            _ => steps.push(line),
+        }
+    }
     let others = Tenant::with(PermissionSet(u64::MAX));
     let tenants = vec![Tenant { requests_per_minute, ..Tenant::with(permissions) }, others];
     let (server, keys, sim) = serve_simulated(phones, tenants).await;
@@ -190,9 +167,9 @@ async fn play(scenario: Scenario) -> [String; 2] {
     let shown = shown.iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect();
     let mut agent = Agent { server, key, other, sim, shown, events: Vec::new() };
     for step in steps {
-        agent.take(*step).await;
+        agent.take(step).await;
     }
-    [instructions, render(&agent.events)]
+    (names, [instructions, render(&agent.events)])
 }
 
 /// Lets everything on this thread run until it is idle.
@@ -212,12 +189,13 @@ fn keep(name: &str, text: &str) {
 #[tokio::test]
 async fn an_agent_reads_what_the_transcripts_show() {
     let mut kept = BTreeMap::new();
-    for scenario in all() {
-        let [instructions, transcript] = play(scenario).await;
-        let key = format!("the_instructions_of_a_key_with_{}", scenario.permissions.join("_"));
+    for scenario in SCENARIOS.split("\n## ").skip(1) {
+        let (name, lines) = scenario.trim_end().split_once('\n').expect("steps");
+        let (permissions, [instructions, transcript]) = play(lines).await;
+        let key = format!("the_instructions_of_a_key_with_{permissions}");
         let first = kept.entry(key).or_insert_with(|| instructions.clone());
-        assert_eq!(*first, instructions, "{}", scenario.name);
-        kept.insert(scenario.name.to_owned(), transcript);
+        assert_eq!(*first, instructions, "{name}");
+        kept.insert(name.to_owned(), transcript);
     }
     for (name, text) in &kept {
         keep(name, text);

@@ -1,10 +1,7 @@
 //! The reports on mistakes in a contract: each case spoils a copy of the print shop and snapshots
 //! the report. The compiler shows the same reports.
 
-mod cases;
-
 use super::Shop;
-use cases::CASES;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,25 +23,24 @@ const FILES: [&str; 9] = [SERVICE, ERRORS, TYPES, RESERVED, PRINTERS, PRINTING, 
 /// Text that no TOML parser accepts.
 const GARBAGE: &str = "this is [[[ no TOML\n";
 
-/// An edit of one file of the copy.
-enum SpecEdit {
-    /// Replaces the first occurrence of a text.
-    Change(&'static str, &'static str),
-    Append(&'static str),
-    Write(&'static str),
-    Remove,
+/// A case: the edits of the copy that provoke the mistake.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Spoiled {
+    /// File, text and replacement; file and text to append; or a file to remove.
+    edits: Vec<Vec<String>>,
 }
-use SpecEdit::{Append, Change, Remove, Write};
 
 /// `contract explain` shows the shortest report of each rule. Permissions protect callers from an
 /// author who follows a help without thinking.
 #[test]
 fn every_mistake_is_reported_with_its_place_and_its_remedy() {
     let mut shortest: BTreeMap<&str, String> = BTreeMap::new();
-    for (behaviour, edits) in CASES {
-        let report = spoil(edits).expect_err(behaviour);
+    let cases: BTreeMap<String, Spoiled> = toml::from_str(include_str!("mistakes.toml")).expect("cases");
+    for (behaviour, Spoiled { edits }) in cases {
+        let report = spoil(&edits).expect_err(&behaviour);
         insta::with_settings!({ snapshot_path => "mistakes", prepend_module_to_snapshot => false, omit_expression => true }, {
-            insta::assert_snapshot!(*behaviour, report);
+            insta::assert_snapshot!(behaviour, report);
         });
         for problem in report.problems {
             let help = problem.rendered.split("help:").nth(1).unwrap_or_default();
@@ -67,7 +63,7 @@ fn every_mistake_is_reported_with_its_place_and_its_remedy() {
 #[test]
 fn a_file_that_is_no_toml_is_one_mistake() {
     for file in FILES {
-        let report = spoil(&[(file, Write(GARBAGE))]).expect_err(file);
+        let report = spoil(&[&[file][..], &[file, GARBAGE]]).expect_err(file);
         let found: Vec<_> = report.problems.iter().map(|problem| (problem.rule, problem.file.as_str())).collect();
         assert_eq!(found, [(Rule::Syntax, &*format!("spec/{file}"))], "{report}");
     }
@@ -103,7 +99,7 @@ fn a_word_of_a_path_may_stand_where_another_twin_has_an_argument() {
     for twin in
         ["effect = \"read\"\nhttp = \"GET /v1/printers/first\"", "effect = \"read\"\nhttp = \"GET /v1/jobs/first\""]
     {
-        assert_eq!(spoil(&[(FLOOR, Change("effect = \"read\"", twin))]).map_err(|report| report.to_string()), Ok(()));
+        assert_eq!(spoil(&[[FLOOR, "effect = \"read\"", twin]]).map_err(|report| report.to_string()), Ok(()));
     }
 }
 
@@ -173,24 +169,16 @@ proptest! {
 }
 
 /// Loads the print shop's contract after these edits.
-fn spoil(edits: &[(&str, SpecEdit)]) -> Result<(), Report> {
+fn spoil<T: AsRef<str>>(edits: &[impl AsRef<[T]>]) -> Result<(), Report> {
     let shop = Shop::new();
-    for (file, edit) in edits {
-        let path = shop.path("spec").join(file);
-        let text = || fs::read_to_string(&path).expect("a file of the copy");
-        let spoiled = match edit {
-            Change(from, to) => {
-                assert!(text().contains(from), "{file} does not say {from}");
-                text().replacen(from, to, 1)
-            }
-            Append(more) => text() + more,
-            Write(text) => (*text).to_owned(),
-            Remove => {
-                fs::remove_file(&path).expect("a file of the copy");
-                continue;
-            }
-        };
-        fs::write(&path, spoiled).expect("a file of the copy");
+    for edit in edits {
+        let parts: Vec<&str> = edit.as_ref().iter().map(AsRef::as_ref).collect();
+        let file = format!("spec/{}", parts[0]);
+        match parts[1..] {
+            [] => fs::remove_file(shop.path(&file)).expect("a file of the copy"),
+            [more] => shop.write(&file, &(fs::read_to_string(shop.path(&file)).unwrap_or_default() + more)),
+            [old, new, ..] => shop.edit(&file, old, new),
+        }
     }
     load(&shop.path("spec")).map(drop)
 }
