@@ -4,12 +4,14 @@
 mod cases;
 mod expansion;
 mod facts;
+mod generated;
 mod input;
 mod mistakes;
 mod pairs;
 mod program;
 mod pull_request;
 mod report;
+mod scaffold;
 mod versions;
 
 use std::fs;
@@ -139,7 +141,9 @@ fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a folder");
     for path in fs::read_dir(from).expect("a folder").map(|entry| entry.expect("an entry").path()) {
         let to = to.join(path.file_name().expect("a name"));
-        if path.is_dir() {
+        if path.ends_with("target") {
+            continue;
+        } else if path.is_dir() {
             copy(&path, &to);
         } else {
             fs::copy(&path, to).expect("a copy");

@@ -146,3 +146,28 @@ fn a_release_keeps_former_forms_of_tasks_until_one_cannot_be_read_and_that_is_ac
     assert_eq!(answer.code, 0, "{}", answer.text);
     assert_eq!(forms(), Vec::<String>::new());
 }
+
+/// Before 1.0, a break raises the middle number and any other change the last.
+#[test]
+fn a_change_requires_the_next_version_of_its_kind() {
+    for (released, [wording, addition, breaking]) in
+        [("0.3.4", ["0.3.5", "0.3.5", "0.4.0"]), ("1.3.4", ["1.3.5", "1.4.0", "2.0.0"])]
+    {
+        let shop = Shop::new();
+        shop.edit("spec/service.toml", "version = \"1.0.0\"", &format!("version = \"{released}\""));
+        assert_eq!(shop.release(released).code, 0);
+        let requires = |version: &str| {
+            let text = shop.check().text;
+            assert!(
+                text.contains(&format!("{released} released, {released} in service.toml, {version} required")),
+                "{text}"
+            );
+        };
+        shop.edit("spec/types.toml", "doc = \"Sheets of paper.\"", "doc = \"Sheets, of paper.\"");
+        requires(wording);
+        shop.edit("spec/service.toml", "requests_per_minute = 100", "requests_per_minute = 120");
+        requires(addition);
+        shop.break_it();
+        requires(breaking);
+    }
+}

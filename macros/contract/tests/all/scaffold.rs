@@ -1,24 +1,16 @@
-use super::*;
-use std::fs;
+//! New tools: what is written, what is asked for, and what is refused.
+
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
+use toolwarrant_contract::{NewTool, new_tool};
+use toolwarrant_reader::load;
 
 /// Copies a package of this repository without what is built in it.
 fn copy(folder: &str) -> TempDir {
     let home = TempDir::new().unwrap();
-    copy_into(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder), home.path());
+    super::copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder), home.path());
     home
-}
-
-fn copy_into(from: &Path, to: &Path) {
-    for path in fs::read_dir(from).unwrap().map(|entry| entry.unwrap().path()) {
-        let copy = to.join(path.file_name().unwrap());
-        match path.is_dir() {
-            true if path.ends_with("target") => {}
-            true => copy_into(&path, &copy),
-            false => replace(&copy, &fs::read_to_string(&path).unwrap()).unwrap(),
-        }
-    }
 }
 
 fn tool(name: &str, keys: &[(&str, &str)]) -> NewTool {
@@ -44,7 +36,7 @@ fn tool(name: &str, keys: &[(&str, &str)]) -> NewTool {
 /// Adds a tool to a copy. Returns the lines that it changed, by file.
 fn diff_of(home: &TempDir, tool: &NewTool) -> String {
     let before = TempDir::new().unwrap();
-    copy_into(home.path(), before.path());
+    super::copy(home.path(), before.path());
     let written = new_tool(home.path(), &home.path().join("spec"), tool).unwrap_or_else(|why| panic!("{why}"));
     let show = |path: &PathBuf| {
         let inside = path.strip_prefix(home.path()).unwrap();
