@@ -5,7 +5,6 @@
 //! `toolwarrant_codegen` writes the Rust code, or turns mistakes into compile errors.
 
 use proc_macro::TokenStream;
-use std::path::PathBuf;
 use syn::parse::{Parse, ParseStream};
 use syn::{Ident, LitStr, Token, parse_macro_input, parse_quote};
 
@@ -22,7 +21,9 @@ use syn::{Ident, LitStr, Token, parse_macro_input, parse_quote};
 #[proc_macro]
 pub fn contract(input: TokenStream) -> TokenStream {
     let Input { folder, runtime } = parse_macro_input!(input as Input);
-    toolwarrant_codegen::expand(&folder, std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from), &runtime).into()
+    // Cargo sets it to the folder of the package.
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default();
+    toolwarrant_codegen::expand(&folder, package.as_ref(), &runtime).into()
 }
 
 struct Input {

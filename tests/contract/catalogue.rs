@@ -257,11 +257,6 @@ fn a_resource_admits_what_its_identifiers_type_does() {
     }
 }
 
-#[test]
-fn a_catalogue_says_where_its_contract_lies() {
-    assert_eq!([PHONES.source, SHOP.source], ["../../spec", "spec"]);
-}
-
 /// Generated constants have these names, so the compiler finds a handler that uses an old name.
 #[test]
 fn no_handler_writes_the_name_of_an_argument_as_text() {

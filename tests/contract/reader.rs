@@ -1,8 +1,8 @@
 //! Scenarios of an agent: each is played against a server, and its transcript is a snapshot.
 //!
-//! A scenario is data (`scenarios.txt`). It is played on a server of its own, whose clock moves only
-//! while an answer is held or the scenario lets time pass. The server, its engine and the client
-//! share one thread, so every run is the same. `transcript` writes the requests and answers.
+//! A scenario is data (`scenarios.txt`). It is played on a server of its own, whose clock moves
+//! only while an answer is held or the scenario lets time pass. The server, its engine and the
+//! client share one thread, so every run is the same. `transcript` writes the requests and answers.
 
 mod transcript;
 
@@ -22,7 +22,7 @@ use transcript::{Event, Exchange, render};
 
 const SCENARIOS: &str = include_str!("reader/scenarios.txt");
 
-/// The maximum of calls by which one `Await` waits.
+/// The maximum of calls by which one `await` waits.
 const AWAITED_MAX: usize = 10;
 
 /// The number of yields after which every task on the thread is idle. Each step of the engine takes

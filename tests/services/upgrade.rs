@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use toolwarrant_contract::{GateAnswer, GateCommand};
 
@@ -19,6 +19,9 @@ const LAMPS: &str = "spec/tools/lamps.toml";
 /// How lamps behave, their number, and the end of a write on one.
 const KINDS: [(&str, usize, &str); 3] =
     [("plain", 30, "success"), ("broken", 10, "failed_silent"), ("quiet", 10, "success")];
+
+/// The longest time until all commands are sent.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A build of the service, and the name that its contract has for the light of a lamp.
 pub(super) struct Build {
@@ -103,14 +106,15 @@ async fn wait_until_sent(data: &Path) {
     let database = Connection::open_with_flags(data.join("lamps.db"), OpenFlags::SQLITE_OPEN_READ_ONLY);
     let database = database.expect("a database");
     let count = "SELECT count(*) FROM task WHERE json_extract(state, '$.phase') IN ('polling', 'verifying')";
-    for _ in 0..3_000 {
+    let (begin, wanted) = (Instant::now(), lamps().count());
+    loop {
         let sent: u32 = database.query_row(count, [], |row| row.get(0)).expect("a number");
-        if sent as usize == lamps().count() {
+        if sent as usize == wanted {
             return;
         }
+        assert!(begin.elapsed() < PATIENCE, "{sent} of {wanted} commands are sent");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("not all commands are sent");
 }
 
 /// Writes to all lamps with one build, kills it, and starts another in its folder. Returns the

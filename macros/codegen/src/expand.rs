@@ -7,19 +7,12 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use std::path::{Path, PathBuf};
 use syn::LitStr;
-use toolwarrant_reader::model::Contract;
 use toolwarrant_reader::{Report, load};
 
-/// Expands `contract!(folder, runtime = runtime)` in the package whose manifest is in `manifest`.
+/// Expands `contract!(folder, runtime = runtime)` in the package in that folder.
 #[must_use]
-pub fn expand(folder: &LitStr, manifest: Option<PathBuf>, runtime: &syn::Path) -> TokenStream {
-    let Some(manifest) = manifest else {
-        return error(
-            folder,
-            "`contract!` finds its folder from `CARGO_MANIFEST_DIR`, which is not set: build with cargo",
-        );
-    };
-    let path = manifest.join(folder.value());
+pub fn expand(folder: &LitStr, package: &Path, runtime: &syn::Path) -> TokenStream {
+    let path = package.join(folder.value());
     if let Err(why) = std::fs::read_dir(&path) {
         let message = format!(
             "cannot read the contract's folder `{}`: {why}\n`{}` is relative to the folder of this crate's Cargo.toml",
@@ -32,7 +25,7 @@ pub fn expand(folder: &LitStr, manifest: Option<PathBuf>, runtime: &syn::Path) -
         Ok(contract) => {
             let files: Vec<_> = contract.files.iter().cloned().chain(released_file(&contract)).collect();
             let tracked = track_files(folder, &path, &files);
-            let code = code(&Contract { source: folder.value(), ..contract }, runtime);
+            let code = code(&contract, runtime);
             quote!(#tracked #code)
         }
         Err(Report { problems, files, names, .. }) => {

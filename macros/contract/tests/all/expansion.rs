@@ -39,14 +39,13 @@ fn cut(line: &str) -> String {
 
 fn print_shop() -> Contract {
     let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/services/print_shop/spec");
-    let contract = load(&spec).expect("a contract without problems");
-    Contract { source: "print_shop/spec".to_owned(), ..contract }
+    load(&spec).expect("a contract without problems")
 }
 
 /// Expands the contract in a folder of a package.
 fn expand_in(package: &Path, folder: &str) -> String {
     let folder = LitStr::new(folder, Span::call_site());
-    expand(&folder, Some(package.to_owned()), &parse_quote!(::toolwarrant::runtime)).to_string()
+    expand(&folder, package, &parse_quote!(::toolwarrant::runtime)).to_string()
 }
 
 #[test]

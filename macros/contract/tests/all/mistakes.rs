@@ -26,7 +26,7 @@ const GARBAGE: &str = "this is [[[ no TOML\n";
 /// A case: the edits of the copy that provoke the mistake.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Spoiled {
+struct MistakeCase {
     /// File, text and replacement; file and text to append; or a file to remove.
     edits: Vec<Vec<String>>,
 }
@@ -36,8 +36,8 @@ struct Spoiled {
 #[test]
 fn every_mistake_is_reported_with_its_place_and_its_remedy() {
     let mut shortest: BTreeMap<&str, String> = BTreeMap::new();
-    let cases: BTreeMap<String, Spoiled> = toml::from_str(include_str!("mistakes.toml")).expect("cases");
-    for (behaviour, Spoiled { edits }) in cases {
+    let cases: BTreeMap<String, MistakeCase> = toml::from_str(include_str!("mistakes.toml")).expect("cases");
+    for (behaviour, MistakeCase { edits }) in cases {
         let report = spoil(&edits).expect_err(&behaviour);
         insta::with_settings!({ snapshot_path => "mistakes", prepend_module_to_snapshot => false, omit_expression => true }, {
             insta::assert_snapshot!(behaviour, report);

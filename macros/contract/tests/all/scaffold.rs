@@ -8,7 +8,7 @@ use toolwarrant_reader::load;
 
 /// Copies a package of this repository without what is built in it.
 fn copy(folder: &str) -> TempDir {
-    let home = TempDir::new().unwrap();
+    let home = TempDir::new().expect("a folder");
     super::copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder), home.path());
     home
 }
@@ -35,13 +35,18 @@ fn tool(name: &str, keys: &[(&str, &str)]) -> NewTool {
 
 /// Adds a tool to a copy. Returns the lines that it changed, by file.
 fn diff_of(home: &TempDir, tool: &NewTool) -> String {
-    let before = TempDir::new().unwrap();
+    let before = TempDir::new().expect("a folder");
     super::copy(home.path(), before.path());
     let written = new_tool(home.path(), &home.path().join("spec"), tool).unwrap_or_else(|why| panic!("{why}"));
     let show = |path: &PathBuf| {
-        let inside = path.strip_prefix(home.path()).unwrap();
-        let diff = Command::new("diff").args(["-N", "-U0"]).arg(before.path().join(inside)).arg(path).output().unwrap();
-        let lines = String::from_utf8(diff.stdout).unwrap();
+        let inside = path.strip_prefix(home.path()).expect("a file of the copy");
+        let diff = Command::new("diff")
+            .args(["-N", "-U0"])
+            .arg(before.path().join(inside))
+            .arg(path)
+            .output()
+            .expect("diff runs");
+        let lines = String::from_utf8(diff.stdout).expect("text");
         let lines: Vec<_> = lines.lines().skip(2).filter(|line| !line.starts_with("@@")).collect();
         format!("== {}\n{}\n", inside.display(), lines.join("\n"))
     };
