@@ -6,7 +6,6 @@ mod house;
 
 mod contract {
     pub(crate) mod arguments;
-    pub(crate) mod bad_spec;
     pub(crate) mod catalogue;
     pub(crate) mod descriptions;
     pub(crate) mod framework_types;

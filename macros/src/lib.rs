@@ -1,11 +1,8 @@
 //! The macro `contract!`: turns the folder of a contract into typed handlers, schemas, and checks
 //! of permissions and capabilities.
 //!
-//! This crate only finds the folder and turns mistakes into compile errors.
-//! `toolwarrant_reader::load` reads and checks the contract; `toolwarrant_codegen::code` writes the
-//! Rust code.
-
-mod expand;
+//! This crate only reads the arguments. `toolwarrant_reader::load` reads and checks the contract;
+//! `toolwarrant_codegen` writes the Rust code, or turns mistakes into compile errors.
 
 use proc_macro::TokenStream;
 use syn::parse::{Parse, ParseStream};
@@ -24,7 +21,9 @@ use syn::{Ident, LitStr, Token, parse_macro_input, parse_quote};
 #[proc_macro]
 pub fn contract(input: TokenStream) -> TokenStream {
     let Input { folder, runtime } = parse_macro_input!(input as Input);
-    expand::expand(&folder, &runtime).into()
+    // Cargo sets it to the folder of the package.
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default();
+    toolwarrant_codegen::expand(&folder, package.as_ref(), &runtime).into()
 }
 
 struct Input {

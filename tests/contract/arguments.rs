@@ -1,6 +1,7 @@
-//! The server accepts exactly the arguments that the schema describes, for every tool of both
+//! The server accepts exactly the arguments that the schema describes, for every tool of all
 //! contracts.
 
+use super::framework_types::jobs;
 use crate::harness::shop;
 use cloudphone::phones::contract as phones;
 use proptest::prelude::*;
@@ -11,7 +12,7 @@ use serde_json::{Map, Value, json};
 #[test]
 fn arguments_are_taken_exactly_if_the_schema_admits_them() {
     let mut runner = TestRunner::new_with_rng(Config::default(), TestRng::deterministic_rng(RngAlgorithm::ChaCha));
-    for catalogue in [&phones::CATALOGUE, &shop::CATALOGUE] {
+    for catalogue in [&phones::CATALOGUE, &shop::CATALOGUE, &jobs::CATALOGUE] {
         for tool in catalogue.tools {
             let schema: Value = serde_json::from_str(tool.input_schema).expect("JSON");
             let mut closed = schema.clone();

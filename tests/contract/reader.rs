@@ -1,57 +1,182 @@
 //! Scenarios of an agent: each is played against a server, and its transcript is a snapshot.
 //!
-//! A scenario is data (`scenarios`). `play` makes its calls. `follow` derives a call from an answer
-//! as an agent would. `transcript` records the requests and answers, and `checks` finds misleading
-//! texts. Start at [`Scenario`].
+//! A scenario is data (`scenarios.txt`). It is played on a server of its own, whose clock moves
+//! only while an answer is held or the scenario lets time pass. The server, its engine and the
+//! client share one thread, so every run is the same. `transcript` writes the requests and answers.
 
-mod checks;
-mod follow;
-mod play;
-mod scenarios;
 mod transcript;
 
-use checks::complaints;
-use play::play;
-use scenarios::all;
+use crate::harness::writes::power;
+use crate::harness::{Key, Server, TASKS_MAX, Tenant, outcome, read, serve_simulated};
+use cloudphone::phones::contract::CATALOGUE;
+use cloudphone::platforms::simulator::{CAST, Sim};
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::yield_now;
+use toolwarrant_core::catalogue::PermissionSet;
+use transcript::{Event, Exchange, render};
 
-/// A scenario: the steps of one agent with one key.
-#[derive(Clone, Copy)]
-struct Scenario {
-    /// The name, a sentence.
-    name: &'static str,
-    /// The permissions of the key.
-    permissions: &'static [&'static str],
-    /// The number of phones. The first ones play the parts of the cast. A small number keeps the
-    /// lists in answers short.
-    phones: u32,
-    /// The budget of the key's application. `initialize` and `tools/list` are charged to it too.
-    requests_per_minute: u32,
-    steps: &'static [Step],
+const SCENARIOS: &str = include_str!("reader/scenarios.txt");
+
+/// The maximum of calls by which one `await` waits.
+const AWAITED_MAX: usize = 10;
+
+/// The number of yields after which every task on the thread is idle. Each step of the engine takes
+/// a few.
+const TURNS: usize = 300;
+
+struct Agent {
+    server: Server,
+    key: Key,
+    /// The key of another application.
+    other: Key,
+    sim: Arc<Sim>,
+    /// The tools that the key is shown.
+    shown: Vec<String>,
+    events: Vec<Event>,
 }
 
-/// A step of the agent, or a change of its environment.
-#[derive(Clone, Copy)]
-enum Step {
-    /// Calls a tool with these arguments, which are JSON. A value `"$member"` stands for the latest
-    /// member of that name in an answer.
-    Call(&'static str, &'static str),
-    /// Repeats the latest `Call`.
-    Again,
-    /// Follows the advice of the last answer.
-    Follow,
-    /// Follows the advice of each answer until one is terminal.
-    Await,
-    /// Lets seconds pass.
-    Pass(u64),
-    /// Another application writes until the server accepts no more tasks.
-    Fill,
-    /// The platform becomes unreachable.
-    Cut,
-    /// The platform becomes reachable again.
-    Mend,
+impl Agent {
+    /// Takes a step: a line of a scenario.
+    async fn take(&mut self, step: &str) {
+        match step.split_once(' ').unwrap_or((step, "")) {
+            ("again", _) => {
+                let Exchange { tool, arguments, .. } = self.exchanges().next_back().expect("a call before");
+                let (tool, arguments) = (tool.clone(), arguments.clone());
+                self.call(tool, arguments).await;
+            }
+            ("await", _) => {
+                let arguments = self.fill_in(json!({"task_id": "$task_id", "wait_seconds": 25}));
+                for _ in 0..AWAITED_MAX {
+                    self.call("get_task".to_owned(), arguments.clone()).await;
+                    if self.exchanges().next_back().is_some_and(|last| last.answer["terminal"] == true) {
+                        return;
+                    }
+                }
+                panic!("{AWAITED_MAX} answers later none is terminal:\n{}", render(&self.events));
+            }
+            ("pass", seconds) => {
+                let seconds = seconds.parse().expect("a number");
+                for _ in 0..seconds {
+                    self.server.clock.advance(Duration::from_secs(1));
+                    settle().await;
+                }
+                self.events.push(Event::Passed(seconds));
+            }
+            ("fill", _) => self.fill().await,
+            ("cut", _) => {
+                self.sim.cut();
+                self.events.push(Event::Changed("the platform goes away"));
+            }
+            ("mend", _) => {
+                self.sim.mend();
+                self.events.push(Event::Changed("the platform comes back"));
+            }
+            (tool, arguments) => {
+                let arguments = self.fill_in(serde_json::from_str(arguments).expect(step));
+                self.call(tool.to_owned(), arguments).await;
+            }
+        }
+    }
+
+    async fn call(&mut self, tool: String, arguments: Value) {
+        let params = json!({"name": tool, "arguments": arguments});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+        let sent = self.server.clock.now();
+        let request = self.server.post(&self.key).body(body);
+        let calling = tokio::spawn(async move { read(request.send().await.expect("an answer")).await });
+        // The loop ends: the client gives up after a minute of system time.
+        while !calling.is_finished() {
+            settle().await;
+            if self.server.engine.poll_count() > 0 {
+                self.server.clock.advance(Duration::from_secs(1));
+            }
+        }
+        let (_, response) = calling.await.expect("no panic");
+        let (kind, answer) = match response.get("error") {
+            Some(error) => ("protocol error", error.clone()),
+            None => outcome(&response).map_or_else(|failure| ("failure", failure), |result| ("result", result)),
+        };
+        settle().await;
+        let told = ["message", "next_step", "notes"].map(|name| answer[name].to_string()).join(" ");
+        let words = told.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let hidden =
+            |word: &&str| CATALOGUE.tool(word).is_some() && *word != tool && !self.shown.contains(&(*word).to_owned());
+        assert_eq!(
+            words.filter(hidden).collect::<Vec<_>>(),
+            Vec::<&str>::new(),
+            "{tool} names a tool that the key is not shown"
+        );
+        let at = [sent, self.server.clock.now()];
+        self.events.push(Event::Called(Exchange { tool, arguments, at, kind, answer }));
+    }
+
+    async fn fill(&mut self) {
+        let mut taken = 0;
+        for number in 1..2 * TASKS_MAX as u32 {
+            taken += usize::from(self.server.call(&self.other, "set_power", power(number, "boot")).await.is_ok());
+        }
+        assert_eq!(taken, TASKS_MAX, "the rest are refused");
+        self.events.push(Event::Changed("others write until the server takes no more"));
+    }
+
+    /// Replaces each `$member` in the arguments by its latest value in an answer.
+    fn fill_in(&self, mut arguments: Value) -> Value {
+        for value in arguments.as_object_mut().expect("an object").values_mut() {
+            let Some(member) = value.as_str().and_then(|text| text.strip_prefix('$')) else { continue };
+            let known = self.exchanges().rev().find_map(|exchange| exchange.answer.get(member));
+            *value = known.unwrap_or_else(|| panic!("no answer has a `{member}`")).clone();
+        }
+        arguments
+    }
+
+    fn exchanges(&self) -> impl DoubleEndedIterator<Item = &Exchange> {
+        self.events.iter().filter_map(|event| if let Event::Called(exchange) = event { Some(exchange) } else { None })
+    }
+}
+
+/// Plays a scenario. Returns the permissions and the instructions of its key, and the transcript.
+async fn play(scenario: &str) -> (String, [String; 2]) {
+    let (mut phones, mut requests_per_minute) = (CAST.len() as u32, 1_000);
+    let (mut names, mut permissions, mut steps) = (String::new(), PermissionSet::default(), Vec::new());
+    for line in scenario.lines() {
+        match line.split_once(' ') {
+            Some(("permissions", held)) => {
+                names = held.replace(' ', "_");
+                for name in held.split(' ') {
+                    let known = CATALOGUE.permissions.iter().find(|permission| permission.name == name);
+                    permissions = permissions.and(known.expect("a permission of the contract").grants);
+                }
+            }
+            Some(("phones", number)) => phones = number.parse().expect("a number"),
+            Some(("requests_per_minute", number)) => requests_per_minute = number.parse().expect("a number"),
+            _ => steps.push(line),
+        }
+    }
+    let others = Tenant::with(PermissionSet(u64::MAX));
+    let tenants = vec![Tenant { requests_per_minute, ..Tenant::with(permissions) }, others];
+    let (server, keys, sim) = serve_simulated(phones, tenants).await;
+    let (key, other) = (keys[0][0].clone(), keys[1][0].clone());
+    let opened = server.rpc(&key, "initialize", json!({"protocolVersion": "2025-03-26", "capabilities": {}})).await;
+    let instructions = opened["result"]["instructions"].as_str().expect("instructions").to_owned();
+    let shown = server.list(&key).await;
+    let shown = shown.iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect();
+    let mut agent = Agent { server, key, other, sim, shown, events: Vec::new() };
+    for step in steps {
+        agent.take(step).await;
+    }
+    (names, [instructions, render(&agent.events)])
+}
+
+/// Lets everything on this thread run until it is idle.
+async fn settle() {
+    for _ in 0..TURNS {
+        yield_now().await;
+    }
 }
 
 /// Stores `text` as a snapshot under `tests/snapshots/reader`.
@@ -63,33 +188,20 @@ fn keep(name: &str, text: &str) {
 
 #[tokio::test]
 async fn an_agent_reads_what_the_transcripts_show() {
-    let mut instructions = BTreeMap::new();
-    for scenario in all() {
-        let told = play(&scenario).await;
-        keep(scenario.name, &told.render());
-        let key = format!("the_instructions_of_a_key_with_{}", scenario.permissions.join("_"));
-        let first = instructions.entry(key).or_insert_with(|| told.instructions.clone());
-        assert_eq!(*first, told.instructions, "{}", scenario.name);
+    let mut kept = BTreeMap::new();
+    for scenario in SCENARIOS.split("\n## ").skip(1) {
+        let (name, lines) = scenario.trim_end().split_once('\n').expect("steps");
+        let (permissions, [instructions, transcript]) = play(lines).await;
+        let key = format!("the_instructions_of_a_key_with_{permissions}");
+        let first = kept.entry(key).or_insert_with(|| instructions.clone());
+        assert_eq!(*first, instructions, "{name}");
+        kept.insert(name.to_owned(), transcript);
     }
-    for (name, text) in &instructions {
+    for (name, text) in &kept {
         keep(name, text);
     }
-    let kept =
-        fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/snapshots/reader")).expect("a folder");
-    let kept = kept.flatten().filter_map(|file| file.file_name().to_str()?.strip_suffix(".snap").map(str::to_owned));
-    let names = all().into_iter().map(|scenario| scenario.name.to_owned()).chain(instructions.into_keys());
-    let (kept, names): (BTreeSet<_>, BTreeSet<_>) = (kept.collect(), names.collect());
-    let strangers: Vec<_> = kept.difference(&names).collect();
-    assert!(strangers.is_empty(), "of no scenario: {strangers:?}");
-}
-
-#[tokio::test]
-async fn no_answer_misleads_who_does_what_it_says() {
-    let mut found = Vec::new();
-    for scenario in all() {
-        found.extend(
-            complaints(&play(&scenario).await).iter().map(|complaint| format!("{}: {complaint}", scenario.name)),
-        );
-    }
-    assert!(found.is_empty(), "{} answers mislead:\n{}", found.len(), found.join("\n"));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/snapshots/reader");
+    let files = fs::read_dir(folder).expect("a folder").flatten();
+    let files = files.filter_map(|file| file.file_name().to_str()?.strip_suffix(".snap").map(str::to_owned));
+    assert_eq!(files.collect::<BTreeSet<_>>(), kept.into_keys().collect(), "each file is of a scenario");
 }

@@ -1,50 +1,133 @@
-//! A service in a package outside this workspace, as an outside author would write it. The tests
-//! copy `outside/`, build it against this checkout, start it and operate it. They also spoil it, to
-//! check the messages for its author.
+//! Services in a package outside of this workspace, as an outside author would write them. One run
+//! of cargo builds them all against this checkout: the lamps of `outside/`, variants of them, and
+//! the files of `tests/contract/ui`, which the compiler must refuse.
 
+use super::upgrade::{Build, release_three};
 use crate::harness::program::Program;
 use crate::house::root;
 use driver::Start;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::process::Command;
+use tokio::sync::OnceCell;
 use toolwarrant_contract::{GateAnswer, GateCommand, GateContext, NewTool, execute, new_tool};
 
-/// A copy of the service outside this repository.
+/// The services, built.
 pub(crate) struct Outside {
-    home: TempDir,
-    /// The name of the package, one per test: in a shared target folder, cargo distinguishes
-    /// packages by name and not by path.
-    package: String,
+    /// Builds of three contracts, each of which has another name for the light.
+    pub(super) versions: [Build; 3],
+    /// The errors of the compiler, as cargo prints them.
+    pub(crate) errors: Vec<Value>,
 }
 
 impl Outside {
-    /// Copies the service with this checkout as its one dependency, and with the versions locked in
-    /// this workspace.
-    pub(crate) fn copy(test: &str) -> Self {
-        let home = TempDir::new().expect("a temporary folder");
-        let from = root().join("tests/services/outside");
-        for file in files(&from) {
-            let to = home.path().join(file.strip_prefix(&from).expect("a file below"));
+    /// Returns the program of a service.
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
+        target().join("debug").join(format!("lamps-{name}"))
+    }
+}
+
+/// Returns the services. The first call builds them.
+pub(crate) async fn outside() -> &'static Outside {
+    static OUTSIDE: OnceCell<Outside> = OnceCell::const_new();
+    OUTSIDE.get_or_init(build_all).await
+}
+
+async fn build_all() -> Outside {
+    let home = TempDir::new().expect("a temporary folder");
+    Lamps::copy(home.path(), "served");
+    Lamps::copy(home.path(), "idle").change("src/main.rs", ".executor(lamps)", "");
+    add_tool(&Lamps::copy(home.path(), "new-tool"));
+    let versions = release_three(home.path());
+    for (from, to) in [("services/print_shop/spec", "print_shop/spec"), ("contract/ui", "ui")] {
+        copy(&root().join("tests").join(from), &home.path().join(to));
+    }
+    let services = entries(home.path()).into_iter().filter(|path| path.join("src").exists());
+    let services = services.map(|path| (format!("lamps-{}", name(&path)), path.join("src/main.rs")));
+    let refused = entries(&home.path().join("ui")).into_iter().filter(|path| path.is_file());
+    let programs: BTreeSet<_> = services.chain(refused.map(|path| (name(&path), path))).collect();
+    let from = root().join("tests/services/outside");
+    let manifest = fs::read_to_string(from.join("Cargo.toml")).expect("text");
+    let service = root().join("server/toolwarrant/service");
+    let mut manifest = manifest.replace("../../../server/toolwarrant/service", &service.display().to_string());
+    // With the features of this workspace's tests, most libraries are built already.
+    let features = root().join("tests/shared_features");
+    manifest =
+        manifest.replace("\n[workspace]", &format!("shared-features = {{ path = {features:?} }}\n\n[workspace]"));
+    for (name, path) in programs {
+        let path = path.strip_prefix(home.path()).expect("a file of the package");
+        manifest += &format!("\n[[bin]]\nname = {name:?}\npath = {path:?}\n");
+    }
+    fs::write(home.path().join("Cargo.toml"), manifest).expect("written");
+    fs::copy(root().join("Cargo.lock"), home.path().join("Cargo.lock")).expect("a copy");
+    Outside { versions, errors: build(home.path()).await }
+}
+
+/// Builds a package without a network. Returns the errors of the compiler.
+async fn build(package: &Path) -> Vec<Value> {
+    // Files that stay the same are not written again, so cargo builds only programs that differ.
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside");
+    let _ = fs::create_dir_all(&home);
+    let wanted = files(package);
+    for stale in
+        files(&home).into_iter().filter(|path| !package.join(path.strip_prefix(&home).expect("inside")).exists())
+    {
+        fs::remove_file(stale).expect("removed");
+    }
+    for file in wanted {
+        let (to, text) = (home.join(file.strip_prefix(package).expect("inside")), fs::read(&file).expect("a file"));
+        if fs::read(&to).ok().as_ref() != Some(&text) {
             fs::create_dir_all(to.parent().expect("its folder")).expect("a folder");
-            fs::copy(file, to).expect("a copy");
+            fs::write(to, text).expect("written");
         }
-        fs::copy(root().join("Cargo.lock"), home.path().join("Cargo.lock")).expect("a copy");
-        let outside = Self { home, package: format!("lamps-{test}") };
-        outside.change("Cargo.toml", "name = \"lamps\"", &format!("name = \"{}\"", outside.package));
-        outside.change(
-            "Cargo.toml",
-            "../../../server/toolwarrant/service",
-            &root().join("server/toolwarrant/service").display().to_string(),
-        );
-        outside
+    }
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut build = Command::new(cargo);
+    build.args(["build", "--offline", "--keep-going", "--message-format=json", "--target-dir"]).arg(target());
+    // Cargo's variables for this program would make it build libraries again, there and here.
+    for (name, _) in
+        std::env::vars().filter(|(name, _)| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
+    {
+        build.env_remove(name);
+    }
+    build.env_remove("RUSTC_WORKSPACE_WRAPPER");
+    let output = build.current_dir(&home).env("CARGO_PROFILE_DEV_DEBUG", "0").output().await.expect("cargo runs");
+    let lines = output.stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+    // The final count of errors has no place in the code.
+    let is_error = |said: &Value| said["message"]["level"] == "error" && said["message"]["spans"] != json!([]);
+    let errors: Vec<_> = lines.filter(is_error).collect();
+    let is_foreign = |said: &&Value| !said["target"]["src_path"].as_str().is_some_and(|path| path.contains("/ui/"));
+    let foreign: Vec<_> = errors.iter().filter(is_foreign).map(|said| &said["message"]["rendered"]).collect();
+    assert!(foreign.is_empty() && !errors.is_empty(), "{foreign:#?}\n{}", String::from_utf8_lossy(&output.stderr));
+    errors
+}
+
+/// A copy of the lamps in the package that is built.
+pub(crate) struct Lamps {
+    folder: PathBuf,
+}
+
+impl Lamps {
+    pub(crate) fn copy(package: &Path, name: &str) -> Self {
+        let lamps = Self { folder: package.join(name) };
+        for part in ["spec", "src"] {
+            copy(&root().join("tests/services/outside").join(part), &lamps.path(part));
+        }
+        lamps.name_contract();
+        lamps
+    }
+
+    /// Makes the program use the contract in this folder of the package.
+    pub(crate) fn name_contract(&self) {
+        self.change("src/main.rs", "contract!(\"", &format!("contract!(\"{}/", name(&self.folder)));
     }
 
     pub(crate) fn path(&self, file: &str) -> PathBuf {
-        self.home.path().join(file)
+        self.folder.join(file)
     }
 
     pub(crate) fn change(&self, file: &str, from: &str, to: &str) {
@@ -53,44 +136,21 @@ impl Outside {
         fs::write(self.path(file), text.replacen(from, to, 1)).expect("written");
     }
 
-    /// Builds it without a network. Returns the texts of the compiler's errors.
-    pub(crate) async fn build(&self) -> Vec<String> {
-        self.errors().await.iter().map(|said| text(&said["message"]["message"]).to_owned()).collect()
-    }
-
-    /// Builds it like [`Self::build`], and returns the errors as cargo prints them.
-    pub(crate) async fn errors(&self) -> Vec<Value> {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut build = Command::new(cargo);
-        build.args(["build", "--offline", "--keep-going", "--message-format=json", "--target-dir"]).arg(target());
-        // Cargo's variables for this program would make it build libraries again, there and here.
-        for (name, _) in
-            std::env::vars().filter(|(name, _)| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
-        {
-            build.env_remove(name);
-        }
-        let output = build.current_dir(self.home.path()).env("CARGO_PROFILE_DEV_DEBUG", "0").output();
-        let output = output.await.expect("cargo runs");
-        let lines = output.stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
-        let of_the_service =
-            |said: &Value| said["package_id"].as_str().is_some_and(|package| package.contains("lamps"));
-        // The final count of errors has no place in the code.
-        let error = |said: &Value| said["message"]["level"] == "error" && said["message"]["spans"] != json!([]);
-        let errors: Vec<_> = lines.filter(|said: &Value| of_the_service(said) && error(said)).collect();
-        let log = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.success(), errors.is_empty(), "{log}");
-        errors
-    }
-
-    pub(crate) fn program(&self) -> PathBuf {
-        target().join("debug").join(&self.package)
-    }
-
     /// Carries out a command on its contract.
     pub(crate) fn contract(&self, command: &GateCommand) -> GateAnswer {
         let folder = self.path("spec");
-        execute(command, GateContext { folder: &folder, package: self.home.path(), today: "2026-11-23" })
+        execute(command, GateContext { folder: &folder, package: &self.folder, today: "2026-11-23" })
     }
+}
+
+/// Adds a tool as `contract new` does.
+fn add_tool(lamps: &Lamps) {
+    let keys = ["shades", "switch", "issue", "lamp", "Pulls the shade of a lamp.", "when it dazzles."];
+    let [file, permission, effect, resource, summary, use_when] = keys.map(|key| Some(key.to_owned()));
+    let mut tool = NewTool { name: "pull_shade".into(), file, permission, effect, ..NewTool::default() };
+    (tool.resource, tool.summary, tool.use_when) = (resource, summary, use_when);
+    let written = new_tool(&lamps.folder, &lamps.path("spec"), &tool).expect("files");
+    assert_eq!(written.len(), 4, "{written:?}");
 }
 
 /// Returns the target folder of this workspace, where most libraries are built already.
@@ -98,22 +158,32 @@ fn target() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder")
 }
 
-/// Returns every file below a folder.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
-    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect()
 }
 
-fn text(value: &Value) -> &str {
-    value.as_str().expect("text")
+/// Returns every file below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    entries(folder).into_iter().flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+fn copy(from: &Path, to: &Path) {
+    for file in files(from) {
+        let to = to.join(file.strip_prefix(from).expect("a file below"));
+        fs::create_dir_all(to.parent().expect("its folder")).expect("a folder");
+        fs::copy(file, to).expect("a copy");
+    }
+}
+
+/// Returns the name of a file or folder, without ending.
+fn name(path: &Path) -> String {
+    path.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned()
 }
 
 #[tokio::test]
 async fn a_service_from_outside_is_built_served_and_operated() {
-    let lamps = Outside::copy("served");
-    assert_eq!(lamps.build().await, Vec::<String>::new());
-    let home = Arc::new(TempDir::new_in(lamps.home.path()).expect("a folder"));
-    let start = Start::new(lamps.program(), home.path());
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let start = Start::new(outside().await.program("served"), home.path());
     let mut server = Program::start_as(home, start).await;
 
     let operator = server.operator.clone();
@@ -138,72 +208,16 @@ async fn a_service_from_outside_is_built_served_and_operated() {
 
 #[tokio::test]
 async fn a_service_with_tasks_and_without_an_executor_does_not_start() {
-    let lamps = Outside::copy("idle");
-    lamps.change("src/main.rs", ".executor(lamps)", "");
-    assert_eq!(lamps.build().await, Vec::<String>::new());
-    let home = TempDir::new_in(lamps.home.path()).expect("a folder");
-    let refused = Start::new(lamps.program(), home.path()).ready().await.expect_err("nobody carries its tasks out");
+    let home = TempDir::new().expect("a temporary folder");
+    let start = Start::new(outside().await.program("idle"), home.path());
+    let refused = start.ready().await.expect_err("nobody carries its tasks out");
     assert!(format!("{refused:#}").contains("`dim_lamp` makes tasks"), "{refused:#}");
 }
 
-#[tokio::test]
-async fn each_mistake_in_a_contract_is_reported_once_without_follow_up_errors() {
-    let lamps = Outside::copy("mistakes");
-    // These mistakes remove names that other modules of the service import; the compiler must not
-    // report those imports.
-    lamps.change("spec/service.toml", "implies = [\"look\"]", "implies = [\"lock\"]");
-    lamps.change("spec/types.toml", "\"Percent\"", "\"Procent\"");
-    lamps.change("spec/tools/lamps.toml", "probe = \"light\"", "probe = \"lihgt\"");
-    let three = lamps.build().await;
-    assert_eq!(three.len(), 3, "{three:#?}");
-    let known = ["look", "Percent", "light"];
-    for known in known {
-        let told = |error: &&String| error.contains(&format!("did you mean `{known}`?"));
-        assert_eq!(three.iter().filter(told).count(), 1, "{known}: {three:#?}");
-    }
-
-    // Modules that import everything by a glob must get no error about a tool and a type that
-    // cannot be read.
-    let lamps = Outside::copy("mistakes");
-    lamps.change("src/lamps.rs", "use crate::contract::{Command, DimLampArgs, DimLampError, GetLampArgs, GetLampError, Lamp, LampCapabilities};\nuse crate::contract::{LampCapability, LampId, LampsTools, Percent};", "use crate::contract::*;");
-    lamps.change("spec/types.toml", "kind = \"integer\"", "kind = \"numer\"");
-    lamps.change("spec/tools/lamps.toml", "effect = \"task\"", "effect = \"foo\"");
-    let two = lamps.build().await;
-    assert_eq!(two.len(), 2, "{two:#?}");
-
-    let lamps = Outside::copy("mistakes");
-    fs::write(lamps.path("spec/types.toml"), "this is [[[ no TOML\n").expect("written");
-    let garbage = lamps.build().await;
-    assert!(garbage.len() == 1 && garbage[0].contains("[syntax]"), "{garbage:#?}");
-}
-
-#[tokio::test]
-async fn a_tool_file_that_is_not_listed_is_reported_with_the_line_to_write() {
-    let lamps = Outside::copy("unlisted");
-    fs::write(lamps.path("spec/tools/shades.toml"), "# To come.\n").expect("written");
-    let errors = lamps.build().await;
-    assert_eq!(errors.len(), 1, "{errors:#?}");
-    insta::assert_snapshot!(errors[0], @r#"
-    [unlisted-file]: the file `spec/tools/shades.toml` is not listed
-     --> spec/service.toml:6:9
-      |
-    6 | tools = ["lamps", "tasks"]
-      |         ^^^^^^^^^^^^^^^^^^
-      |
-    help: write `tools = ["lamps", "tasks", "shades"]`, or remove the file
-    "#);
-}
-
+/// The build fails if a program of this package does not compile.
 #[tokio::test]
 async fn a_new_tool_of_a_service_from_outside_compiles() {
-    let lamps = Outside::copy("new-tool");
-    let keys = ["shades", "switch", "issue", "lamp", "Pulls the shade of a lamp.", "when it dazzles."];
-    let [file, permission, effect, resource, summary, use_when] = keys.map(|key| Some(key.to_owned()));
-    let mut tool = NewTool { name: "pull_shade".into(), file, permission, effect, ..NewTool::default() };
-    (tool.resource, tool.summary, tool.use_when) = (resource, summary, use_when);
-    let written = new_tool(lamps.home.path(), &lamps.path("spec"), &tool).expect("files");
-    assert_eq!(written.len(), 4, "{written:?}");
-    assert_eq!(lamps.build().await, Vec::<String>::new());
+    assert!(outside().await.program("new-tool").exists());
 }
 
 /// Limits the size of the smallest service, so that the code which every author must write does not

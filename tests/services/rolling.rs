@@ -2,7 +2,8 @@
 //! contract or of a later one, with clients that reconnect. Without PostgreSQL on the machine,
 //! these cases are left out.
 
-use super::upgrade::{Build, builds};
+use super::outside::outside;
+use super::upgrade::Build;
 use driver::{Instance, KeyPair, ProgramOperator, Start, get, outcome, rpc};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,14 +66,15 @@ impl Replicas {
             DirBuilder::new().mode(0o700).recursive(true).create(&data).expect("a folder");
             symlink(self.path("lamps"), home.join("lamps")).expect("a link");
             if self.running.is_empty() {
-                let operator = ProgramOperator { program: build.program(), data };
+                let operator = ProgramOperator { program: build.program().await, data };
                 operator.json(["store", "init"].iter().chain(&store)).await.expect("tables");
             } else {
                 fs::copy(self.path("one/data/master.key"), data.join("master.key")).expect("the key of the first");
             }
         }
         let flags = ["--admin-listen", "127.0.0.1:0", "--drain-seconds", "1"];
-        let instance = Start::new(build.program(), home).flags(&store).flags(&flags).ready().await.expect("it serves");
+        let instance =
+            Start::new(build.program().await, home).flags(&store).flags(&flags).ready().await.expect("it serves");
         self.running.insert(name, instance);
         self.announce();
     }
@@ -246,7 +248,7 @@ fn name(client: usize, lamp: u64) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_request_fails_and_no_task_is_lost_or_sent_twice_while_replicas_are_restarted_and_upgraded() {
-    let [first, second, _] = builds().await;
+    let [first, second, _] = &outside().await.versions;
     let Some(mut replicas) = Replicas::start_all(&NAMES.map(|name| (name, first))).await else { return };
     fs::write(replicas.path("lamps/open"), "").expect("written");
     let lamps: Vec<_> = (0..CLIENTS).flat_map(|client| (0..LAMPS).map(move |lamp| name(client, lamp))).collect();
@@ -291,7 +293,7 @@ async fn no_request_fails_and_no_task_is_lost_or_sent_twice_while_replicas_are_r
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_that_the_contract_before_cannot_read_waits_for_a_replica_that_can() {
-    let [first, second, _] = builds().await;
+    let [first, second, _] = &outside().await.versions;
     let Some(mut replicas) = Replicas::start_all(&[("one", first), ("two", second)]).await else { return };
     let lamps = ["plain-1".to_owned(), "plain-2".to_owned()];
     let key = replicas.key(&lamps).await;

@@ -1,7 +1,7 @@
 //! A service whose contract changes between two builds: the tasks that the killed program left in
 //! flight end as without the change.
 
-use super::outside::Outside;
+use super::outside::{Lamps, outside};
 use crate::harness::program::Program;
 use driver::Start;
 use rusqlite::{Connection, OpenFlags};
@@ -10,9 +10,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tokio::sync::OnceCell;
 use toolwarrant_contract::{GateAnswer, GateCommand};
 
 const LAMPS: &str = "spec/tools/lamps.toml";
@@ -21,9 +20,13 @@ const LAMPS: &str = "spec/tools/lamps.toml";
 const KINDS: [(&str, usize, &str); 3] =
     [("plain", 30, "success"), ("broken", 10, "failed_silent"), ("quiet", 10, "success")];
 
+/// The longest time until all commands are sent.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// A build of the service, and the name that its contract has for the light of a lamp.
 pub(super) struct Build {
-    service: Outside,
+    service: Lamps,
+    name: &'static str,
     pub(super) light: &'static str,
     /// The declaration of its former names.
     formerly: &'static str,
@@ -31,46 +34,47 @@ pub(super) struct Build {
 
 impl Build {
     /// Copies the service with lamps that outlive it.
-    fn first() -> Self {
-        let service = Outside::copy("first");
+    fn first(package: &Path) -> Self {
+        let service = Lamps::copy(package, "first");
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/services/upgrade");
         for file in ["main.rs", "lamps.rs"] {
             fs::copy(sources.join(file), service.path("src").join(file)).expect("a copy");
         }
+        service.name_contract();
         service.change(
             "spec/types.toml",
             "max_length = 8\ncharset = \"a-z\"",
             "max_length = 16\ncharset = \"a-z0-9-\"",
         );
         service.change(LAMPS, "deadline_seconds = 5", "deadline_seconds = 60");
-        Self { service, light: "light", formerly: "" }
+        Self { service, name: "first", light: "light", formerly: "" }
     }
 
     /// Copies the service with another name for the light.
-    fn rename(&self, test: &str, light: &'static str) -> Self {
-        let Self { light: former, formerly, .. } = self;
-        let service = Outside::copy(test);
+    fn rename(&self, package: &Path, name: &'static str, light: &'static str) -> Self {
+        let Self { service: from, name: before, light: former, formerly } = self;
+        let service = Lamps::copy(package, name);
         for file in ["src/main.rs", "src/lamps.rs", "spec/types.toml", LAMPS, "spec/service.toml", "spec/released.toml"]
         {
-            fs::copy(self.service.path(file), service.path(file)).expect("a copy");
+            fs::copy(from.path(file), service.path(file)).expect("a copy");
         }
+        service.change("src/main.rs", &format!("contract!(\"{before}/"), &format!("contract!(\"{name}/"));
         service.change("src/lamps.rs", &format!("args.{former}.get()"), &format!("args.{light}.get()"));
         service.change(LAMPS, &format!("\n{former} = {{{formerly} "), &format!("\n{light} = {{ "));
         service.change(LAMPS, &format!("{former} = 0"), &format!("{light} = 0"));
-        Self { service, light, formerly: "" }
+        Self { service, name, light, formerly: "" }
     }
 
-    /// Adds the former names of the light, and builds.
-    async fn build(&mut self, formerly: &'static str) {
-        let light = self.light;
-        self.service.change(LAMPS, &format!("\n{light} = {{"), &format!("\n{light} = {{{formerly}"));
+    /// Returns the program, which is built.
+    pub(super) async fn program(&self) -> PathBuf {
+        outside().await.program(self.name)
+    }
+
+    /// Declares the former names of the light.
+    fn declare(&mut self, formerly: &'static str) {
+        let (light, before) = (self.light, self.formerly);
+        self.service.change(LAMPS, &format!("\n{light} = {{{before}"), &format!("\n{light} = {{{formerly}"));
         self.formerly = formerly;
-        assert_eq!(self.service.build().await, Vec::<String>::new());
-    }
-
-    /// Returns the program.
-    pub(super) fn program(&self) -> PathBuf {
-        self.service.program()
     }
 
     fn carry_out(&self, command: GateCommand) {
@@ -102,14 +106,15 @@ async fn wait_until_sent(data: &Path) {
     let database = Connection::open_with_flags(data.join("lamps.db"), OpenFlags::SQLITE_OPEN_READ_ONLY);
     let database = database.expect("a database");
     let count = "SELECT count(*) FROM task WHERE json_extract(state, '$.phase') IN ('polling', 'verifying')";
-    for _ in 0..3_000 {
+    let (begin, wanted) = (Instant::now(), lamps().count());
+    loop {
         let sent: u32 = database.query_row(count, [], |row| row.get(0)).expect("a number");
-        if sent as usize == lamps().count() {
+        if sent as usize == wanted {
             return;
         }
+        assert!(begin.elapsed() < PATIENCE, "{sent} of {wanted} commands are sent");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("not all commands are sent");
 }
 
 /// Writes to all lamps with one build, kills it, and starts another in its folder. Returns the
@@ -118,7 +123,7 @@ async fn upgrade(from: &Build, to: &Build) -> BTreeMap<String, Value> {
     let home = Arc::new(TempDir::new().expect("a temporary folder"));
     let folder = home.path().join("lamps");
     fs::create_dir(&folder).expect("a folder");
-    let mut server = Program::start_as(home.clone(), Start::new(from.program(), home.path())).await;
+    let mut server = Program::start_as(home.clone(), Start::new(from.program().await, home.path())).await;
     let operator = server.operator.clone();
     let run = async |line: String| operator.json(line.split(' ')).await.expect("JSON");
     run("app create evening --permission switch".to_owned()).await;
@@ -134,7 +139,7 @@ async fn upgrade(from: &Build, to: &Build) -> BTreeMap<String, Value> {
 
     fs::write(folder.join("open"), "").expect("written");
     let keys = server.keys.clone();
-    let mut server = Program::start_as(home.clone(), Start::new(to.program(), home.path())).await;
+    let mut server = Program::start_as(home.clone(), Start::new(to.program().await, home.path())).await;
     server.keys = keys;
     let mut ends = BTreeMap::new();
     for (lamp, task) in tasks {
@@ -146,39 +151,30 @@ async fn upgrade(from: &Build, to: &Build) -> BTreeMap<String, Value> {
 }
 
 /// Makes three releases, each after the gate has refused it without the former names.
-async fn release_three() -> [Build; 3] {
-    let mut first = Build::first();
-    first.build("").await;
+pub(super) fn release_three(package: &Path) -> [Build; 3] {
+    let first = Build::first(package);
     first.release("0.1.0", &[]);
-    let mut second = first.rename("second", "brightness");
+    let mut second = first.rename(package, "second", "brightness");
     second.service.change("spec/service.toml", "0.1.0", "0.2.0");
-    second.build("").await;
     let GateAnswer { text, code } = second.check();
     let reason = "tasks of `dim_lamp` in flight cannot be read: `light` is no argument any more";
     assert!(code == 1 && text.contains("[form-unreadable]") && text.contains(reason), "{text}");
-    second.build(" formerly = \"light\",").await;
+    second.declare(" formerly = \"light\",");
     second.release("0.2.0", &["tool.dim_lamp.argument.light"]);
-    let mut third = second.rename("third", "level");
+    let mut third = second.rename(package, "third", "level");
     third.service.change("spec/service.toml", "0.2.0", "0.3.0");
-    third.build(" formerly = \"brightness\",").await;
+    third.declare(" formerly = \"brightness\",");
     let GateAnswer { text, code } = third.check();
     assert!(code == 1 && text.contains("contract accept form-unreadable stored.dim_lamp.1"), "{text}");
-    third.service.change(LAMPS, " formerly = \"brightness\",", " formerly = [\"brightness\", \"light\"],");
-    assert_eq!(third.service.build().await, Vec::<String>::new());
+    third.declare(" formerly = [\"brightness\", \"light\"],");
     let text = third.check().text;
     assert!(!text.contains("[form-unreadable]"), "{text}");
     [first, second, third]
 }
 
-/// Returns the builds of three contracts, each of which has another name for the light.
-pub(super) async fn builds() -> &'static [Build; 3] {
-    static BUILDS: OnceCell<[Build; 3]> = OnceCell::const_new();
-    BUILDS.get_or_init(release_three).await
-}
-
 #[tokio::test]
 async fn tasks_of_each_former_contract_end_as_without_the_upgrade() {
-    let builds = builds().await;
+    let builds = &outside().await.versions;
     for former in builds {
         let ends = upgrade(former, &builds[2]).await;
         let refunds = ends.values().filter(|task| !task["refund"].is_null()).count();

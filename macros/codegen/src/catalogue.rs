@@ -23,7 +23,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
         wait_seconds: _,
     } = &contract.service;
     let served = served.iter().map(|revision| ident(&format!("V{}", revision.replace('-', "_"))));
-    let (instructions, source) = (instructions(contract), &contract.source);
+    let instructions = instructions(contract);
     let instructions = instructions.iter().map(|paragraph| words::of(paragraph));
     let [requests, interval, hold] =
         [requests_per_minute, poll_interval_seconds, hold_seconds].map(|limit| number(*limit));
@@ -56,7 +56,6 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
 
         /// The whole contract as data.
         pub static CATALOGUE: rt::catalogue::Catalogue = rt::catalogue::Catalogue {
-            source: #source,
             service: rt::catalogue::ServiceDef {
                 name: #name,
                 version: #version,

@@ -2,13 +2,14 @@
 //! calls; the logic is in the runtime.
 //!
 //! The functions here cannot fail, because a [`Contract`] has no mistakes. The macro `contract!`
-//! expands to [`code`], and `toolwarrant expand` prints it for people.
+//! expands to [`expand`](expand()), and `toolwarrant expand` prints [`code`] for people.
 
 mod args;
 mod catalogue;
 mod contract;
 mod dispatch;
 mod errors;
+mod expand;
 mod handlers;
 mod ids;
 mod openapi;
@@ -17,7 +18,7 @@ mod tokens;
 mod types;
 mod words;
 
-pub use contract::released_file;
+pub use expand::expand;
 
 use proc_macro2::TokenStream;
 use quote::quote;

@@ -21,14 +21,3 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     let (distance, _, candidate) = by_distance.min()?;
     (distance <= 1 + candidate.len() / 3).then_some(candidate)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_near_miss_is_named_and_a_far_one_lists_what_there_is() {
-        assert_eq!(suggestion("primter", ["printer", "panel"]), "did you mean `printer`?");
-        assert_eq!(suggestion("x", ["printer", "panel"]), "declared are `printer`, `panel`");
-    }
-}

@@ -42,6 +42,3 @@ fn load_draft(contract: &Contract, spec: &Path, drafts: &BTreeMap<PathBuf, Strin
     }
     load(&copy).map_err(|report| format!("nothing is written, because the contract would not load:\n{report}"))
 }
-
-#[cfg(test)]
-mod tests;

@@ -42,33 +42,3 @@ impl fmt::Display for Version {
         write!(f, "{major}.{minor}.{patch}")
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_version_is_three_numbers_and_a_break_raises_the_middle_one_before_1_0() {
-        for text in [
-            "1.0",
-            "1",
-            "",
-            "1.0.0.0",
-            "v1.0.0",
-            "1.0.x",
-            "1.02.0",
-            "1.0.0-rc.1",
-            "1.0.-1",
-            "1.0.99999999999",
-            "x.1.0.0",
-        ] {
-            let refused = Version::parse(text).expect_err("no version");
-            assert_eq!(refused, format!("`{text}` is not a version: write three numbers, such as `1.0.0`"));
-        }
-        let after = |text, bump| Version::parse(text).expect("a version").after(bump).to_string();
-        let table = [("0.3.4", ["0.3.5", "0.3.5", "0.4.0"]), ("1.3.4", ["1.3.5", "1.4.0", "2.0.0"])];
-        for (from, to) in table {
-            assert_eq!([Bump::Patch, Bump::Minor, Bump::Major].map(|bump| after(from, bump)), to);
-        }
-    }
-}

@@ -55,29 +55,3 @@ fn common(old: &[String], new: &[String]) -> usize {
     }
     lengths[new.len()]
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_is_the_same_in_other_words_only_if_all_that_binds_stays() {
-        let names = HashSet::from(["get_tray".to_owned()]);
-        let text = "Call get_tray once, wait 5 s, then write \"done\" unless it is full.";
-        for (new, is_same) in [
-            ("Call get_tray once; wait 5 s, then write \"done\" unless it is full", true),
-            ("Use get_tray once, wait 5 s, then write \"done\" unless it is full.", true),
-            ("Call get_printer once, wait 5 s, then write \"done\" unless it is full.", false),
-            ("Call get_tray once, wait 9 s, then write \"done\" unless it is full.", false),
-            ("Call get_tray once, wait 5 s, then write \"gone\" unless it is full.", false),
-            ("Call get_tray once, wait 5 s, then write \"done\" if it is full.", false),
-            ("Call get_tray, wait 5 s, then write \"done\" unless it is full.", false),
-            ("Ask get_tray once, rest 5 s, then note \"done\" unless all was full.", false),
-            ("", false),
-        ] {
-            assert_eq!(is_wording(text, new, &names), is_same, "{new}");
-        }
-        let long = "word ".repeat(LONGEST + 1);
-        assert!(!is_wording(&long, &(long.clone() + "."), &names), "a text that is too long to compare");
-    }
-}

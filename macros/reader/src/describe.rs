@@ -169,22 +169,3 @@ fn characters(charset: &[(char, char)]) -> String {
     let last = names.pop().unwrap_or_default();
     if names.is_empty() { last } else { format!("{} and {last}", names.join(", ")) }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_set_of_characters_is_described_in_words() {
-        for (charset, words) in [
-            (&[('!', '~')][..], "printable ASCII characters without spaces"),
-            (&[('0', '9'), ('a', 'f')], "lower-case hexadecimal digits"),
-            (&[('a', 'z'), ('0', '9'), ('-', '-')], "lower-case letters, digits and hyphens"),
-            (&[('a', 'z'), ('A', 'Z'), ('.', '.')], "letters and dots"),
-            (&[('b', 'k')], "characters from `b` to `k`"),
-            (&[], "characters"),
-        ] {
-            assert_eq!(characters(charset), words);
-        }
-    }
-}

@@ -130,39 +130,3 @@ fn errors_md(contract: &Contract) -> String {
     table(&mut out, "| code | retry after | HTTP | JSON-RPC | meaning | what to do | carries |", rows);
     out
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::generate::replace;
-    use std::fs;
-    use std::path::Path;
-
-    /// Returns the documents of the print shop if `[permission.service]` implies these permissions.
-    fn documents_if_service_implies(implied: &str) -> BTreeMap<PathBuf, String> {
-        let copy = tempfile::TempDir::new().unwrap();
-        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/services/print_shop/spec");
-        let tools = ["printers", "printing", "trays", "floor", "jobs"].map(|name| format!("tools/{name}.toml"));
-        for file in ["service.toml", "types.toml", "errors.toml"].into_iter().chain(tools.iter().map(String::as_str)) {
-            let text = fs::read_to_string(from.join(file)).unwrap();
-            let (before, service) = text.split_once("[permission.service]").unwrap_or((&text, ""));
-            let edited = service.replacen("implies = [\"look\"]", &format!("implies = {implied}"), 1);
-            let header = if service.is_empty() { "" } else { "[permission.service]" };
-            replace(&copy.path().join(file), &[before, header, &edited].concat()).unwrap();
-        }
-        documents(&crate::load(copy.path()).unwrap())
-    }
-
-    #[test]
-    fn a_change_of_what_a_permission_implies_shows_in_the_row_of_each_tool_that_it_opens() {
-        let before = documents_if_service_implies("[\"look\"]");
-        let after = documents_if_service_implies("[\"look\", \"print\"]");
-        let changed = before.iter().filter(|(path, text)| after[*path] != **text);
-        let changed: Vec<_> = changed.map(|(path, _)| path.to_str().unwrap()).collect();
-        assert_eq!(changed, ["contract.toml", "tools.md"]);
-        for tool in ["`paper` | task |", "| issue | `POST /v1/panels` |"] {
-            let row = after[Path::new("tools.md")].lines().find(|row| row.contains(tool)).unwrap();
-            assert!(row.contains("| `print`, `service` |"), "{row}");
-        }
-    }
-}

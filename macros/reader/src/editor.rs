@@ -67,29 +67,3 @@ fn names(contract: &Contract) -> [(Keys, Vec<&str>); 12] {
         (&[("Task", "usually_ends")], STATES.into()),
     ]
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::path::Path;
-
-    #[test]
-    fn each_key_that_takes_a_name_has_the_names_of_the_contract_as_examples() {
-        let shop = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/services/print_shop/spec");
-        let contract = crate::load(&shop).unwrap();
-        let schemas = schemas(&contract).map(|(_, schema)| schema);
-        let examples = |table: &str, key: &str| {
-            let place = format!("/$defs/{table}/properties/{key}");
-            let places = [format!("{place}/items/examples"), format!("{place}/examples")];
-            schemas.iter().find_map(|schema| places.iter().find_map(|place| schema.pointer(place))).cloned()
-        };
-        for (keys, names) in names(&contract) {
-            keys.iter().for_each(|(table, key)| assert_eq!(examples(table, key), Some(json!(names)), "{table}.{key}"));
-        }
-        assert_eq!(examples("Tool", "permission"), Some(json!(["look", "print", "service"])));
-        assert_eq!(examples("Target", "requires"), Some(json!(["paper", "refill", "rollers"])));
-        assert_eq!(examples("Task", "probe"), Some(json!(["page_counter"])));
-        let has = |examples: Option<Value>, name| examples.is_some_and(|names| names.to_string().contains(name));
-        assert!(has(examples("Tool", "errors"), "\"out_of_ink\"") && has(examples("Field", "type"), "\"Copies\""));
-    }
-}

@@ -35,7 +35,7 @@ pub use generate::{GenerateError, Generated, Mode, generate, replace};
 pub use json_schema::{input_schema, output_schema, schema_text, type_schema};
 pub use names::pascal;
 pub use openapi::{CONTRACT_PATH, OPENAPI_PATH, openapi};
-pub use record::{ContractRecord, RECORD_FORMAT};
+pub use record::ContractRecord;
 pub use reference::reference;
 pub use report::{Problem, Report};
 pub use rules::{FALLBACK, REVISIONS, ROLES, RUNTIME_TYPES, Rule, STATES};

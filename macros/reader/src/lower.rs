@@ -59,7 +59,6 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
     let tools::Scope { permissions, probes, errors, resources, types, words, files: _ } = scope;
     formerly::check(files, report);
     let contract = Contract {
-        source: String::new(),
         service: service_of(service.as_ref()?, files, &words, report)?,
         readers: readers(files, report)?,
         phrases: words::phrases(files, &words, report),

@@ -15,9 +15,6 @@ use std::sync::Arc;
 /// A whole contract.
 #[derive(Debug)]
 pub struct Contract {
-    /// The folder as the service names it, such as `spec`. Empty until the caller of
-    /// [`crate::load`] sets it.
-    pub source: String,
     /// Identity, revisions and limits.
     pub service: ServiceSpec,
     /// The longest texts that clients take.

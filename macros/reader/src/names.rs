@@ -59,15 +59,3 @@ pub(crate) fn is_keyword(name: &str) -> bool {
         type typeof unsafe unsized use virtual where while yield abstract become";
     KEYWORDS.split_whitespace().any(|keyword| keyword == name)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_converted_to_rust_and_back() {
-        for (wire, rust) in [("set_proxy", "SetProxy"), ("printer", "Printer"), ("http2_only", "Http2Only")] {
-            assert_eq!((pascal(wire).as_str(), snake(rust).as_str()), (rust, wire));
-        }
-    }
-}

@@ -14,7 +14,7 @@ use std::fmt::Write;
 use toml::Table;
 
 /// The format of records that this framework reads and writes.
-pub const RECORD_FORMAT: i64 = 1;
+const RECORD_FORMAT: i64 = 1;
 
 /// The first part of the keys of a record's head.
 const HEAD: &str = "record";

@@ -135,18 +135,3 @@ fn shows(result: &NamedType, such: &dyn Fn(&Field) -> bool) -> bool {
 fn bit(tool: &ToolSpec) -> u64 {
     1 << tool.permission.index
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_is_its_sentences() {
-        let text = "One. Two `a.b` is e 1.5 s! get_three?\nFour";
-        assert_eq!(split(text), ["One. ", "Two `a.b` is e 1.5 s! ", "get_three?\n", "Four"]);
-        assert_eq!(split(text).concat(), text);
-        assert_eq!(split("By a list, e.g. get_list. So"), ["By a list, e.g. get_list. ", "So"]);
-        assert!(names_tool("call get_task, then", "get_task") && !names_tool("call get_tasks", "get_task"));
-        assert!(names_tool("`call` it", "call") && !names_tool("call it", "call"));
-    }
-}

@@ -1,22 +1,13 @@
 //! The requests and answers of an agent, as text that is the same in every run.
 //!
 //! Task ids, tokens and request ids are numbered in order of appearance. Times count from the
-//! start. Start at [`Transcript::shown`].
+//! start. Start at [`render`].
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_testing::START;
-
-/// The record of one scenario.
-pub(super) struct Transcript {
-    /// The items of `tools/list`.
-    pub(super) tools: Vec<Value>,
-    /// The instructions that `initialize` answers with.
-    pub(super) instructions: String,
-    pub(super) events: Vec<Event>,
-}
 
 /// An event, in the order of occurrence.
 pub(super) enum Event {
@@ -25,99 +16,39 @@ pub(super) enum Event {
     Passed(u64),
     /// The environment changed.
     Changed(&'static str),
-    /// The scenario follows the last answer, but its text names no possible call.
-    Lost(String),
 }
 
 /// A call and its answer.
 pub(super) struct Exchange {
-    pub(super) origin: Origin,
     pub(super) tool: String,
     pub(super) arguments: Value,
     /// The times at which it was sent and answered.
     pub(super) at: [Timestamp; 2],
-    pub(super) answer: Answer,
+    /// The kind of the answer.
+    pub(super) kind: &'static str,
+    pub(super) answer: Value,
 }
 
-/// The reason for a call.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
-    /// The scenario makes the call.
-    Scripted,
-    /// The last answer advises the call.
-    Followed,
-}
-
-/// An answer to the agent.
-pub(super) enum Answer {
-    /// The result of the tool.
-    Result(Value),
-    /// The refusal or failure of the tool.
-    Failure(Value),
-    /// The `error` of a JSON-RPC response.
-    ProtocolError(Value),
-}
-
-impl Answer {
-    /// Returns the members that the agent reads; for a protocol error, those of its data.
-    pub(super) fn members(&self) -> &Value {
-        match self {
-            Self::Result(value) | Self::Failure(value) => value,
-            Self::ProtocolError(error) => &error["data"],
-        }
+/// Writes the calls and answers as text. A snapshot of `catalogue` has the tools that each key is
+/// shown.
+pub(super) fn render(events: &[Event]) -> String {
+    let mut aliases = Aliases::default();
+    let (mut text, mut number) = (String::new(), 0);
+    for event in events {
+        text.push('\n');
+        let write = match event {
+            Event::Passed(seconds) => writeln!(text, "[{seconds} s pass]"),
+            Event::Changed(what) => writeln!(text, "[{what}]"),
+            Event::Called(Exchange { tool, arguments, at: [sent, answered], kind, answer }) => {
+                number += 1;
+                let (sent, answered) = (since_start(*sent), since_start(*answered));
+                let (arguments, answer) = (aliases.of(arguments), lay_out(&aliases.of(answer), 0));
+                writeln!(text, "call {number} at {sent}: {tool} {arguments}\n{kind} at {answered}: {answer}")
+            }
+        };
+        write.expect("text");
     }
-
-    /// Returns the failure of the tool or the protocol.
-    pub(super) fn failure(&self) -> Option<&Value> {
-        if let Self::Result(_) = self { None } else { Some(self.members()) }
-    }
-
-    /// Returns the text that advises the agent.
-    pub(super) fn words(&self) -> &str {
-        let member = if self.failure().is_some() { "message" } else { "next_step" };
-        self.members()[member].as_str().unwrap_or_default()
-    }
-}
-
-impl Transcript {
-    /// Returns the names of the tools that the key is shown.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.tools.iter().filter_map(|tool| tool["name"].as_str())
-    }
-
-    pub(super) fn exchanges(&self) -> impl DoubleEndedIterator<Item = &Exchange> {
-        self.events.iter().filter_map(|event| if let Event::Called(exchange) = event { Some(exchange) } else { None })
-    }
-
-    /// Writes the calls and answers as text. A snapshot of `catalogue` has the tools that each key
-    /// is shown.
-    pub(super) fn render(&self) -> String {
-        let mut aliases = Aliases::default();
-        let (mut text, mut number) = (String::new(), 0);
-        for event in &self.events {
-            text.push('\n');
-            let write = match event {
-                Event::Passed(seconds) => writeln!(text, "[{seconds} s pass]"),
-                Event::Changed(what) => writeln!(text, "[{what}]"),
-                Event::Lost(why) => writeln!(text, "[to be followed, but {why}]"),
-                Event::Called(Exchange { origin, tool, arguments, at: [sent, answered], answer }) => {
-                    number += 1;
-                    let (kind, value) = match answer {
-                        Answer::Result(value) => ("result", value),
-                        Answer::Failure(value) => ("failure", value),
-                        Answer::ProtocolError(value) => ("protocol error", value),
-                    };
-                    let why = if *origin == Origin::Followed { " as the last answer says" } else { "" };
-                    let (sent, answered) = (since_start(*sent), since_start(*answered));
-                    let (arguments, value) = (aliases.of(arguments), aliases.of(value));
-                    let answer = lay_out(&value, 0);
-                    writeln!(text, "call {number} at {sent}{why}: {tool} {arguments}\n{kind} at {answered}: {answer}")
-                }
-            };
-            write.expect("text");
-        }
-        text
-    }
+    text
 }
 
 fn since_start(at: Timestamp) -> String {

@@ -1,10 +1,14 @@
 //! Tests the expansion of the print shop's contract against golden files that reviewers read, one
-//! for each concern.
+//! for each concern; and what else the macro writes.
 
+use super::Shop;
+use proc_macro2::Span;
 use std::path::Path;
-use toolwarrant_codegen::concerns;
+use syn::{LitStr, parse_quote};
+use toolwarrant_codegen::{concerns, expand};
 use toolwarrant_contract::format_code;
 use toolwarrant_reader::model::Contract;
+use toolwarrant_reader::{ContractRecord, load};
 
 /// Largest number of lines of a golden file. Reviewers do not read longer ones.
 const LONGEST: usize = 350;
@@ -35,6 +39,56 @@ fn cut(line: &str) -> String {
 
 fn print_shop() -> Contract {
     let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/services/print_shop/spec");
-    let contract = toolwarrant_reader::load(&spec).expect("a contract without problems");
-    Contract { source: "print_shop/spec".to_owned(), ..contract }
+    load(&spec).expect("a contract without problems")
+}
+
+/// Expands the contract in a folder of a package.
+fn expand_in(package: &Path, folder: &str) -> String {
+    let folder = LitStr::new(folder, Span::call_site());
+    expand(&folder, package, &parse_quote!(::toolwarrant::runtime)).to_string()
+}
+
+#[test]
+fn a_missing_folder_is_reported_with_its_whole_path_and_as_relative() {
+    let code = expand_in(Path::new("/package"), "nowhere/spec");
+    assert!(code.contains("cannot read the contract's folder `/package/nowhere/spec`"), "{code}");
+    assert!(code.contains("`nowhere/spec` is relative to the folder of this crate's Cargo.toml"), "{code}");
+}
+
+#[test]
+fn every_file_that_was_read_is_tracked_with_and_without_mistakes_and_a_mistake_leaves_the_names() {
+    let shop = Shop::new();
+    let is_tracked = |file: &str| expand_in(shop.home.path(), "spec").contains(&format!("\"/spec/{file}\""));
+    let files = ["service.toml", "types.toml", "errors.toml", "reserved.toml", "tools/jobs.toml"];
+    assert!(files.into_iter().all(is_tracked) && !is_tracked("released.toml"));
+    // The document of the contract depends on the released record.
+    assert_eq!(shop.release("1.0.0").code, 0);
+    assert!(is_tracked("released.toml"));
+    shop.edit("spec/types.toml", "type = \"[Mode]\"", "type = \"[Mood]\"");
+    assert!(files.into_iter().all(is_tracked));
+    let code = expand_in(shop.home.path(), "spec");
+    assert_eq!(code.matches("compile_error").count(), 1, "{code}");
+    let names = code.split("pub use self :: {").nth(1).expect("the names stand there");
+    for name in ["CATALOGUE", "Command", "GetPrinterArgs", "PrinterCapability", "PrinterId", "PrintersTools"] {
+        assert!(names.contains(name), "{name} is not in {names}");
+    }
+}
+
+#[test]
+fn the_document_has_the_changes_since_the_release_and_a_broken_release_is_an_error_of_the_compiler() {
+    let shop = Shop::new();
+    let says = |words: &[&str]| {
+        let code = expand_in(shop.home.path(), "spec");
+        assert!(words.iter().all(|word| code.contains(word)), "{words:?}: {code}");
+    };
+    says(&[r#"\"since\":null,\"changes\":null"#]);
+    let mut released = ContractRecord::of(&load(&shop.path("spec")).expect("a contract"));
+    released.head.insert("version".to_owned(), "0.9.0".into());
+    shop.write("spec/released.toml", &released.text());
+    says(&[r#"\"since\":\"0.9.0\",\"changes\":[]"#]);
+    released.facts.insert("tool.get_printer.permission".to_owned(), "print".into());
+    shop.write("spec/released.toml", &released.text());
+    says(&[r#"\"fact\":\"tool.get_printer.permission\",\"old\":\"print\",\"new\":\"look\""#, r#"\"operator\":"#]);
+    shop.write("spec/released.toml", "<<<<<<< ours\n");
+    says(&["compile_error", "released.toml: line 1 is a conflict mark", "const CONTRACT"]);
 }

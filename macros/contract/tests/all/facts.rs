@@ -94,3 +94,33 @@ fn types_that_contain_themselves_or_lie_deep_are_compared_to_an_end() {
     let found: Vec<_> = compare(&old, &new).iter().map(|change| change.fact.clone()).collect();
     assert_eq!(found.len(), 3, "{found:?}");
 }
+
+/// A text says the same in other words only if all that binds stays.
+#[test]
+fn another_text_is_another_wording_or_another_meaning() {
+    let key = "tool.get_printer.summary";
+    let with = |text: &str| {
+        let mut record = record("tests/services/print_shop/spec");
+        record.facts.insert(key.to_owned(), json!(text));
+        record
+    };
+    let judge = |old: &str, new: &str| {
+        let changes = compare(&with(old), &with(new));
+        changes.into_iter().map(|change| change.rule.id.clone()).collect::<Vec<_>>()
+    };
+    let text = "Call get_tray once, wait 5 s, then write \"done\" unless it is full.";
+    for (new, expected) in [
+        ("Call get_tray once; wait 5 s, then write \"done\" unless it is full", "wording-changed"),
+        ("Use get_tray once, wait 5 s, then write \"done\" unless it is full.", "wording-changed"),
+        ("Call get_printer once, wait 5 s, then write \"done\" unless it is full.", "meaning-changed"),
+        ("Call get_tray once, wait 9 s, then write \"done\" unless it is full.", "meaning-changed"),
+        ("Call get_tray once, wait 5 s, then write \"gone\" unless it is full.", "meaning-changed"),
+        ("Call get_tray once, wait 5 s, then write \"done\" if it is full.", "meaning-changed"),
+        ("Call get_tray, wait 5 s, then write \"done\" unless it is full.", "meaning-changed"),
+        ("Ask get_tray once, rest 5 s, then note \"done\" unless all was full.", "meaning-changed"),
+    ] {
+        assert_eq!(judge(text, new), [expected], "{new}");
+    }
+    let long = "word ".repeat(1_001);
+    assert_eq!(judge(&long, &(long.clone() + ".")), ["meaning-changed"], "a text that is too long to compare");
+}

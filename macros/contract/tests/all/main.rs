@@ -1,14 +1,17 @@
 //! The commands of an author on copies of the print shop's contract: release, check, accept, and
-//! bad input, with messages and exit codes; and the expansion.
+//! bad input, with messages and exit codes; the expansion; and the reports on mistakes.
 
 mod cases;
 mod expansion;
 mod facts;
+mod generated;
 mod input;
+mod mistakes;
 mod pairs;
 mod program;
 mod pull_request;
 mod report;
+mod scaffold;
 mod versions;
 
 use std::fs;
@@ -138,7 +141,9 @@ fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a folder");
     for path in fs::read_dir(from).expect("a folder").map(|entry| entry.expect("an entry").path()) {
         let to = to.join(path.file_name().expect("a name"));
-        if path.is_dir() {
+        if path.ends_with("target") {
+            continue;
+        } else if path.is_dir() {
             copy(&path, &to);
         } else {
             fs::copy(&path, to).expect("a copy");

@@ -1,7 +1,6 @@
 //! The way from one release to the next.
 
 use super::{Shop, show};
-use std::fs;
 
 #[test]
 fn a_release_writes_the_record_and_moves_the_unreleased_part_of_the_changelog() {
@@ -46,6 +45,10 @@ fn a_break_lands_with_an_acceptance_and_a_version_and_the_next_release_ends_the_
     let shop = Shop::release_first();
     shop.break_it();
     insta::assert_snapshot!("a_break", show(&shop.check()));
+    let before = shop.read("spec/released.toml");
+    let refused = shop.release("1.0.0");
+    assert_eq!((refused.code, refused.text.contains("error[break-not-accepted]")), (1, true), "{}", refused.text);
+    assert_eq!(shop.read("spec/released.toml"), before);
     let fact = "tool.print_page.permission";
     let unknown = shop.accept(&["tool.print_page.permision"], "Pages cost paper.");
     assert_eq!(
@@ -67,17 +70,6 @@ fn a_break_lands_with_an_acceptance_and_a_version_and_the_next_release_ends_the_
     assert!(!shop.path("spec/accepted.toml").exists());
     insta::assert_snapshot!("changelog", shop.read("CHANGELOG.md"));
     assert_eq!(shop.check().code, 0);
-}
-
-#[test]
-fn a_release_is_refused_while_something_is_to_do() {
-    let shop = Shop::release_first();
-    shop.break_it();
-    shop.edit("spec/service.toml", "version = \"1.0.0\"", "version = \"2.0.0\"");
-    let before = fs::read(shop.path("spec/released.toml")).expect("a record");
-    let refused = shop.release("2.0.0");
-    assert_eq!((refused.code, refused.text.contains("error[break-not-accepted]")), (1, true), "{}", refused.text);
-    assert_eq!(fs::read(shop.path("spec/released.toml")).expect("a record"), before);
 }
 
 #[test]
@@ -145,4 +137,29 @@ fn a_release_keeps_former_forms_of_tasks_until_one_cannot_be_read_and_that_is_ac
     let answer = shop.release("3.0.0");
     assert_eq!(answer.code, 0, "{}", answer.text);
     assert_eq!(forms(), Vec::<String>::new());
+}
+
+/// Before 1.0, a break raises the middle number and any other change the last.
+#[test]
+fn a_change_requires_the_next_version_of_its_kind() {
+    for (released, [wording, addition, breaking]) in
+        [("0.3.4", ["0.3.5", "0.3.5", "0.4.0"]), ("1.3.4", ["1.3.5", "1.4.0", "2.0.0"])]
+    {
+        let shop = Shop::new();
+        shop.edit("spec/service.toml", "version = \"1.0.0\"", &format!("version = \"{released}\""));
+        assert_eq!(shop.release(released).code, 0);
+        let requires = |version: &str| {
+            let text = shop.check().text;
+            assert!(
+                text.contains(&format!("{released} released, {released} in service.toml, {version} required")),
+                "{text}"
+            );
+        };
+        shop.edit("spec/types.toml", "doc = \"Sheets of paper.\"", "doc = \"Sheets, of paper.\"");
+        requires(wording);
+        shop.edit("spec/service.toml", "requests_per_minute = 100", "requests_per_minute = 120");
+        requires(addition);
+        shop.break_it();
+        requires(breaking);
+    }
 }

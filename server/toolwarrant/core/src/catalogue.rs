@@ -13,9 +13,6 @@ use toolwarrant_base::wording::Words;
 /// A whole contract. The generator writes it as one `static`.
 #[derive(Debug)]
 pub struct Catalogue {
-    /// The folder of the contract as given to `contract!`: relative to the folder of the crate's
-    /// Cargo.toml.
-    pub source: &'static str,
     /// Identity, revisions and limits.
     pub service: ServiceDef,
     /// All permissions, in the order of the contract. A [`PermissionSet`] has one bit for each.
