@@ -6,7 +6,6 @@
 mod authority;
 mod crash;
 mod endurance;
-mod fleet;
 mod flood;
 mod hammer;
 mod ignored;
@@ -30,9 +29,6 @@ pub(crate) enum Drill {
     /// Run a client next to thousands of connections that stall: its answers, and the cost for the
     /// program; Linux
     Siege(siege::Siege),
-    /// Run the program with a platform of many pads: at rest, under many requests, and while the
-    /// platform stalls; then with an adb server that has silent phones; Linux
-    Fleet(fleet::Fleet),
     /// Restart phones behind real adb servers while phones, servers and the program fail; needs
     /// root on Debian. With `--simulated`, write to phones of the double instead
     Rack(rack::RackLoad),
@@ -53,7 +49,6 @@ pub(crate) fn run(root: &Path, drill: Drill) -> Result<()> {
         Drill::Crash(load) => crash::run(root, &load),
         Drill::Authority(claims) => authority::run(root, &claims),
         Drill::Siege(siege) => siege::run(root, &siege),
-        Drill::Fleet(fleet) => fleet::run(root, &fleet),
         Drill::Rack(load) => rack::run(root, &load),
         Drill::Flood(flood) => flood::run(root, &flood),
         Drill::Endurance(endurance) => endurance::run(root, &endurance),
