@@ -173,7 +173,7 @@ async fn a_check_explains_each_step_that_fails() {
         ("a prefix that the host does not have", &with_echo, json!({"http_status": 404})),
         ("a clock that is an hour off", &with_echo, json!({"clock_skew_s": 3_600})),
         ("a clock that is two minutes off", &with_echo, json!({"clock_skew_s": 120})),
-        ("no phone that runs", &with_echo, json!({"pad_status": 18, "cvm_status": 99, "online": 0})),
+        ("no phone that runs", &with_echo, json!({"pad_status": 18, "cvm_status": 99})),
         ("a forwarder in front of the callback listener", &with_echo, json!({"forwarder": "127.99.0.1"})),
         ("commands that show nothing", &with_echo, json!({"shell": "silent"})),
         ("no echo", &table, json!({})),

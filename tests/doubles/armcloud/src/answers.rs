@@ -24,11 +24,6 @@ impl Answer {
         Refusal::new(code, msg).into()
     }
 
-    /// Makes the answer that consists only of a code and its text.
-    pub(crate) fn of_code(code: i64) -> Self {
-        refusal(code).into()
-    }
-
     /// Returns the HTTP status: refusals of signatures and of too many calls have their own; all
     /// other answers have 200.
     fn status(&self) -> StatusCode {
@@ -59,7 +54,6 @@ pub(crate) fn refusal(code: i64) -> Refusal {
         2033 => "timestamp expired or malformed",
         100_010 => "processing failed, please retry",
         100_011 => "the request is being processed, please do not repeat it",
-        110_012 => "command execution timed out",
         110_014 => "operation too frequent",
         110_031 => "pad is not ready",
         110_042 => "a pad in the list does not belong to you",
@@ -77,8 +71,6 @@ pub(crate) struct Dress {
     /// A value of the switch `shape`.
     pub(crate) shape: Option<String>,
     pub(crate) body_bytes: usize,
-    /// The seconds until the reset time that a 429 reports.
-    pub(crate) rate_reset: i64,
 }
 
 /// Turns an answer into HTTP. Returns it with the length of its body.
@@ -86,7 +78,7 @@ pub(crate) fn dress(answer: Answer, dress: Dress) -> (Response<Body>, usize) {
     let status = answer.status();
     let is_limit = answer.code == 429;
     let Answer { code, msg, data, tasks: _ } = answer;
-    let Dress { ts, trace, shape, body_bytes, rate_reset } = dress;
+    let Dress { ts, trace, shape, body_bytes } = dress;
     let shape = shape.unwrap_or_default();
     let mut envelope = json!({"code": code, "msg": msg, "ts": ts, "data": data, "traceId": trace});
     if let Value::Object(members) = &mut envelope {
@@ -96,18 +88,13 @@ pub(crate) fn dress(answer: Answer, dress: Dress) -> (Response<Body>, usize) {
         }
     }
     let body = match shape.as_str() {
-        "html" => page(200),
-        "not_json" => "{\"code\":200,".to_owned(),
-        "no_body" => String::new(),
         "zeros" => format!("{{\"code\":200,\"data\":[0{}]}}", ",0".repeat(body_bytes / 2)),
-        "deep" => format!("{{\"code\":200,\"data\":{}{}}}", "[".repeat(20_000), "]".repeat(20_000)),
         _ => envelope.to_string(),
     };
-    let kind = if shape == "html" { "text/html" } else { "application/json" };
     let length = body.len();
-    let mut response = respond(status, kind, body);
+    let mut response = respond(status, "application/json", body);
     if is_limit {
-        let reset = i64::try_from(ts / 1_000).unwrap_or_default() + rate_reset;
+        let reset = i64::try_from(ts / 1_000).unwrap_or_default() + 1;
         let told = [("limit", "200".to_owned()), ("remaining", "0".to_owned()), ("reset", reset.to_string())];
         for (name, value) in told.into_iter().chain([("type", "qps".to_owned())]) {
             let name = header::HeaderName::try_from(format!("x-ratelimit-{name}"));
@@ -124,15 +111,6 @@ pub(crate) fn html(status: u16) -> Response<Body> {
     respond(StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY), "text/html", page(status))
 }
 
-/// Makes a redirect to a URL.
-pub(crate) fn redirect(to: &str) -> Response<Body> {
-    let mut response = respond(StatusCode::FOUND, "text/html", page(302));
-    if let Ok(location) = to.try_into() {
-        response.headers_mut().insert(header::LOCATION, location);
-    }
-    response
-}
-
 fn respond(status: StatusCode, kind: &'static str, body: String) -> Response<Body> {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
@@ -146,15 +124,6 @@ fn page(status: u16) -> String {
 
 fn reshape(shape: &str, members: &mut Map<String, Value>) {
     match shape {
-        "string_code" => drop(members.insert("code".to_owned(), members["code"].to_string().into())),
-        "code_zero" if members["code"] == 200 => drop(members.insert("code".to_owned(), 0.into())),
-        "null_data" => drop(members.insert("data".to_owned(), Value::Null)),
-        "no_data" => drop(members.remove("data")),
-        "string_numbers" => {
-            if let Some(data) = members.get_mut("data") {
-                strings(data);
-            }
-        }
         "object_instead_of_array" => {
             if let Some(rows) = members.get_mut("data").and_then(find_rows)
                 && !rows.is_empty()
@@ -188,15 +157,5 @@ fn find_rows(data: &mut Value) -> Option<&mut Vec<Value>> {
             members.get_mut(name)?.as_array_mut()
         }
         _ => None,
-    }
-}
-
-/// Makes every number a string.
-fn strings(value: &mut Value) {
-    match value {
-        Value::Number(number) => *value = number.to_string().into(),
-        Value::Array(items) => items.iter_mut().for_each(strings),
-        Value::Object(members) => members.values_mut().for_each(strings),
-        Value::Null | Value::Bool(_) | Value::String(_) => {}
     }
 }
