@@ -1,7 +1,6 @@
 //! Kills the program while writes are in every phase, and starts it again on the same data; under
 //! load, many times.
 
-mod acts;
 pub(crate) mod audit;
 mod authority;
 mod backups;
@@ -106,7 +105,6 @@ struct Options {
     tasks: u64,
     writes: u64,
     kills: u64,
-    acts: u64,
     seed: u64,
 }
 

@@ -8,7 +8,6 @@ mod oversized;
 mod passing;
 mod refused;
 mod removed;
-mod replicas;
 mod served;
 mod unread;
 mod unserved;

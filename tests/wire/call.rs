@@ -79,26 +79,6 @@ async fn a_call_answers_the_same_over_the_endpoint_and_over_its_signed_twin() {
 }
 
 #[tokio::test]
-async fn a_write_goes_out_once_either_way_and_its_idempotency_key_with_it() {
-    let program = Program::start(&[]).await;
-    signatures_are_taken(&program).await;
-    let url = program.url.clone();
-    let write = ["call", "set_power", "device_id=phone-0000018", "action=restart", "idempotency_key=k-1"];
-    let mut tasks = Vec::new();
-    for way in [&[][..], &["--v1"], &[]] {
-        let Said { code, out, err } = client(&url, &program.keys[0], &[&write[..], way].concat()).await;
-        assert_eq!(code, 0, "{err}");
-        tasks.push(serde_json::from_str::<Value>(&out).expect("JSON"));
-    }
-    let ids: Vec<_> = tasks.iter().map(|task| &task["task_id"]).collect();
-    assert!(ids.windows(2).all(|pair| pair[0] == pair[1]), "{tasks:?}");
-    let hits: Vec<_> = tasks.iter().map(|task| task["idempotent_hit"].clone()).collect();
-    assert_eq!(hits, [json!(false), json!(true), json!(true)]);
-    let busy = client(&url, &program.keys[0], &["call", "clear_proxy", "device_id=phone-0000018"]).await;
-    assert!(busy.code == 75 && busy.err.starts_with("device_busy: "), "{}", busy.err);
-}
-
-#[tokio::test]
 async fn a_key_of_another_write_is_no_success_although_the_server_answers_with_its_task() {
     let (server, keys) =
         harness::mute_phones(vec![harness::Tenant::with(toolwarrant::contract::PermissionSet(u64::MAX))]).await;
@@ -239,43 +219,6 @@ async fn a_signature_is_that_of_the_canonical_request_which_can_be_shown() {
         }
         assert_eq!(out, expected);
     }
-}
-
-#[tokio::test]
-async fn sign_agrees_with_every_vector_but_the_one_whose_secret_no_header_could_carry() {
-    let vectors = include_str!("../../server/toolwarrant/signing/vectors.json");
-    let vectors: Value = serde_json::from_str(vectors).expect("JSON");
-    let home = TempDir::new().expect("a temporary folder");
-    let body = home.path().join("body").display().to_string();
-    let mut left_out = Vec::new();
-    for vector in vectors["vectors"].as_array().expect("a list") {
-        let text = |member: &str| vector[member].as_str().unwrap_or_default();
-        let bytes = match vector["body_hex"].as_str() {
-            Some(hex) => toolwarrant::base::hex::decode(hex).expect("octets"),
-            None => text("body").as_bytes().to_vec(),
-        };
-        std::fs::write(&body, &bytes).expect("written");
-        let key = Key { id: text("key_id").to_owned(), secret: text("secret").to_owned() };
-        let mut line = vec!["sign", text("method"), text("target"), "--timestamp", text("timestamp")];
-        line.extend([
-            "--nonce",
-            text("nonce"),
-            "--idempotency-key",
-            text("idempotency_key"),
-            "--body",
-            &body,
-            "--show",
-        ]);
-        let said = client("", &key, &line).await;
-        if said.code == 0 {
-            assert_eq!(said.err.trim_end(), text("canonical_request"), "{}", text("title"));
-            let signature = format!("X-Signature: {}\n", text("signature"));
-            assert!(said.out.contains(&signature), "{}: {}", text("title"), said.out);
-        } else {
-            left_out.push(text("title"));
-        }
-    }
-    assert_eq!(left_out, ["a secret that is not ASCII"]);
 }
 
 #[tokio::test]

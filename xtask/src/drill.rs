@@ -6,7 +6,6 @@
 mod authority;
 mod crash;
 mod endurance;
-mod flood;
 mod hammer;
 mod ignored;
 mod rack;
@@ -32,8 +31,6 @@ pub(crate) enum Drill {
     /// Restart phones behind real adb servers while phones, servers and the program fail; needs
     /// root on Debian. With `--simulated`, write to phones of the double instead
     Rack(rack::RackLoad),
-    /// Flood `/v1` with signed requests and with large bodies, next to another application; Linux
-    Flood(flood::Flood),
     /// Load a replica for a long time, for a part of it beside a transaction that stays open: the
     /// sizes of tables, and the waits
     Endurance(endurance::Endurance),
@@ -50,7 +47,6 @@ pub(crate) fn run(root: &Path, drill: Drill) -> Result<()> {
         Drill::Authority(claims) => authority::run(root, &claims),
         Drill::Siege(siege) => siege::run(root, &siege),
         Drill::Rack(load) => rack::run(root, &load),
-        Drill::Flood(flood) => flood::run(root, &flood),
         Drill::Endurance(endurance) => endurance::run(root, &endurance),
         Drill::Hammer(blows) => hammer::run(root, &blows),
     }

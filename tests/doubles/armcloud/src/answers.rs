@@ -3,7 +3,7 @@
 use crate::requests::Refusal;
 use axum::body::Body;
 use axum::http::{Response, StatusCode, header};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// An answer before it is put into its HTTP form.
 #[derive(Debug)]
@@ -81,11 +81,8 @@ pub(crate) fn dress(answer: Answer, dress: Dress) -> (Response<Body>, usize) {
     let Dress { ts, trace, shape, body_bytes } = dress;
     let shape = shape.unwrap_or_default();
     let mut envelope = json!({"code": code, "msg": msg, "ts": ts, "data": data, "traceId": trace});
-    if let Value::Object(members) = &mut envelope {
-        reshape(&shape, members);
-        if body_bytes > 0 && shape != "zeros" {
-            members.insert("padding".to_owned(), "x".repeat(body_bytes).into());
-        }
+    if body_bytes > 0 {
+        envelope["padding"] = "x".repeat(body_bytes).into();
     }
     let body = match shape.as_str() {
         "zeros" => format!("{{\"code\":200,\"data\":[0{}]}}", ",0".repeat(body_bytes / 2)),
@@ -120,42 +117,4 @@ fn respond(status: StatusCode, kind: &'static str, body: String) -> Response<Bod
 
 fn page(status: u16) -> String {
     format!("<html><head><title>{status}</title></head><body><center><h1>{status}</h1></center></body></html>\n")
-}
-
-fn reshape(shape: &str, members: &mut Map<String, Value>) {
-    match shape {
-        "object_instead_of_array" => {
-            if let Some(rows) = members.get_mut("data").and_then(find_rows)
-                && !rows.is_empty()
-            {
-                let first = rows.swap_remove(0);
-                members.insert("data".to_owned(), first);
-            }
-        }
-        "records" => {
-            if let Some(data @ (Value::Array(_) | Value::Object(_))) = members.get_mut("data") {
-                let rows = find_rows(data).map(std::mem::take);
-                *data = json!({"records": rows.unwrap_or_else(|| vec![data.take()])});
-            }
-        }
-        "array_instead_of_object" => {
-            if let Some(data @ Value::Object(_)) = members.get_mut("data") {
-                *data = json!([data.take()]);
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Returns the rows of a list or a page.
-fn find_rows(data: &mut Value) -> Option<&mut Vec<Value>> {
-    match data {
-        Value::Array(rows) => Some(rows),
-        Value::Object(members) => {
-            let is_list = |name: &&str| members.get(*name).is_some_and(Value::is_array);
-            let name = ["pageData", "records"].into_iter().find(is_list)?;
-            members.get_mut(name)?.as_array_mut()
-        }
-        _ => None,
-    }
 }
