@@ -28,8 +28,9 @@ const CLIENTS: usize = 12;
 /// The number of lamps of each client. A lamp has cooled down before its turn comes again.
 const LAMPS: u64 = 4;
 
-/// The number of times that a client repeats a request before it counts as failed.
-const ATTEMPTS: usize = 100;
+/// The number of times that a client repeats a request, for a minute and more, before it counts as
+/// failed.
+const ATTEMPTS: usize = 3_000;
 
 /// Replicas that share their lamps, which are in `lamps` in the home folder.
 struct Replicas {
@@ -71,7 +72,7 @@ impl Replicas {
                 fs::copy(self.path("one/data/master.key"), data.join("master.key")).expect("the key of the first");
             }
         }
-        let flags = ["--admin-listen", "127.0.0.1:0", "--drain-seconds", "1"];
+        let flags = ["--admin-listen", "127.0.0.1:0", "--drain-seconds", "1", "--authority-lease", "20"];
         let instance = Start::new(build.program(), home).flags(&store).flags(&flags).ready().await.expect("it serves");
         self.running.insert(name, instance);
         self.announce();

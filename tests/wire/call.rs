@@ -4,6 +4,7 @@ use crate::harness::program::{Program, binary, key_of, operate};
 use crate::harness::write;
 use crate::harness::{self, Key};
 use cloudphone::phones::contract::CATALOGUE;
+use driver::wait_for;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::Output;
@@ -36,7 +37,11 @@ async fn client(url: &str, key: &Key, arguments: &[&str]) -> Said {
 /// Waits until the server accepts signatures. A request signed in the second of the start may count
 /// as older than the start.
 async fn signatures_are_taken(program: &Program) {
-    while client(&program.url, &program.keys[0], &["call", "list_devices", "--v1"]).await.code != 0 {}
+    let taken = wait_for(async || {
+        let Said { code, err, .. } = client(&program.url, &program.keys[0], &["call", "list_devices", "--v1"]).await;
+        if code == 0 { Ok(()) } else { Err(err) }
+    });
+    taken.await.expect("a signed request is taken");
 }
 
 const CALLS: &[&[&str]] = &[
