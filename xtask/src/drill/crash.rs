@@ -22,8 +22,8 @@ pub(crate) struct Load {
     /// Writes in the round with two platforms, by default 2,000; with replicas 10,000
     #[arg(long)]
     writes: Option<u64>,
-    /// Minimum number of kills in each of the two rounds with kills on one platform, by default 200;
-    /// with replicas the number of kills, by default 100
+    /// Minimum number of kills in each of the two rounds with kills on one platform, by default
+    /// 200; with replicas the number of kills, by default 100
     #[arg(long)]
     kills: Option<u64>,
     /// Seed of the clients' requests, the times of kills, and the faults of the double

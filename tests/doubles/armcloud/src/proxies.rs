@@ -1,6 +1,6 @@
-//! The proxies of phones, SOCKS5 and HTTP CONNECT. They do not exist: a connection that a phone opens
-//! to one leads to [`serve_phone`], which takes the part of that proxy. The source address of its
-//! requests is [that of the proxy](crate::addresses::of_proxy). It reaches only this machine.
+//! The proxies of phones, SOCKS5 and HTTP CONNECT. They do not exist: a connection that a phone
+//! opens to one leads to [`serve_phone`], which takes the part of that proxy. The source address of
+//! its requests is [that of the proxy](crate::addresses::of_proxy). It reaches only this machine.
 
 use crate::addresses;
 use crate::net;
