@@ -273,7 +273,7 @@ async fn a_request_that_cannot_be_signed_is_refused_with_the_expected_form() {
 #[tokio::test]
 async fn each_command_of_a_client_says_how_it_is_used() {
     let mut out = String::new();
-    for command in ["bridge", "call", "sign"] {
+    for command in ["call", "sign"] {
         let help = Command::new(binary()).args([command, "--help"]).env_clear().output().await.expect("it runs");
         writeln!(out, "$ cloudphone {command} --help\n{}", String::from_utf8_lossy(&help.stdout)).expect("text");
     }

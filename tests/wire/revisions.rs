@@ -181,34 +181,6 @@ async fn each_revision_has_its_own_methods() {
     }
 }
 
-#[tokio::test]
-async fn a_success_is_structured_as_its_text_says_and_a_failure_is_not() {
-    let (server, key) = open_phones().await;
-    for revision in Revision::ALL {
-        let call = async |tool: &str, arguments: Value| {
-            let params = json!({"name": tool, "arguments": arguments});
-            let (status, answer) = ask(&server, &key, revision, "tools/call", params).await;
-            assert_eq!(status, 200, "{answer}");
-            answer
-        };
-        let done = call("get_device", json!({"device_id": "phone-0000012"})).await;
-        let structured = done["result"].get("structuredContent").cloned();
-        let expected = revision.features().structured.then(|| outcome(&done).expect("a device"));
-        assert_eq!(structured, expected, "{revision:?}");
-        for (tool, arguments) in [
-            ("get_device", json!({})),
-            ("get_device", json!({"device_id": "phone-9999999"})),
-            ("create_session", json!({"device_id": "phone-0000002"})),
-        ] {
-            let refused = call(tool, arguments).await;
-            outcome(&refused).expect_err("a failure");
-            assert!(refused["result"].get("structuredContent").is_none(), "{revision:?}: {refused}");
-        }
-        let missing = call("no_such", json!({})).await;
-        assert_eq!(missing["error"]["code"], -32602, "{revision:?}: {missing}");
-    }
-}
-
 /// Checks the members that a result of 2026-07-28 adds, also on a failure of a tool.
 #[tokio::test]
 async fn a_result_without_a_handshake_states_its_type_its_server_and_its_lifetime() {

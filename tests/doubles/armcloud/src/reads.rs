@@ -6,6 +6,7 @@ use crate::switches::{Switch, Switches};
 use crate::truth::{Pad, Seat, Truth};
 use crate::world::{World, now};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// The rental time of a seat, in milliseconds.
 const MONTH: u64 = 30 * 86_400_000;
@@ -30,7 +31,8 @@ pub(crate) fn pages(world: &World, body: &Members, is_vmos: bool) -> Answer {
     };
     let switches = world.switches();
     let truth = world.truth();
-    let all: Vec<Seat> = seats(&switches, &truth).collect();
+    let named = body.texts("padCodes").filter(|codes| !codes.is_empty());
+    let all: Vec<Seat> = seats(&switches, &truth, named.as_deref()).collect();
     let total = all.len();
     let shown = all.into_iter().skip((page - 1).saturating_mul(rows)).take(rows);
     let data: Vec<Value> = shown.map(|seat| row(&view(&switches, &truth, seat), is_vmos)).collect();
@@ -43,11 +45,14 @@ pub(crate) fn pages(world: &World, body: &Members, is_vmos: bool) -> Answer {
 pub(crate) fn seat_list(world: &World, body: &Members) -> Answer {
     let switches = world.switches();
     let truth = world.truth();
-    let code = body.text("padCode").filter(|code| !code.is_empty()).map(|code| truth.find(code));
+    let named = body.text("padCode").filter(|code| !code.is_empty()).map(|code| vec![code]);
+    let equipment = body.numbers("equipmentIds").filter(|ids| !ids.is_empty());
+    let wanted = equipment.map(|ids| ids.into_iter().filter_map(Seat::of_equipment).collect::<BTreeSet<_>>());
     // All pads of a fleet are created at the same time.
     let created = truth.pads.first().map_or(0, |pad| pad.created);
     let dates = [created, created + MONTH].map(local);
-    let rows = seats(&switches, &truth).filter(|seat| code.is_none_or(|code| code == Some(*seat)));
+    let rows = seats(&switches, &truth, named.as_deref());
+    let rows = rows.filter(|seat| wanted.as_ref().is_none_or(|wanted| wanted.contains(seat)));
     Answer::ok(rows.map(|seat| seat_row(&view(&switches, &truth, seat), &dates)).collect())
 }
 
@@ -83,9 +88,13 @@ pub(crate) fn is_known(switches: &Switches, seat: Seat) -> bool {
     !switches.look_flag(Switch::UnknownPad, seat)
 }
 
-/// Returns all pads that the platform knows.
-fn seats<'a>(switches: &'a Switches, truth: &'a Truth) -> impl Iterator<Item = Seat> + 'a {
-    truth.pads.iter().map(|pad| pad.seat).filter(|seat| is_known(switches, *seat))
+/// Returns the pads of these codes that the platform knows, or all that it knows.
+fn seats<'a>(switches: &'a Switches, truth: &'a Truth, named: Option<&[&str]>) -> impl Iterator<Item = Seat> + 'a {
+    let seats: Vec<Seat> = match named {
+        None => truth.pads.iter().map(|pad| pad.seat).collect(),
+        Some(codes) => codes.iter().filter_map(|code| truth.find(code)).collect(),
+    };
+    seats.into_iter().filter(|seat| is_known(switches, *seat))
 }
 
 fn view<'a>(switches: &Switches, truth: &'a Truth, seat: Seat) -> View<'a> {

@@ -101,7 +101,7 @@ impl Truth {
     /// Returns the `boot_id` of a pad's host, which other pads share.
     pub(crate) fn boot_id(&self, seat: Seat) -> String {
         let host = fleet::host(seat);
-        fleet::uuid(&format!("boot {} {host}", self.seed))
+        fleet::uuid(&format!("boot {} {host} 0", self.seed))
     }
 
     /// Returns `/proc/1/stat` of a pad. Field 22 is the start time of its container, in hundredths

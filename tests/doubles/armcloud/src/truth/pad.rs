@@ -19,6 +19,10 @@ impl Seat {
     pub(crate) fn equipment(self) -> i64 {
         Self::FIRST_EQUIPMENT + i64::try_from(self.0).unwrap_or(i64::MAX / 2)
     }
+
+    pub(crate) fn of_equipment(equipment: i64) -> Option<Self> {
+        usize::try_from(equipment - Self::FIRST_EQUIPMENT).ok().map(Self)
+    }
 }
 
 #[derive(Debug)]
