@@ -24,7 +24,6 @@ mod wire {
     pub(crate) mod clients;
     pub(crate) mod contract;
     pub(crate) mod credentials;
-    pub(crate) mod differential;
     #[cfg(target_os = "linux")]
     pub(crate) mod edge;
     pub(crate) mod hostile;
@@ -76,7 +75,6 @@ mod platforms {
 }
 
 mod services {
-    pub(crate) mod engine;
     pub(crate) mod library;
     pub(crate) mod outside;
     pub(crate) mod rolling;

@@ -2,8 +2,6 @@
 //! small share of it runs with the other tests.
 
 pub(crate) mod crash;
-#[cfg(target_os = "linux")]
-mod flood;
 mod hammer;
 #[cfg(target_os = "linux")]
 mod rack;

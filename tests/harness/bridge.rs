@@ -69,12 +69,6 @@ impl Bridge {
         Self { child, input, output, errors, told: 0, secret: secret.to_owned(), _home: home }
     }
 
-    /// Returns the two streams, for a client with its own transport.
-    pub(crate) fn streams(&mut self) -> (ChildStdout, ChildStdin) {
-        let output = self.output.take().expect("its output").into_inner().into_inner();
-        (output, self.input.take().expect("its input"))
-    }
-
     pub(crate) async fn send(&mut self, line: impl AsRef<str>) {
         let line = format!("{}\n", line.as_ref());
         self.input.as_mut().expect("its input").write_all(line.as_bytes()).await.expect("it reads");

@@ -111,6 +111,15 @@ impl Program {
         self.inner.log().expect("a log")
     }
 
+    /// Waits until its log has this text.
+    pub(crate) async fn until_logged(&self, text: &str) {
+        let logged = driver::wait_for(async || {
+            let log = self.log();
+            if log.contains(text) { Ok(()) } else { Err(log) }
+        });
+        logged.await.unwrap_or_else(|error| panic!("{text} is not in the log, {error}"));
+    }
+
     /// Returns its process id.
     pub(crate) fn id(&self) -> u32 {
         self.inner.id().expect("it runs")
@@ -202,11 +211,9 @@ pub(crate) async fn get(url: &str) -> (u16, String, String) {
 
 /// Repeats a GET until the answer has that status. Returns its text.
 pub(crate) async fn until(url: &str, status: u16) -> String {
-    for _ in 0..600 {
-        match get(url).await {
-            (found, _, text) if found == status => return text,
-            _ => tokio::time::sleep(Duration::from_millis(50)).await,
-        }
-    }
-    panic!("{url} never answers {status}");
+    let answered = driver::wait_for(async || match get(url).await {
+        (found, _, text) if found == status => Ok(text),
+        (other, _, text) => Err(format!("{url} answers {other}: {text}")),
+    });
+    answered.await.unwrap_or_else(|error| panic!("not {status}, {error}"))
 }

@@ -5,7 +5,6 @@ use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::Path;
-use std::time::Duration;
 use toolwarrant_tasks::store::{LedgerRow, TaskStore};
 
 /// Returns the id of a phone.
@@ -54,15 +53,23 @@ pub(crate) fn phases(data: &Path) -> HashMap<String, String> {
     rows.collect::<Result<_, _>>().expect("text")
 }
 
-/// Returns once each of these phones is in that phase.
-pub(crate) async fn wait_for_phases(data: &Path, expected: &[(u32, &str)]) {
-    for _ in 0..3_000 {
+/// Waits until each of these phones is in that phase. Returns false once that cannot be any more,
+/// because one of their tasks has ended: a phase can take a few seconds, which a busy machine
+/// misses.
+pub(crate) async fn reach_phases(data: &Path, expected: &[(u32, &str)]) -> bool {
+    let reached = driver::wait_for(async || {
         let phases = phases(data);
-        let is = |(number, phase): &(u32, &str)| phases.get(&phone(*number)).is_some_and(|at| at == phase);
-        if expected.iter().all(is) {
-            return;
+        let of = |number: u32| phases.get(&phone(number)).map(String::as_str);
+        match expected.iter().all(|(number, phase)| of(*number) == Some(phase)) {
+            true => Ok(true),
+            false if expected.iter().any(|(number, _)| of(*number).is_none()) => Ok(false),
+            false => Err(format!("not {expected:?}, but {phases:?}")),
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("never at once: {expected:?}; they are {:?}", phases(data));
+    });
+    reached.await.expect("the phases come or go")
+}
+
+/// Waits until each of these phones is in that phase.
+pub(crate) async fn wait_for_phases(data: &Path, expected: &[(u32, &str)]) {
+    assert!(reach_phases(data, expected).await, "never at once: {expected:?}; they are {:?}", phases(data));
 }

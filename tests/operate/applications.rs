@@ -22,30 +22,6 @@ async fn an_application_can_be_made_before_the_first_start() {
     assert!(program.keys.is_empty(), "it begins with what is there");
 }
 
-#[tokio::test]
-async fn a_name_shows_all_of_itself_and_is_no_id() {
-    let program = Program::start(&[]).await;
-    // Takes words, because a name may contain blanks.
-    let run = async |words: &[&str]| program.operator.run(words).await.expect("the program runs");
-    let demo = json_of(&program.data, "app show demo").await;
-    let id = demo["id"].as_str().expect("an id");
-    let long = "x".repeat(5_000);
-    for name in ["", " ", " a", "a ", "a\nb", "\u{1b}[31mred", "a\u{202e}b", "a\u{200b}", id, "app_x", &long] {
-        for words in [&["app", "create", name, "--permission", "stream"][..], &["app", "rename", "demo-read", name]] {
-            let (code, said) = run(words).await;
-            assert!(code == 1 && said.contains("a name has 1 to 64 printable characters"), "{words:?}: {said}");
-            assert!(said.len() < 1_000 && !said.trim_end().contains(['\u{1b}', '\u{202e}', '\n']), "{said:?}");
-        }
-    }
-    let printable = "Mrs. O'Hara & co, नमस्ते (2)";
-    let (code, said) = run(&["app", "create", printable, "--permission", "stream"]).await;
-    assert!(code == 0 && said.contains(printable), "{said}");
-    let (code, said) = run(&["app", "rename", printable, "demo"]).await;
-    assert!(code == 1 && said.contains("an application is named `demo` already"), "{said}");
-    let (code, said) = run(&["app", "rename", printable, "shop"]).await;
-    assert!(code == 0 && said.contains("shop"), "{said}");
-}
-
 /// Data folders of earlier versions can have such names.
 #[tokio::test]
 async fn a_folder_with_names_that_can_no_longer_be_given_opens_and_the_doctor_tells() {

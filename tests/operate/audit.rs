@@ -4,6 +4,7 @@
 use crate::harness::program::{Program, WATCHED, json_of, operate, until};
 use crate::harness::{open_phones, phones};
 use cloudphone::phones::contract::CATALOGUE;
+use driver::wait_for;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -59,7 +60,11 @@ const DEMO_ACTS: u64 = 4;
 async fn five_calls() -> Arc<TempDir> {
     let mut program = Program::start(&[]).await;
     // The lines of the first acts have a seal of their own.
-    while json_of(&program.data, "audit verify").await["sealed_lines"] != json!(DEMO_ACTS) {}
+    let sealed = wait_for(async || {
+        let verified = json_of(&program.data, "audit verify").await;
+        if verified["sealed_lines"] == json!(DEMO_ACTS) { Ok(()) } else { Err(verified.to_string()) }
+    });
+    sealed.await.expect("they are sealed");
     for sealed in 1..=5 {
         program.call("list_devices", json!({})).await.expect("a page");
         let verified = json_of(&program.data, "audit verify").await;

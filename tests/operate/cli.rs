@@ -77,46 +77,6 @@ async fn commands_answer_the_same_with_a_server_and_without_one() {
     insta::assert_snapshot!(seen[0]);
 }
 
-#[tokio::test]
-async fn a_change_by_an_operator_is_in_force_at_once() {
-    let mut program = Program::start(&[]).await;
-    let data = program.data.clone();
-    operate(&data, "app create shop --permission device_read").await;
-    let text = |value: &Value| value.as_str().expect("text").to_owned();
-    program.keys[0] = key_of(&data, "shop").await;
-    let write = json!({"device_id": "phone-0000001", "action": "restart"});
-    let code = async |program: &Program| match program.call("set_power", write.clone()).await {
-        Ok(task) => text(&task["status"]),
-        Err(failure) => text(&failure["code"]),
-    };
-    assert_eq!(code(&program).await, "forbidden");
-    operate(&data, "app grant shop device").await;
-    assert_eq!(code(&program).await, "not_found");
-    operate(&data, "device assign shop phone-0000001").await;
-    assert_eq!(code(&program).await, "dispatched");
-
-    // A rotation leaves no gap. The next rotation ends the first secret.
-    let old = program.keys[0].clone();
-    for lives in [true, false] {
-        let rotated = json_of(&data, &format!("key rotate {}", old.id)).await;
-        let new = text(&rotated["secret"]);
-        for (secret, lives) in [(&old.secret, lives), (&new, true)] {
-            assert_eq!(program.status(&old.id, secret).await == 200, lives);
-        }
-    }
-    let live = json_of(&data, &format!("key rotate {}", old.id)).await;
-    operate(&data, &format!("key revoke {}", old.id)).await;
-    assert_eq!(program.status(&old.id, &text(&live["secret"])).await, 401);
-
-    let tasks = json_of(&data, "task list --app shop").await["tasks"].take();
-    let task = json_of(&data, &format!("task show {}", text(&tasks[0]["task_id"]))).await;
-    assert_eq!(
-        (&task["tool"], &task["application"], &task["device_id"]),
-        (&json!("set_power"), &json!("shop"), &json!("phone-0000001"))
-    );
-    assert_eq!(task["timeline"][0]["what"], "accepted");
-}
-
 /// Returns the text of a member in each item of a list.
 fn column<'a>(list: &'a Value, member: &str) -> Vec<&'a str> {
     list.as_array().expect("a list").iter().map(|item| item[member].as_str().expect("text")).collect()

@@ -6,6 +6,7 @@
 use crate::harness::Key;
 use crate::harness::program::{Program, WATCHED, get, json_of, key_of, operate, until};
 use crate::harness::writes::{database, restart, wait_for_phases};
+use driver::wait_for;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 use std::fs;
@@ -198,7 +199,11 @@ async fn a_revocation_is_stored_while_the_server_stops() {
     assert!(code == 0 && said.contains("not yet on the disk"), "{said}");
     program.ask_to_stop().await;
     // The server does not listen any more, so it is stopping.
-    while tokio::net::TcpStream::connect(program.address).await.is_ok() {}
+    let closed = wait_for(async || match tokio::net::TcpStream::connect(program.address).await {
+        Ok(_) => Err("it still listens".to_owned()),
+        Err(_) => Ok(()),
+    });
+    closed.await.expect("it is stopping");
     other.execute_batch("ROLLBACK").expect("it holds the lock");
     program.wait_for_end().await;
     let mut again = program.again(WATCHED).await;

@@ -1,7 +1,7 @@
 //! The program as a process: its streams, its signals, its memory.
 
 use crate::harness::program::{Program, binary, json_of};
-use driver::{Process, Start};
+use driver::{Process, Start, wait_for};
 use serde_json::json;
 use std::io::{PipeReader, Read, pipe};
 use std::net::TcpStream;
@@ -130,8 +130,8 @@ async fn a_hangup_ends_nothing_and_stays_ignored_where_it_was() {
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask").trim();
         assert_eq!(u64::from_str_radix(mask, 16).expect("a mask") & 1 == 1, ignored);
         program.signal("HUP").await.expect("it runs");
-        while !ignored && program.log().is_empty() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
+        if !ignored {
+            program.until_logged("SIGHUP").await;
         }
         assert_eq!(json_of(&program.data, "app list").await, json!([]), "it serves");
         program.stop().await;
@@ -155,12 +155,9 @@ async fn it_stops_when_its_terminal_is_gone() {
     assert!(said.contains("X-Api-Secret"), "a terminal shows the demo keys: {said}");
     terminal.kill().await.expect("it runs");
     // The program removes the socket when it stops in order.
-    let gone = async {
-        while data.join("admin.sock").exists() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, gone).await.expect("it stops");
+    let socket = data.join("admin.sock");
+    let gone = wait_for(async || if socket.exists() { Err("its socket is there".to_owned()) } else { Ok(()) });
+    gone.await.expect("it stops");
 }
 
 #[tokio::test]

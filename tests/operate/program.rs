@@ -126,12 +126,6 @@ async fn a_proxy_in_a_private_network_is_the_operators_to_allow() {
 }
 
 #[tokio::test]
-async fn help_names_every_flag_and_its_environment_variable() {
-    let output = Command::new(binary()).arg("--help").output().await.expect("the program runs");
-    insta::assert_snapshot!(String::from_utf8_lossy(&output.stdout));
-}
-
-#[tokio::test]
 async fn a_master_key_that_is_not_this_folders_is_refused_at_the_start() {
     let mut program = Program::start(&[]).await;
     program.stop().await;

@@ -3,17 +3,15 @@
 
 use crate::harness::double::{Double, table};
 use crate::harness::program::{binary, json_of, operate};
-use driver::{Instance, KeyPair, LinkRelay, Process, ProgramOperator, call, get};
+use driver::{Instance, KeyPair, LinkRelay, Process, ProgramOperator, call, get, wait_for};
 use serde_json::json;
 use std::fs::{self, DirBuilder, File};
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-use std::time::Duration;
 use tempfile::TempDir;
 use test_postgres::TestPostgres;
 use tokio::process::Command;
-use tokio::time::sleep;
 
 const UNIT: &str = include_str!("../../docs/cluster/cloudphone.service");
 const CONFIGURATION: &str = include_str!("../../docs/cluster/cloudphone.toml");
@@ -29,13 +27,11 @@ pub(super) fn adapt(text: &str, changes: &[(&str, &str)]) -> String {
 
 /// Waits until the server at that address shows that many phones.
 pub(super) async fn until_listed(address: SocketAddr, key: &KeyPair, phones: usize) {
-    loop {
+    let listed = wait_for(async || {
         let page = call(address, key, "list_devices", &json!({})).await.expect("an answer").expect("a page");
-        if page["devices"].as_array().expect("phones").len() == phones {
-            return;
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
+        if page["devices"].as_array().expect("phones").len() == phones { Ok(()) } else { Err(page.to_string()) }
+    });
+    listed.await.unwrap_or_else(|error| panic!("{phones} phones: {error}"));
 }
 
 /// Returns true if the program can be run.
@@ -64,7 +60,7 @@ async fn start_replica(home: &Path, name: &str, url: &str, platform: &str) -> In
         settings,
         &[
             ("postgres://cloudphone@10.0.0.21,10.0.0.22/cloudphone", url),
-            ("store-password-file = \"store.password\"\n", "drain-seconds = 5\n"),
+            ("store-password-file = \"store.password\"\n", "authority-lease = 20\n"),
             ("replica = \"one\"", &format!("replica = \"{name}\"")),
             ("10.0.0.11:8080", free),
             ("10.0.0.11:9090", free),
@@ -98,6 +94,8 @@ async fn start_balancer(home: &Path, replicas: &[Instance; 2]) -> (Process, Link
     let socket = home.join("clients");
     let bind = format!("bind unix@{}", socket.display());
     let changes = [
+        // A busy machine may hold up the answers of a replica that is well.
+        ("timeout connect 2s", "timeout connect 60s\n    timeout check 60s"),
         // Without repeats, only the check of `/readyz` keeps requests from a replica that stops.
         ("retries 3", "retries 0"),
         ("    retry-on conn-failure\n    option redispatch 1\n", ""),
@@ -142,9 +140,10 @@ async fn the_unit_starts_replicas_and_behind_the_balancer_no_call_fails_while_on
     let mut replicas = [one, two];
     let (_process, relay) = start_balancer(home.path(), &replicas).await;
     let balancer = SocketAddr::from(([127, 0, 0, 1], relay.port));
-    while call(balancer, &key, "list_devices", &json!({})).await.is_err() {
-        sleep(Duration::from_millis(50)).await;
-    }
+    let reached = wait_for(async || {
+        call(balancer, &key, "list_devices", &json!({})).await.map(drop).map_err(|error| format!("{error:#}"))
+    });
+    reached.await.expect("the balancer leads to a replica");
     let [one, two] = &mut replicas;
     let mut stopping = std::pin::pin!(one.stop());
     let status = loop {

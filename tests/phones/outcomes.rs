@@ -1,9 +1,15 @@
 //! The ends of writes: each state with its evidence, its refund, and its next step.
 
 use crate::harness::writes::{entries, ledger, phone, power, proxy};
-use crate::harness::{Key, Server, cast};
+use crate::harness::{Key, Server, Tenant, both_sides, cast, serve};
+use cloudphone::platforms::simulator::Sim;
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+use toolwarrant::BoxFuture;
+use toolwarrant::contract::PermissionSet;
+use toolwarrant::tasks::{Executor, Leave, Reading, Sent, Verdict};
 
 /// Returns one write for each of the terminal states.
 fn ends() -> [(&'static str, &'static str, Value); 5] {
@@ -162,4 +168,54 @@ async fn an_end_is_read_as_a_result_and_never_as_an_error() {
         let task = crate::harness::outcome(&answer).expect("a result");
         assert_eq!((&task["status"], task.get("code")), (&json!(status), None));
     }
+}
+
+#[tokio::test]
+async fn a_second_refund_within_a_day_is_counted_and_an_ended_task_is_forgotten_after_seven_days() {
+    const DAY: Duration = Duration::from_hours(24);
+    let (server, key, _) = cast().await;
+    let counted = || server.engine.counts().repeated_refunds.get();
+    let mut tasks = Vec::new();
+    for (days, count) in [(0, 0), (0, 1), (2, 1)] {
+        server.clock.advance(DAY * days);
+        let task = end(&server, &key, "set_power", &power(13, "restart")).await;
+        assert_eq!((&task["status"], counted()), (&json!("failed_silent"), count), "after {days} days");
+        tasks.push(json!({"task_id": task["task_id"], "wait_seconds": 0}));
+    }
+    let found = async |task: usize| server.call(&key, "get_task", tasks[task].clone()).await.is_ok();
+    server.clock.advance(DAY * 5 - Duration::from_mins(2));
+    assert!(found(0).await && found(2).await);
+    server.clock.advance(Duration::from_mins(10));
+    // The engine deletes old tasks beside the calls.
+    while found(0).await {
+        server.clock.advance(Duration::from_secs(1));
+    }
+    assert!(found(2).await);
+    assert_eq!(entries(&server, "refund").await, 3, "the ledger stays");
+}
+
+/// An executor whose sends panic, although they have their effect.
+struct Panics;
+
+impl Executor for Panics {
+    fn send<'a>(&'a self, _: &'a toolwarrant::tasks::Write, _: Leave) -> BoxFuture<'a, Sent> {
+        Box::pin(async { panic!("this executor is a bug") })
+    }
+
+    fn probe<'a>(&'a self, _: &'a toolwarrant::tasks::Write) -> BoxFuture<'a, Reading> {
+        Box::pin(async { Reading { verdict: Verdict::Present, expected: "it".into(), observed: "it".into() } })
+    }
+}
+
+#[tokio::test]
+async fn an_executor_that_panics_holds_no_task_up() {
+    let tenants = vec![Tenant::with(PermissionSet(u64::MAX))];
+    let parts = |clock: &toolwarrant::Clock| {
+        let sim = Arc::new(Sim::new(1, 12, clock.clone(), &[1; 32]));
+        (both_sides(sim, clock).0, Arc::new(Panics) as Arc<dyn Executor>)
+    };
+    let (server, keys) = serve(parts, tenants).await;
+    let task = end(&server, &keys[0][0], "set_power", &power(1, "restart")).await;
+    let reported = &task["evidence"]["reported"];
+    assert_eq!((&task["status"], reported), (&json!("success"), &json!("no_answer")), "what it left open is verified");
 }

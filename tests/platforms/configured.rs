@@ -8,7 +8,6 @@ mod oversized;
 mod passing;
 mod refused;
 mod removed;
-mod replicas;
 mod served;
 mod unread;
 mod unserved;
@@ -88,16 +87,13 @@ fn echo() -> String {
     format!("echo-listen = \"{free}\"\necho-url = \"http://{free}\"\n")
 }
 
-/// Waits until a condition holds. A condition that never holds shows after a minute; this is the
-/// only time limit.
+/// Waits until a condition holds.
 async fn until(mut holds: impl AsyncFnMut() -> bool) {
-    for _ in 0..600 {
-        if holds().await {
-            return;
-        }
-        sleep(Duration::from_millis(100)).await;
-    }
-    panic!("it never holds");
+    let held = driver::wait_for(async || {
+        sleep(Duration::from_millis(80)).await;
+        if holds().await { Ok(()) } else { Err("the condition does not hold".to_owned()) }
+    });
+    held.await.expect("it holds at some time");
 }
 
 /// Lists the phones on one page that has room for all.

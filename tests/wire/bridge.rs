@@ -8,11 +8,8 @@ mod start;
 mod transcript;
 
 use crate::harness::bridge::Bridge;
-use crate::harness::program::Program;
 use crate::harness::{self, Key, outcome};
 use fake::Fake;
-use rmcp::ServiceExt;
-use rmcp::model::CallToolRequestParams;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -46,26 +43,6 @@ async fn all_is_read(bridge: &mut Bridge) {
 /// Returns a key that a fake server accepts.
 fn any_key() -> Key {
     Key { id: "key_1".to_owned(), secret: "secret_that_is_shown_nowhere".to_owned() }
-}
-
-#[tokio::test]
-async fn the_official_rust_client_lists_and_calls_over_stdio() {
-    let program = Program::start(&[]).await;
-    let mut bridge = Bridge::with_key(&program.url, &program.keys[1]);
-    let client = ().serve(bridge.streams()).await.expect("a session");
-    let tools = client.list_all_tools().await.expect("tools");
-    let names: Vec<_> = tools.iter().map(|tool| tool.name.to_string()).collect();
-    assert_eq!(names, harness::tools_with("device_read"));
-    let read = |tool: &'static str, arguments: Value| {
-        let Value::Object(arguments) = arguments else { panic!("an object") };
-        client.call_tool(CallToolRequestParams::new(tool).with_arguments(arguments))
-    };
-    let page = read("list_devices", json!({"limit": 2})).await.expect("a page");
-    assert!(page.content[0].as_text().expect("text").text.contains("phone-0000002"));
-    let refused = read("set_power", json!({"device_id": "phone-0000001", "action": "boot"})).await.expect("a result");
-    assert_eq!(refused.is_error, Some(true));
-    client.cancel().await.expect("an end");
-    assert!(bridge.exit().await.success(), "{}", bridge.take_stderr());
 }
 
 #[tokio::test]

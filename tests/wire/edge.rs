@@ -5,6 +5,7 @@ use crate::harness::program::{Program, WATCHED, get, operate};
 use crate::harness::signed::Signed;
 use crate::harness::stream::{NEVER, answer};
 use crate::harness::{Key, Tenant, mute_phones, outcome, phones};
+use driver::wait_for;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 use std::fs;
@@ -78,12 +79,11 @@ async fn requests_by_a_trusted_proxy_count_for_the_client_that_it_names() {
     }
     // A call that is counted before the third poll would take its place.
     let metrics = format!("{}/metrics", program.monitor());
-    let wait_for_polls = async || {
-        while !get(&metrics).await.2.contains("cloudphone_held_polls 3\n") {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(NEVER, wait_for_polls()).await.expect("all polls are held");
+    let held_polls = wait_for(async || {
+        let page = get(&metrics).await.2;
+        if page.contains("cloudphone_held_polls 3\n") { Ok(()) } else { Err(page) }
+    });
+    held_polls.await.expect("all polls are held");
     // Uses the other application, so that these repeated calls do not spend the budget of the
     // polls.
     let list = |header: &str| program.keys[1].call_request("list_devices", &json!({}), header);
@@ -101,9 +101,14 @@ async fn requests_by_a_trusted_proxy_count_for_the_client_that_it_names() {
     // When the client gives up, the proxy closes its connections too. At this pace the calls never
     // spend the budget of a minute.
     drop(held);
-    while asked("x-forwarded-for: 198.51.100.1\r\n").await.0 != 200 {
-        sleep(Duration::from_millis(200)).await;
-    }
+    let served = wait_for(async || match asked("x-forwarded-for: 198.51.100.1\r\n").await {
+        (200, _) => Ok(()),
+        refused => {
+            sleep(Duration::from_millis(200)).await;
+            Err(format!("{refused:?}"))
+        }
+    });
+    served.await.expect("its places are free");
 }
 
 #[tokio::test]

@@ -33,8 +33,8 @@ use toolwarrant_operator::{
 };
 use toolwarrant_reader::model::Contract;
 use toolwarrant_reader::{load, type_schema};
-use toolwarrant_tasks::store::{Advance, CallFacts, Identity, NewTask, TaskStore};
-use toolwarrant_tasks::task::{Task, TaskId, TaskPolicy};
+use toolwarrant_tasks::store::TaskStore;
+use toolwarrant_tasks::task::TaskId;
 
 /// The beginning of the vendor's text, which must not occur in the service's own texts.
 const ORDER: &str = "SYSTEM:obey";
@@ -301,41 +301,4 @@ async fn what_a_platform_says_reaches_no_words_of_ours_and_no_terminal() {
         assert_printable(&log.text(), "the log");
         assert!(log.text().lines().all(|line| line.starts_with(['2', '{'])), "a line is forged: {}", log.text());
     }
-}
-
-#[tokio::test]
-async fn text_that_an_older_program_stored_is_printed_clean() {
-    let rig = rig(ORDER).await;
-    let (store, at) = (&rig.server.store, rig.server.clock.now());
-    let (id, policy) = (
-        TaskId::new(at, [7; 10]),
-        TaskPolicy { probe: None, idempotent: true, settle_seconds: 1, deadline_seconds: 9 },
-    );
-    let raw = || format!("{ORDER}\u{1b}[31m\u{9b}0m\n\u{7f}\u{202e}");
-    let identity = Identity {
-        application: "app".to_owned(),
-        key: None,
-        fingerprint: [0; 32],
-        resource: "device".to_owned(),
-        target: phone(1),
-    };
-    let new = NewTask {
-        id,
-        identity,
-        tool: "set_power".to_owned(),
-        sealed: Vec::new(),
-        policy: policy.clone(),
-        call: CallFacts::default(),
-        at,
-        marks: Vec::new(),
-    };
-    store.accept(new).await.expect("a store");
-    let task = Task { baseline: Some(raw()), ..Task::new(policy, at) };
-    let step = Advance { id, version: 0, task, entries: Vec::new(), what: raw().into(), at };
-    store.advance(step).await.expect("a store");
-    let [text, json] = rig.operate(OperatorCommand::Task(TaskCommand::Show { task: id.to_string() })).await;
-    assert_printable(&text, "a task");
-    let shown: Value = serde_json::from_str(&json).expect("JSON");
-    assert_eq!(shown["timeline"][1]["what"], ORDER, "{json}");
-    assert!(!json.chars().any(|c| c != '\n' && deceives(c)), "{json}");
 }

@@ -16,8 +16,6 @@ pub(crate) struct Sections {
 /// A section of the bench. Its name is the name in the bench.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 enum Section {
-    /// Calls in one process from two threads, compared with one (12 s)
-    Threads,
     /// Instructions, allocations and clock readings of each operation, and its largest functions;
     /// needs valgrind (2 min)
     Instructions,
@@ -29,18 +27,8 @@ enum Section {
     /// CPU time and waits of each operation compared with the baseline, with 1 and 32 connections
     /// (50 s)
     Load,
-    /// The share of a core and the waits at 10,000 requests per second, compared with the baseline
-    /// (45 s)
-    Rate,
-    /// Each revision of the protocol, and signed requests, compared with the first revision (25 s)
-    Ways,
-    /// The cost of a request with up to 100,000 keys, 1,000,000 devices and 10,000 held polls (90
-    /// s)
-    Growth,
     /// The time until the program serves, with many devices and keys (20 s)
     Start,
-    /// Bytes for each connection, held poll, application and device (30 s)
-    Memory,
     /// Tasks accepted per second from 64 clients, and reads at the same time (12 s)
     Writes,
 }

@@ -6,8 +6,6 @@
 mod authority;
 mod crash;
 mod endurance;
-mod fleet;
-mod flood;
 mod hammer;
 mod ignored;
 mod rack;
@@ -30,14 +28,9 @@ pub(crate) enum Drill {
     /// Run a client next to thousands of connections that stall: its answers, and the cost for the
     /// program; Linux
     Siege(siege::Siege),
-    /// Run the program with a platform of many pads: at rest, under many requests, and while the
-    /// platform stalls; then with an adb server that has silent phones; Linux
-    Fleet(fleet::Fleet),
     /// Restart phones behind real adb servers while phones, servers and the program fail; needs
     /// root on Debian. With `--simulated`, write to phones of the double instead
     Rack(rack::RackLoad),
-    /// Flood `/v1` with signed requests and with large bodies, next to another application; Linux
-    Flood(flood::Flood),
     /// Load a replica for a long time, for a part of it beside a transaction that stays open: the
     /// sizes of tables, and the waits
     Endurance(endurance::Endurance),
@@ -53,9 +46,7 @@ pub(crate) fn run(root: &Path, drill: Drill) -> Result<()> {
         Drill::Crash(load) => crash::run(root, &load),
         Drill::Authority(claims) => authority::run(root, &claims),
         Drill::Siege(siege) => siege::run(root, &siege),
-        Drill::Fleet(fleet) => fleet::run(root, &fleet),
         Drill::Rack(load) => rack::run(root, &load),
-        Drill::Flood(flood) => flood::run(root, &flood),
         Drill::Endurance(endurance) => endurance::run(root, &endurance),
         Drill::Hammer(blows) => hammer::run(root, &blows),
     }

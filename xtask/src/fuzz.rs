@@ -71,7 +71,7 @@ pub(crate) fn run(root: &Path, Cases { cases, seed, release, program }: Cases) -
     fs::create_dir_all(&server).with_context(|| format!("cannot create {}", server.display()))?;
     let (running, key) = runtime.block_on(async {
         let running = Start::new(&program, &server).ready().await?;
-        let key = serving::key(&running, "fuzz", &[]).await?;
+        let key = serving::key(&running, "fuzz").await?;
         anyhow::Ok((running, key))
     })?;
     let contract = load(&root.join("spec")).map_err(|report| anyhow::anyhow!("{report}"))?;

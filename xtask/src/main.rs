@@ -15,7 +15,6 @@ mod files;
 mod fuzz;
 mod r#gen;
 mod graph;
-mod grow;
 mod interop;
 mod modules;
 mod python;
@@ -68,16 +67,9 @@ enum Verb {
         /// One of these pages
         page: Option<String>,
     },
-    /// Measure the cost of a request relative to a handler that only returns the same bytes, and
-    /// its growth; fails beyond a limit; Linux
+    /// Measure the cost of a request relative to a handler that only returns the same bytes; fails
+    /// beyond a limit; Linux
     Bench(bench::Sections),
-    /// Measure the costs of a contract by its number of tools: expansion, check, generated files
-    /// and memory; Linux
-    Grow {
-        /// Numbers of tools, ascending
-        #[arg(default_values_t = [7, 100])]
-        tools: Vec<usize>,
-    },
     /// Stress the program and its engine for minutes
     #[command(subcommand)]
     Drill(drill::Drill),
@@ -106,7 +98,6 @@ fn main() -> Result<()> {
         Verb::Test => test::run(&root()),
         Verb::Walk { page } => walk::run(&root(), page.as_deref()),
         Verb::Bench(sections) => bench::run(&root(), &sections),
-        Verb::Grow { tools } => grow::run(&root(), &tools),
         Verb::Drill(drill) => drill::run(&root(), drill),
         Verb::Fuzz(cases) => fuzz::run(&root(), cases),
         Verb::Interop { all } => interop::run(&root(), all).map(|passed| println!("{passed} passed, 0 failed")),

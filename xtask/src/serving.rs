@@ -25,21 +25,14 @@ pub(crate) fn program(root: &Path, given: Option<&Path>, name: &str) -> Result<P
     Ok(target.join("release").join(name))
 }
 
-/// Makes an application with this name, and a key for it. The key sees these devices, or all
-/// devices if the list is empty.
-pub(crate) async fn key(serving: &Instance, name: &str, devices: &[String]) -> Result<KeyPair> {
+/// Makes an application with this name, and a key for it that sees all devices.
+pub(crate) async fn key(serving: &Instance, name: &str) -> Result<KeyPair> {
     let operator = &serving.operator;
     let budget = ["--requests-per-minute", "4000000000"];
     operator
         .json(["app", "create", name, "--permission", "device", "--permission", "stream"].into_iter().chain(budget))
         .await?;
-    let all = ["--all".to_owned()];
-    let devices = if devices.is_empty() { &all } else { devices };
-    // All devices at once may not fit into a command line.
-    for some in devices.chunks(1_000) {
-        let assign = ["device", "assign", name].into_iter().chain(some.iter().map(String::as_str));
-        operator.json(assign).await?;
-    }
+    operator.json(["device", "assign", name, "--all"]).await?;
     operator.key(name).await
 }
 

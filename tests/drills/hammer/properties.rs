@@ -2,14 +2,11 @@
 
 use super::blows::runner;
 use cloudphone::phones::contract::CATALOGUE;
-use cloudphone::phones::proxy_hosts::ProxyHosts;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
-use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use toolwarrant_base::text::{HttpsUrl, Remark, Untrusted, clean, deceives};
 use toolwarrant_http::edge::HostOriginPolicy;
-use toolwarrant_signing::{Request, header, is_nonce, read_header, read_timestamp, sign};
 
 /// The cases of each property if no time is given.
 const FEW: u32 = 300;
@@ -20,19 +17,7 @@ pub(crate) fn all(each: Option<Duration>) {
     let text =
         || prop_oneof![".{0,80}", "[ -~]{0,80}", "\\PC{0,40}", "(\u{1b}\\[|\u{202e}|\u{7}|\r|\n|a|é|\u{200d}){0,30}"];
     try_all("device text", each, &text(), device_text);
-    let hosts = prop_oneof![
-        text(),
-        "[0-9a-fx.]{1,24}",
-        "[0-9a-f:]{1,30}(%[a-z0-9]{1,4})?",
-        "\\[[0-9a-f:.]{1,30}\\]",
-        "([a-z]{1,6}\\.){0,3}(internal|local|svc|localhost|example|home\\.arpa)\\.?",
-        any::<[u8; 4]>().prop_map(|octets| IpAddr::from(octets).to_string()),
-        any::<[u8; 16]>().prop_map(|octets| IpAddr::from(octets).to_string()),
-    ];
-    try_all("proxy host", each, &hosts, proxy_host);
     try_all("host and origin", each, &(text(), text()), host_and_origin);
-    let fields = (prop::array::uniform7("[^\n]{0,40}"), prop::collection::vec(any::<u8>(), 0..200), any::<u8>());
-    try_all("canonical request", each, &fields, canonical_request);
     let json = prop_oneof![text(), "\\{(\"[a-z_]{1,12}\":(\"[^\"]{0,20}\"|-?[0-9]{1,9}|null|\\[\\]|true),?){0,6}\\}"];
     try_all("arguments", each, &(any::<prop::sample::Index>(), json), arguments);
 }
@@ -66,21 +51,6 @@ fn device_text(text: String) -> TestCaseResult {
     Ok(())
 }
 
-/// The checked host is the host that is sent: the canonical form of an allowed host is allowed, and
-/// is its own canonical form.
-fn proxy_host(host: String) -> TestCaseResult {
-    for allowed in [ProxyHosts::Public, ProxyHosts::PublicAndPrivate] {
-        let Ok(canonical) = allowed.judge(&host) else { continue };
-        prop_assert_eq!(allowed.judge(&canonical), Ok(canonical.clone()));
-        prop_assert!(canonical.chars().all(|c| c.is_ascii_graphic()) && canonical.len() <= 255, "{canonical:?}");
-        if let Ok(address) = canonical.parse::<IpAddr>() {
-            let (loopback, none) = (address.is_loopback(), address.is_unspecified() || address.is_multicast());
-            prop_assert!(!loopback && !none, "{host:?} is {address}");
-        }
-    }
-    Ok(())
-}
-
 /// Only allowed names pass, in any spelling.
 fn host_and_origin((host, origin): (String, String)) -> TestCaseResult {
     let policy = HostOriginPolicy::new(([127, 0, 0, 1], 80).into(), None, &[], &[]).expect("a policy");
@@ -93,29 +63,6 @@ fn host_and_origin((host, origin): (String, String)) -> TestCaseResult {
         prop_assert!(without.is_ok(), "an origin has made a host pass");
         let shown = headers["host"].to_str().unwrap_or_default().to_ascii_lowercase();
         prop_assert!(["127.", "localhost", "[::1]"].iter().any(|name| shown.contains(name)), "{shown:?}");
-    }
-    Ok(())
-}
-
-/// The lines of a canonical request are unambiguous, any changed octet changes the signature, and
-/// the readers accept only the form that the writers produce.
-fn canonical_request((fields, body, octet): ([String; 7], Vec<u8>, u8)) -> TestCaseResult {
-    let [key_id, timestamp, nonce, method, path, query, idempotency_key] = &fields;
-    let request = Request { key_id, timestamp, nonce, method, path, query, idempotency_key, body: &body };
-    let canonical = request.canonical();
-    prop_assert_eq!(canonical.split('\n').count(), 9);
-    let signature = sign("secret", &canonical);
-    prop_assert_eq!(read_header(&header(&signature)), Some(signature));
-    let mut other = body.clone();
-    other.push(octet);
-    let request = Request { body: &other, key_id, timestamp, nonce, method, path, query, idempotency_key };
-    prop_assert_ne!(sign("secret", &request.canonical()), signature);
-    for field in &fields {
-        if let Some(seconds) = read_timestamp(field) {
-            prop_assert_eq!(&seconds.to_string(), field);
-        }
-        prop_assert!(!is_nonce(field) || (16..=64).contains(&field.len()));
-        prop_assert!(read_header(field).is_none_or(|read| header(&read) == *field));
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ mod process;
 mod program;
 mod rack;
 mod relay;
+mod waiting;
 
 pub use double::DoubleProcess;
 pub use http::{HttpAnswer, exchange, exchange_on, get};
@@ -24,3 +25,4 @@ pub use process::Process;
 pub use program::{Instance, Start};
 pub use rack::{PROXY_LOGIN, PhoneAct, PhoneFault, Rack, RackPhone, RackProxy, RackServer, write_program};
 pub use relay::{LinkRelay, LinkState};
+pub use waiting::wait_for;

@@ -157,17 +157,3 @@ fn sample(page: &str, name: &str) -> Option<u64> {
     let samples = page.lines().filter_map(|line| line.split_once('_')?.1.rsplit_once(' '));
     samples.filter(|(known, _)| *known == name).find_map(|(_, value)| value.parse().ok())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::sample;
-
-    #[test]
-    fn a_metric_is_found_by_its_name_and_labels() {
-        let page = "# TYPE shop_calls counter\nshop_calls_total 3\nshop_calls{of=\"a b\"} 4\nshop_calls{of=\"c\"} 5\n";
-        assert_eq!(
-            ["calls_total", "calls{of=\"a b\"}", "calls"].map(|name| sample(page, name)),
-            [Some(3), Some(4), None]
-        );
-    }
-}

@@ -195,9 +195,7 @@ async fn a_folder_that_is_moved_away_and_back_is_as_it_was() {
     program.call("list_devices", json!({})).await.expect("a page");
     fs::rename(&data, &away).expect("moved");
     program.call("list_devices", json!({})).await.expect("a page");
-    while !program.log().contains("the audit trail cannot be written") {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    program.until_logged("the audit trail cannot be written").await;
     until(&format!("{}/readyz", program.monitor()), 503).await;
     assert!(!data.exists(), "nothing is made in its place");
     fs::rename(&away, &data).expect("moved back");

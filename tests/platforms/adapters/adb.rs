@@ -228,11 +228,16 @@ async fn silent_phones_are_unknown_until_they_answer_and_all_others_run() {
     };
     let runs =
         |code: &&String| read(code).state() == DeviceState::Running && read(code).offers.proxy.refusal().is_none();
-    assert!(rack.codes.iter().all(|code| runs(&code)));
+    let check = |codes: &[&String]| {
+        for code in codes {
+            assert!(runs(code), "{:#?}", read(code));
+        }
+    };
+    check(&rack.codes.iter().collect::<Vec<_>>());
     shell(&json!({"shell": "hangs"})).await;
     while silent.iter().any(runs) {
         rack.pass(&clock).await;
-        assert!(others.iter().all(runs));
+        check(&others);
     }
     for code in &silent {
         let phone = read(code);
@@ -241,6 +246,6 @@ async fn silent_phones_are_unknown_until_they_answer_and_all_others_run() {
     shell(&json!({})).await;
     while !silent.iter().all(runs) {
         rack.pass(&clock).await;
-        assert!(others.iter().all(runs));
+        check(&others);
     }
 }

@@ -37,56 +37,6 @@ fn ends(task: &Value) -> [&Value; 2] {
     [&task["status"], &task["evidence"]["reported"]]
 }
 
-/// Returns the number of restarts of a phone.
-async fn restarts(double: &Double, code: &str) -> usize {
-    double.journal("did", code).await.iter().filter(|line| line["operation"] == "restart").count()
-}
-
-#[tokio::test]
-async fn a_restart_goes_through_the_whole_house() {
-    let (double, codes, config) = rack().await;
-    let mut ids: Vec<_> = codes.iter().map(|code| id("rack", code)).collect();
-    ids[1] += "-5555";
-    let site = Site::new();
-    site.configure(&config);
-    let mut program = site.start(PHONES, &[]).await;
-    let mut shown = list_all(&program).await;
-    for id in [&ids[0], &ids[3]] {
-        shown.push(program.call("get_device", json!({"device_id": id})).await.expect("it is known"));
-    }
-    insta::assert_snapshot!("list", format!("{:#}", json!(shown)));
-
-    // The first restart shows that the reading follows.
-    let task = end(&program, "set_power", restart(&ids[0])).await;
-    assert_eq!(ends(&task), [&json!("success"), &json!("success")], "{task}");
-    assert_eq!((restarts(&double, &codes[0]).await, site.ledger().get("refund")), (1, None));
-    double.switch(Some(&codes[0]), &json!({"effect": "never"})).await;
-    let task = end(&program, "set_power", restart(&ids[0])).await;
-    assert_eq!(ends(&task), [&json!("failed_silent"), &json!("success")], "{task}");
-    assert_eq!((restarts(&double, &codes[0]).await, site.ledger().get("refund")), (1, Some(&1)));
-
-    // A phone that takes the connection and says nothing was not told to go.
-    let charged = |site: &Site| {
-        let ledger = site.ledger();
-        let count = |kind: &str| ledger.get(kind).copied().unwrap_or_default();
-        count("charge") - count("reversal")
-    };
-    let before = charged(&site);
-    double.switch(Some(&codes[1]), &json!({"stall_ms": {"value": 600_000, "endpoint": "restart"}})).await;
-    let task = end(&program, "set_power", restart(&ids[1])).await;
-    assert_eq!((ends(&task), charged(&site)), ([&json!("failed"), &json!("not_sent")], before), "{task}");
-    assert_eq!(restarts(&double, &codes[1]).await, 0);
-    for (tool, arguments) in [
-        ("set_power", json!({"device_id": ids[0], "action": "shutdown"})),
-        ("clear_proxy", json!({"device_id": ids[0]})),
-        ("set_power", restart(&ids[3])),
-    ] {
-        let refused = program.call(tool, arguments).await.expect_err("it is not offered");
-        assert_eq!(refused["retryable"], false, "{tool}: {refused}");
-    }
-    program.stop().await;
-}
-
 #[tokio::test]
 async fn a_proxy_and_a_shutdown_go_through_the_programs_of_the_operator() {
     let (double, codes, config) = rack().await;
@@ -133,8 +83,12 @@ async fn a_check_names_each_phone_that_is_not_served_with_its_reason_and_a_serve
         let text = steady(text, site.home.path()).replace(&address, "SERVER");
         text.lines().filter(|line| !line.starts_with("TIME ")).collect::<Vec<_>>().join("\n")
     };
-    let (code, text) = site.operate("platform check rack").await;
-    let mut transcript = format!("exit {code}\n{}\n\n", told(&text));
+    let checked = driver::wait_for(async || {
+        let (code, text) = site.operate("platform check rack").await;
+        // On a busy machine, a phone may miss its time.
+        if text.contains("does not answer") { Err(text) } else { Ok(format!("exit {code}\n{}", told(&text))) }
+    });
+    let mut transcript = format!("{}\n\n", checked.await.expect("its phones answer"));
     drop(double);
     let (code, text) = site.operate("platform check rack").await;
     transcript += &format!("exit {code}\n{}\n", told(&text));

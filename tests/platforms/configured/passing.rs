@@ -73,22 +73,6 @@ async fn a_phone_of_the_list_that_an_answer_lacks_is_unavailable_and_not_gone() 
 }
 
 #[tokio::test]
-async fn rows_are_read_in_every_form() {
-    let token = json!({"value": "array_instead_of_object", "endpoint": "stsTokenByPadCode"});
-    for shape in [json!("object_instead_of_array"), json!("records"), token] {
-        let (site, double) = (Site::new(), Double::start(1, FAST).await);
-        site.configure(&site.table("lab", &double));
-        double.switch(None, &json!({"shape": shape})).await;
-        let program = site.start(1, &[]).await;
-        let phone = json!({"device_id": id("lab", &double.codes().await[0])});
-        let issued = program.call("create_session", phone.clone()).await.expect("a session");
-        assert!(issued["token"].is_string(), "{shape}");
-        let restarted = end(&program, "set_power", restart(&phone)).await;
-        assert_eq!(restarted["status"], "success", "{shape}: {restarted}");
-    }
-}
-
-#[tokio::test]
 async fn a_command_that_comes_too_often_is_repeated_and_a_check_passes() {
     let (site, double) = (Site::new(), Double::start(1, FAST).await);
     site.configure(&(echo() + &site.table("lab", &double)));

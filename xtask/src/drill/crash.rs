@@ -1,8 +1,7 @@
 //! `cargo xtask drill crash`: the optimised program under load. The drill kills and stops it
-//! repeatedly, and then audits its data. In one round operators change applications and keys
-//! meanwhile. In one round it takes backups meanwhile, and restores and checks each of them. In
-//! another round, half of the writes go to pads of the double of ARMCloud, which resets connections
-//! and loses answers. The audit then also reads the double's journal.
+//! repeatedly, and then audits its data. In one round it takes backups meanwhile, and restores and
+//! checks each of them. In another round, half of the writes go to pads of the double of ARMCloud,
+//! which resets connections and loses answers. The audit then also reads the double's journal.
 //!
 //! With `--replicas`, several programs share one PostgreSQL, which has a standby. The drill also
 //! stops replicas for a while, cuts their links, and restarts and replaces the server. Rolling
@@ -23,13 +22,10 @@ pub(crate) struct Load {
     /// Writes in the round with two platforms, by default 2,000; with replicas 10,000
     #[arg(long)]
     writes: Option<u64>,
-    /// Minimum number of kills in each of the three rounds with kills on one platform, by default
+    /// Minimum number of kills in each of the two rounds with kills on one platform, by default
     /// 200; with replicas the number of kills, by default 100
     #[arg(long)]
     kills: Option<u64>,
-    /// Minimum number of acts of operators in their round
-    #[arg(long, default_value_t = 2_000)]
-    acts: u64,
     /// Seed of the clients' requests, the times of kills, and the faults of the double
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -70,13 +66,13 @@ struct ClusterFaults {
     takeovers: u64,
 }
 
-/// Runs five rounds and prints the figures of each: kills among acts, kills during backups, kills,
-/// kills with two platforms, and stops. With replicas, runs the round of a cluster instead.
+/// Runs four rounds and prints the figures of each: kills during backups, kills, kills with two
+/// platforms, and stops. With replicas, runs the round of a cluster instead.
 pub(crate) fn run(root: &Path, load: &Load) -> Result<()> {
     let cluster = "drills::crash::cluster::";
     let mut command = tests_of_the_product(if load.replicas.is_some() { cluster } else { "drills::crash::" });
     command.env("PROGRAM", build(root)?);
-    let Load { tasks, writes, kills, acts, seed, replicas, faults } = load;
+    let Load { tasks, writes, kills, seed, replicas, faults } = load;
     let options = match replicas {
         Some(replicas) => {
             let (writes, kills) = (writes.unwrap_or(10_000), kills.unwrap_or(100));
@@ -88,7 +84,7 @@ pub(crate) fn run(root: &Path, load: &Load) -> Result<()> {
         None => {
             command.args(["--skip", cluster, "--skip", "drills::crash::authority::"]);
             let (writes, kills) = (writes.unwrap_or(2_000), kills.unwrap_or(200));
-            json!({"tasks": tasks, "writes": writes, "kills": kills, "acts": acts, "seed": seed})
+            json!({"tasks": tasks, "writes": writes, "kills": kills, "seed": seed})
         }
     };
     test(root, "crash", command, &options, "the records of what happened differ; details are above")

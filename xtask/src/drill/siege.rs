@@ -116,7 +116,7 @@ async fn besiege(
     fs::create_dir_all(home)?;
     let start = Start::new(program, home).after(lower).flags(&WATCHED).flags(&["--sim-devices", "1000"]);
     let running = start.ready().await?;
-    let key = serving::key(&running, "siege", &[]).await?;
+    let key = serving::key(&running, "siege").await?;
     let request = key.request(SMALL, "connection: close\r\n");
     let camp = match stall {
         None => None,

@@ -1,8 +1,7 @@
 //! Parses callgrind's output: the instructions of each function itself, and the number of its
 //! calls. Does not start programs.
 //!
-//! Start at [`Profile::read`]. A bench target does not run tests, so the tests are their own
-//! target: `callgrind/test.rs`.
+//! Start at [`Profile::read`].
 
 use std::collections::HashMap;
 

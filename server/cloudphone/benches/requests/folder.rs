@@ -20,15 +20,6 @@ pub(crate) struct Key {
     pub(crate) secret: String,
 }
 
-/// The applications in a folder. Each sees every device and has one key.
-#[derive(Clone, Copy)]
-pub(crate) struct Who {
-    /// Those that the bench sends requests for.
-    pub(crate) known: usize,
-    /// Those that only exist. The secrets of their keys are unknown.
-    pub(crate) strangers: usize,
-}
-
 /// Creates a folder for the files of a bench. It is removed when this value is dropped.
 pub(crate) fn home() -> Result<TempDir> {
     Ok(TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?)
@@ -37,20 +28,21 @@ pub(crate) fn home() -> Result<TempDir> {
 /// Makes a data folder for the program with one application. Returns its path and the key.
 pub(crate) fn one(home: &TempDir) -> Result<(PathBuf, Key)> {
     let data = home.path().join("data");
-    let key = make(&data, Who { known: 1, strangers: 0 })?.pop().context("a key")?;
+    let key = make(&data, 0)?;
     Ok((data, key))
 }
 
-/// Makes a data folder for the program. Returns the keys of the `known` applications.
-pub(crate) fn make(data: &Path, who: Who) -> Result<Vec<Key>> {
-    let keys = make_at(data, who.known, &StoreOptions::default())?;
-    if who.strangers > 0 {
-        add_strangers(&data.join("cloudphone.db"), who.strangers)?;
+/// Makes a data folder for the program, and returns the key of its application. The others only
+/// exist: the secrets of their keys are unknown.
+pub(crate) fn make(data: &Path, others: usize) -> Result<Key> {
+    let key = make_at(data, 1, &StoreOptions::default())?.pop().context("a key")?;
+    if others > 0 {
+        add_strangers(&data.join("cloudphone.db"), others)?;
     }
-    Ok(keys)
+    Ok(key)
 }
 
-/// Makes applications in this place. Returns their keys.
+/// Makes applications in this place, each of which sees every device. Returns their keys.
 pub(crate) fn make_at(data: &Path, applications: usize, place: &StoreOptions) -> Result<Vec<Key>> {
     let names = Names {
         keys: KeyPrefixes { id: "cpk_", secret: "cps_" },

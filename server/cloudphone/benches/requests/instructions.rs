@@ -12,8 +12,10 @@ use crate::callgrind::{Did, Profile};
 use crate::folder::Key;
 use crate::limits::LIMITS;
 use crate::server::{PROGRAM, Server, serve};
-use crate::ways::{Requests, questions, ways};
-use crate::wire::{Form, HEAD_END, PATIENCE, ask, call, find, length_of, operations, request};
+use crate::wire::{
+    DEVICE, Form, HEAD_END, PATIENCE, REVISIONS, ask, call, device, find, in_revision, length_of, operations, request,
+    sign_get,
+};
 use crate::{Missed, baseline, folder};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use cloudphone::platforms::simulator::{Part, Sim};
@@ -195,16 +197,28 @@ fn count() -> Result<Vec<Counted>> {
         let baseline = Some(base.cost(&requests, &reply.form()?, Duration::ZERO).context("the baseline")?);
         counted.push(Counted { name: name.to_owned(), ours, baseline });
     }
-    let [question, ..] = questions();
-    for (way, requests) in ways(&key, &question).into_iter().skip(1) {
+    for (way, requests) in other_ways(&key) {
         let form = ask(&program.server, &requests())?.form()?;
-        let (name, ours) = (format!("{} {way}", question.0), program.cost(&requests, &form, FLUSHED).context(way)?);
+        let (name, ours) = (format!("get_device {way}"), program.cost(&requests, &form, FLUSHED).context(way)?);
         counted.push(Counted { name, ours, baseline: None });
     }
     let (requests, form) = writes(&key, &program)?;
     let ours = program.cost(&requests, &form, ENDED).context(WRITE)?;
     counted.push(Counted { name: WRITE.to_owned(), ours, baseline: None });
     Ok(counted)
+}
+
+/// Makes the bytes of a request.
+type Requests<'a> = Box<dyn Fn() -> Vec<u8> + 'a>;
+
+/// Returns the ways to read a device besides the first revision: in each later one, and signed.
+fn other_ways(key: &Key) -> Vec<(&'static str, Requests<'_>)> {
+    let later = REVISIONS.into_iter().skip(1).map(|revision| {
+        let request = in_revision(key, revision, "get_device", &json!({"device_id": device(DEVICE)}));
+        (revision, Box::new(move || request.clone()) as Requests<'_>)
+    });
+    let signed = move || sign_get(key, &format!("/v1/devices/{}", device(DEVICE)));
+    later.chain([("signed", Box::new(signed) as Requests<'_>)]).collect()
 }
 
 /// Returns writes on phones without earlier writes, and the form of their replies.

@@ -10,21 +10,17 @@
 //! Figures beyond their limits are listed together at the end, and fail the run.
 
 mod baseline;
-mod beside;
 mod callgrind;
 mod cluster;
+mod compared;
 mod cores;
 mod folder;
-mod growth;
 mod instructions;
 mod limits;
 mod load;
-mod memory;
-mod rate;
 mod replica;
 mod server;
-mod threads;
-mod ways;
+mod start;
 mod wire;
 mod writes;
 
@@ -39,24 +35,19 @@ type Missed = Vec<String>;
 type Section = fn() -> Result<Missed>;
 
 /// Sections that use all cores. They come before this process is bound to one.
-const ON_ALL_CORES: [&str; 5] = ["threads", "instructions", "cluster", "polls", ON_REQUEST];
+const ON_ALL_CORES: [&str; 4] = ["instructions", "cluster", "polls", ON_REQUEST];
 
 /// The section that runs only if it is named, because it takes longest.
 const ON_REQUEST: &str = "endurance";
 
 /// Each section by its name.
-const SECTIONS: [(&str, Section); 12] = [
-    ("threads", threads::run),
+const SECTIONS: [(&str, Section); 7] = [
     ("instructions", instructions::run),
     ("cluster", cluster::run),
     ("polls", cluster::polls::run),
     (ON_REQUEST, cluster::endurance::run),
-    ("load", beside::run),
-    ("rate", rate::run),
-    ("ways", ways::run),
-    ("growth", growth::run),
-    ("start", memory::starts),
-    ("memory", memory::run),
+    ("load", compared::run),
+    ("start", start::run),
     ("writes", writes::run),
 ];
 

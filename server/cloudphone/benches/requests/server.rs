@@ -1,13 +1,15 @@
 //! Server processes: starts them, and reads their usage from the system. Does not send requests.
 
 use crate::cores;
-use anyhow::{Context, Result};
+use crate::wire::PATIENCE;
+use anyhow::{Context, Result, ensure};
 use driver::Process;
 use std::io::{Seek, Write};
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::path::Path;
 use std::process::Command;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 
@@ -52,9 +54,18 @@ impl Server {
         Self::start(serve(cores::command_for_server(PROGRAM), data, devices), b"")
     }
 
-    /// Returns its resident memory, in bytes.
-    pub(crate) fn memory(&self) -> Result<u64> {
-        Ok(self.process.memory("VmRSS")? * 1024)
+    /// Waits until the server has finished its work.
+    pub(crate) fn rest(&self) -> Result<()> {
+        let (begun, mut before) = (Instant::now(), self.cpu()?);
+        loop {
+            sleep(Duration::from_millis(250));
+            let now = self.cpu()?;
+            if now - before < Duration::from_millis(10) {
+                return Ok(());
+            }
+            ensure!(begun.elapsed() < PATIENCE, "it does not come to rest");
+            before = now;
+        }
     }
 }
 

@@ -40,16 +40,6 @@ pub(crate) fn get_device(n: u32) -> Value {
     call("get_device", json!({"device_id": device(n)}))
 }
 
-/// Returns a request for the page that begins after the n-th device; 0 is the first page.
-pub(crate) fn list_devices(n: u32) -> Value {
-    let mut arguments = json!({"limit": PAGE});
-    if n > 0 {
-        // A cursor is the id in hexadecimal.
-        arguments["cursor"] = device(n).bytes().map(|byte| format!("{byte:02x}")).collect::<String>().into();
-    }
-    call("list_devices", arguments)
-}
-
 /// Returns the id of the n-th simulated device, from 1 on.
 pub(crate) fn device(n: u32) -> String {
     format!("phone-{n:07}")
@@ -144,12 +134,6 @@ impl WireReply {
     pub(crate) fn body(&self) -> Result<&[u8]> {
         let at = find(&self.0, HEAD_END).context("a reply without an end of its head")?;
         Ok(&self.0[at + HEAD_END.len()..])
-    }
-
-    /// Returns the result of a tool.
-    pub(crate) fn result(&self) -> Result<Value> {
-        let body: Value = serde_json::from_slice(self.body()?)?;
-        Ok(serde_json::from_str(body["result"]["content"][0]["text"].as_str().context("a text")?)?)
     }
 
     /// Returns the form of all replies to that request.

@@ -297,6 +297,11 @@ mod tests {
 
     const TARGET: ProgramTarget<'_> = ProgramTarget { serial: "127.0.0.1:5555", name: Some("Anna; reboot") };
 
+    /// Returns a clock on which no program of a busy machine takes too long.
+    fn still() -> Clock {
+        Clock::manual(Timestamp(1))
+    }
+
     /// Writes a program in another process, and returns it with these arguments. A program that
     /// this process had open for writing could not be run while another test starts one.
     fn write(folder: &TempDir, script: &str, arguments: &[&str]) -> HostProgram {
@@ -333,20 +338,20 @@ mod tests {
         let folder = TempDir::new().unwrap();
         let script = "for word in \"$@\"; do echo \"<$word>\"; done; pwd; env | grep -v -e ^PWD -e ^_ -e ^SHLVL; cat";
         let program = write(&folder, script, &["{serial}", "a b", "{name}"]);
-        let answer = program.ask(TARGET, &Clock::system()).await.unwrap();
+        let answer = program.ask(TARGET, &still()).await.unwrap();
         assert_eq!(answer, format!("<127.0.0.1:5555>\n<a b>\n<Anna; reboot>\n/\nPATH={PATH}\n"));
         let nameless = ProgramTarget { name: None, ..TARGET };
-        assert!(program.ask(nameless, &Clock::system()).await.is_err());
+        assert!(program.ask(nameless, &still()).await.is_err());
         let told = folder.path().join("told");
         let program = write(&folder, &format!("cat > {}", told.display()), &[]);
-        let clock = Clock::system();
+        let clock = still();
         assert_eq!(act(&RunningPrograms::default(), &program, clock.now().plus(ACT_WITHIN), &clock).await, Sent::Ok);
         assert_eq!(fs::read_to_string(told).unwrap(), r#"{"password":"HUNTER2"}"#);
     }
 
     #[tokio::test]
     async fn only_an_exit_status_is_a_report_and_a_program_that_did_not_start_did_nothing() {
-        let (folder, clock, programs) = (TempDir::new().unwrap(), Clock::system(), RunningPrograms::default());
+        let (folder, clock, programs) = (TempDir::new().unwrap(), still(), RunningPrograms::default());
         let soon = clock.now().plus(ACT_WITHIN);
         let failed = act(&programs, &write(&folder, "exit 3", &[]), soon, &clock).await;
         assert!(matches!(failed, Sent::Err(_)), "{failed:?}");
@@ -388,7 +393,7 @@ mod tests {
             }
         };
         assert!(matches!(&end, Sent::NoAnswer(why) if why.as_str().contains("in time")), "{end:?}");
-        assert!(Command::new("flock").args(["--wait", "20"]).arg(&held).arg("true").status().await.unwrap().success());
+        assert!(Command::new("flock").args(["--wait", "120"]).arg(&held).arg("true").status().await.unwrap().success());
         assert!(matches!(programs.look_up(task), Sent::NoAnswer(why) if why.as_str() == LOST));
     }
 }

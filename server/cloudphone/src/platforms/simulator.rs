@@ -39,7 +39,7 @@ use std::time::Duration;
 use table::{LastView, Look, Table};
 use toolwarrant::base::{hex, ignore_poison};
 use toolwarrant::handler::Flag;
-use toolwarrant::tasks::{Facts, TaskId};
+use toolwarrant::tasks::TaskId;
 use toolwarrant::text::{Secret, Untrusted};
 use toolwarrant::{BoxFuture, Clock, Timestamp};
 use truth::{PhoneState, Truth};
@@ -57,7 +57,6 @@ pub struct Sim {
     issued: AtomicU64,
     rotated: AtomicU64,
     cut: AtomicBool,
-    facts: Facts,
     table: Table,
     record: Mutex<Record>,
 }
@@ -111,7 +110,6 @@ impl Sim {
             issued: AtomicU64::new(0),
             rotated: AtomicU64::new(0),
             cut: AtomicBool::new(false),
-            facts: Facts::default(),
             table: Table::of(devices.min(DEVICES_MAX)),
             record: Mutex::new(Record { truth: Truth::default(), journal: Journal::Memory }),
         }
@@ -138,13 +136,6 @@ impl Sim {
     /// The defect of the journal.
     pub fn examine(path: &Path) -> io::Result<()> {
         journal::examine(path)
-    }
-
-    /// Sets what the platform can do about a request whose answer is lost. By default, it can do
-    /// nothing.
-    #[must_use]
-    pub fn with_facts(self, facts: Facts) -> Self {
-        Self { facts, ..self }
     }
 
     /// Makes the platform unreachable. Commands that it has accepted continue.

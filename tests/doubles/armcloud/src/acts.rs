@@ -50,10 +50,7 @@ pub(crate) async fn carry_out(world: &Arc<World>, seat: Seat, action: &str, inpu
         "clear-proxy" => Deed::SetProxy(None),
         _ => Deed::Restart,
     };
-    let status = match tasks::submit(world, seat, name, deed, plan).task {
-        Some(task) => tasks::wait_for_end(world, task).await,
-        None => -1,
-    };
+    let status = tasks::wait_for_end(world, tasks::submit(world, seat, deed, plan)).await;
     tasks::wait(faults.spoiling.stall).await;
     let is_failure = status != 3 || faults.code_after.is_some();
     Some(ActEnd::of_status(faults.spoiling.cut.is_none().then(|| u8::from(is_failure))))
@@ -63,7 +60,7 @@ pub(crate) async fn carry_out(world: &Arc<World>, seat: Seat, action: &str, inpu
 pub(crate) async fn reboot(world: &Arc<World>, seat: Seat) -> ActEnd {
     let plan = Plan::take(&mut world.switches(), Asked { endpoint: RESTART, seats: &[seat] });
     let (end, never_ends) = (plan.end, plan.never_ends);
-    tasks::submit(world, seat, RESTART, Deed::Restart, plan);
+    tasks::submit(world, seat, Deed::Restart, plan);
     if never_ends {
         std::future::pending::<()>().await;
     }

@@ -1,5 +1,4 @@
-//! The source addresses of requests: pure functions, so that a test can compute the address that an
-//! echo should see.
+//! The source addresses of requests, as pure functions.
 //!
 //! Linux lets a socket bind to any address of 127.0.0.0/8, so each pad and proxy has its own
 //! address without configuration. All addresses are loopback addresses; no request leaves the
@@ -11,45 +10,25 @@ use std::net::Ipv4Addr;
 /// Returns the source address of requests of a pad without a proxy, by its number in the order of
 /// the fleet, from 0. The addresses are `127.1.x.y`, counted upwards from `127.1.0.1`. A pad keeps
 /// its address when its code changes. The addresses repeat for numbers above 65,534.
-#[must_use]
-pub fn of_pad(number: usize) -> Ipv4Addr {
+pub(crate) fn of_pad(number: usize) -> Ipv4Addr {
     let [.., high, low] = (number % 65_535 + 1).to_be_bytes();
     Ipv4Addr::new(127, 1, high, low)
 }
 
 /// Returns the source address of requests through the proxy at `host` and `port`:
 /// `127.(200 + a mod 50).b.c`, where `a`, `b` and `c` are the first three bytes of SHA-256 of
-/// `host:port`. The address is the same for every pad, for every scheme, and for the
-/// [proxies](crate) that listen.
-#[must_use]
-pub fn of_proxy(host: &str, port: u16) -> Ipv4Addr {
+/// `host:port`. The address is the same for every pad and for every scheme.
+pub(crate) fn of_proxy(host: &str, port: u16) -> Ipv4Addr {
     of_text(&format!("{host}:{port}"))
 }
 
 /// Returns the source address for a proxy with a rotating exit: that of `host:port#n` for the
 /// request number `n`, from 0, counted over all pads and all rotating proxies.
-#[must_use]
-pub fn of_rotating_proxy(host: &str, port: u16, n: u64) -> Ipv4Addr {
+pub(crate) fn of_rotating_proxy(host: &str, port: u16, n: u64) -> Ipv4Addr {
     of_text(&format!("{host}:{port}#{n}"))
 }
 
 fn of_text(text: &str) -> Ipv4Addr {
     let digest = Sha256::digest(text.as_bytes());
     Ipv4Addr::new(127, 200 + digest[0] % 50, digest[1], digest[2])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn every_pad_of_a_large_fleet_and_every_proxy_has_an_address_of_its_own() {
-        let pads: BTreeSet<Ipv4Addr> = (0..20_000).map(of_pad).collect();
-        assert_eq!(pads.len(), 20_000);
-        assert_eq!((of_pad(0), of_pad(255)), (Ipv4Addr::new(127, 1, 0, 1), Ipv4Addr::new(127, 1, 1, 0)));
-        let proxy = of_proxy("203.0.113.7", 1080);
-        assert!((200..250).contains(&proxy.octets()[1]) && proxy != of_proxy("203.0.113.7", 1081));
-        assert_ne!(of_rotating_proxy("203.0.113.7", 1080, 0), of_rotating_proxy("203.0.113.7", 1080, 1));
-    }
 }

@@ -3,7 +3,7 @@
 use crate::requests::Refusal;
 use axum::body::Body;
 use axum::http::{Response, StatusCode, header};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// An answer before it is put into its HTTP form.
 #[derive(Debug)]
@@ -22,11 +22,6 @@ impl Answer {
 
     pub(crate) fn refusal(code: i64, msg: impl Into<String>) -> Self {
         Refusal::new(code, msg).into()
-    }
-
-    /// Makes the answer that consists only of a code and its text.
-    pub(crate) fn of_code(code: i64) -> Self {
-        refusal(code).into()
     }
 
     /// Returns the HTTP status: refusals of signatures and of too many calls have their own; all
@@ -59,7 +54,6 @@ pub(crate) fn refusal(code: i64) -> Refusal {
         2033 => "timestamp expired or malformed",
         100_010 => "processing failed, please retry",
         100_011 => "the request is being processed, please do not repeat it",
-        110_012 => "command execution timed out",
         110_014 => "operation too frequent",
         110_031 => "pad is not ready",
         110_042 => "a pad in the list does not belong to you",
@@ -77,8 +71,6 @@ pub(crate) struct Dress {
     /// A value of the switch `shape`.
     pub(crate) shape: Option<String>,
     pub(crate) body_bytes: usize,
-    /// The seconds until the reset time that a 429 reports.
-    pub(crate) rate_reset: i64,
 }
 
 /// Turns an answer into HTTP. Returns it with the length of its body.
@@ -86,28 +78,20 @@ pub(crate) fn dress(answer: Answer, dress: Dress) -> (Response<Body>, usize) {
     let status = answer.status();
     let is_limit = answer.code == 429;
     let Answer { code, msg, data, tasks: _ } = answer;
-    let Dress { ts, trace, shape, body_bytes, rate_reset } = dress;
+    let Dress { ts, trace, shape, body_bytes } = dress;
     let shape = shape.unwrap_or_default();
     let mut envelope = json!({"code": code, "msg": msg, "ts": ts, "data": data, "traceId": trace});
-    if let Value::Object(members) = &mut envelope {
-        reshape(&shape, members);
-        if body_bytes > 0 && shape != "zeros" {
-            members.insert("padding".to_owned(), "x".repeat(body_bytes).into());
-        }
+    if body_bytes > 0 {
+        envelope["padding"] = "x".repeat(body_bytes).into();
     }
     let body = match shape.as_str() {
-        "html" => page(200),
-        "not_json" => "{\"code\":200,".to_owned(),
-        "no_body" => String::new(),
         "zeros" => format!("{{\"code\":200,\"data\":[0{}]}}", ",0".repeat(body_bytes / 2)),
-        "deep" => format!("{{\"code\":200,\"data\":{}{}}}", "[".repeat(20_000), "]".repeat(20_000)),
         _ => envelope.to_string(),
     };
-    let kind = if shape == "html" { "text/html" } else { "application/json" };
     let length = body.len();
-    let mut response = respond(status, kind, body);
+    let mut response = respond(status, "application/json", body);
     if is_limit {
-        let reset = i64::try_from(ts / 1_000).unwrap_or_default() + rate_reset;
+        let reset = i64::try_from(ts / 1_000).unwrap_or_default() + 1;
         let told = [("limit", "200".to_owned()), ("remaining", "0".to_owned()), ("reset", reset.to_string())];
         for (name, value) in told.into_iter().chain([("type", "qps".to_owned())]) {
             let name = header::HeaderName::try_from(format!("x-ratelimit-{name}"));
@@ -124,15 +108,6 @@ pub(crate) fn html(status: u16) -> Response<Body> {
     respond(StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY), "text/html", page(status))
 }
 
-/// Makes a redirect to a URL.
-pub(crate) fn redirect(to: &str) -> Response<Body> {
-    let mut response = respond(StatusCode::FOUND, "text/html", page(302));
-    if let Ok(location) = to.try_into() {
-        response.headers_mut().insert(header::LOCATION, location);
-    }
-    response
-}
-
 fn respond(status: StatusCode, kind: &'static str, body: String) -> Response<Body> {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
@@ -142,61 +117,4 @@ fn respond(status: StatusCode, kind: &'static str, body: String) -> Response<Bod
 
 fn page(status: u16) -> String {
     format!("<html><head><title>{status}</title></head><body><center><h1>{status}</h1></center></body></html>\n")
-}
-
-fn reshape(shape: &str, members: &mut Map<String, Value>) {
-    match shape {
-        "string_code" => drop(members.insert("code".to_owned(), members["code"].to_string().into())),
-        "code_zero" if members["code"] == 200 => drop(members.insert("code".to_owned(), 0.into())),
-        "null_data" => drop(members.insert("data".to_owned(), Value::Null)),
-        "no_data" => drop(members.remove("data")),
-        "string_numbers" => {
-            if let Some(data) = members.get_mut("data") {
-                strings(data);
-            }
-        }
-        "object_instead_of_array" => {
-            if let Some(rows) = members.get_mut("data").and_then(find_rows)
-                && !rows.is_empty()
-            {
-                let first = rows.swap_remove(0);
-                members.insert("data".to_owned(), first);
-            }
-        }
-        "records" => {
-            if let Some(data @ (Value::Array(_) | Value::Object(_))) = members.get_mut("data") {
-                let rows = find_rows(data).map(std::mem::take);
-                *data = json!({"records": rows.unwrap_or_else(|| vec![data.take()])});
-            }
-        }
-        "array_instead_of_object" => {
-            if let Some(data @ Value::Object(_)) = members.get_mut("data") {
-                *data = json!([data.take()]);
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Returns the rows of a list or a page.
-fn find_rows(data: &mut Value) -> Option<&mut Vec<Value>> {
-    match data {
-        Value::Array(rows) => Some(rows),
-        Value::Object(members) => {
-            let is_list = |name: &&str| members.get(*name).is_some_and(Value::is_array);
-            let name = ["pageData", "records"].into_iter().find(is_list)?;
-            members.get_mut(name)?.as_array_mut()
-        }
-        _ => None,
-    }
-}
-
-/// Makes every number a string.
-fn strings(value: &mut Value) {
-    match value {
-        Value::Number(number) => *value = number.to_string().into(),
-        Value::Array(items) => items.iter_mut().for_each(strings),
-        Value::Object(members) => members.values_mut().for_each(strings),
-        Value::Null | Value::Bool(_) | Value::String(_) => {}
-    }
 }

@@ -6,24 +6,16 @@
 pub(crate) enum Call {
     Infos,
     UserPadList,
-    PadInfo,
-    ModelInfo,
-    PadDetails,
     CodeChanges,
     Restart,
-    Reset,
     TimingOn,
     TimingOff,
     StorageOn,
     StorageOff,
     SetProxy,
-    ProxyInfo,
     AsyncCommand,
-    SyncCommand,
     TaskDetail,
     Token,
-    ClearToken,
-    DissolveRoom,
 }
 
 /// A call with its paths.
@@ -39,46 +31,30 @@ pub(crate) struct Endpoint {
 }
 
 const PREFIXES: [&str; 2] = ["/vcpcloud/api/padApi/", "/vsphone/api/padApi/"];
-/// The only call of VMOS Cloud with documentation in another place; most deployments do not have
-/// it.
-const PROXY_INFO: &str = "/vcpcloud/open/network/proxy/info";
 
-pub(crate) const ENDPOINTS: [Endpoint; 20] = [
+pub(crate) const ENDPOINTS: [Endpoint; 12] = [
     at(Call::Infos, "infos", true, Some("/openapi/open/pad/infos")),
     at(Call::UserPadList, "userPadList", true, None),
-    at(Call::PadInfo, "padInfo", true, None),
-    at(Call::ModelInfo, "modelInfo", true, Some("/openapi/open/pad/modelInfo")),
-    at(Call::PadDetails, "padDetails", false, Some("/openapi/open/pad/padDetails")),
     at(Call::CodeChanges, "queryPadIdChangeRecords", true, None),
     at(Call::Restart, RESTART, true, Some("/openapi/open/pad/restart")),
-    at(Call::Reset, "reset", true, Some("/openapi/open/pad/reset")),
     at(Call::TimingOn, "timingPadOn", true, None),
     at(Call::TimingOff, "timingPadOff", true, None),
     at(Call::StorageOn, "netStorageOn", false, Some("/openapi/open/pad/v2/net/storage/batch/boot/on")),
     at(Call::StorageOff, "netStorageOff", false, Some("/openapi/open/pad/v2/net/storage/batch/off")),
     at(Call::SetProxy, "setProxy", true, Some("/openapi/open/network/proxy/set")),
-    at(Call::ProxyInfo, "proxyInfo", false, Some("/openapi/open/network/proxy/info")),
     at(Call::AsyncCommand, "asyncCmd", true, Some("/openapi/open/pad/asyncCmd")),
-    at(Call::SyncCommand, "syncCmd", true, Some("/openapi/open/pad/syncCmd")),
     at(Call::TaskDetail, "padTaskDetail", true, Some("/task-center/open/task/padTaskDetail")),
     at(Call::Token, "stsTokenByPadCode", true, Some("/openapi/open/token/stsTokenByPadCode")),
-    at(Call::ClearToken, "clearStsToken", true, Some("/openapi/open/token/clearStsToken")),
-    at(Call::DissolveRoom, "dissolveRoom", true, Some("/rtc/open/room/dissolveRoom")),
 ];
 
 /// Finds the endpoint at a path.
-pub(crate) fn find(path: &str, has_proxy_info: HasProxyInfo) -> Option<&'static Endpoint> {
+pub(crate) fn find(path: &str) -> Option<&'static Endpoint> {
     let name = PREFIXES.iter().find_map(|prefix| path.strip_prefix(prefix));
     ENDPOINTS.iter().find(|endpoint| {
         let by_name = endpoint.pads && name == Some(endpoint.name);
-        let undeployed = endpoint.call == Call::ProxyInfo && path == PROXY_INFO && has_proxy_info.0;
-        by_name || undeployed || endpoint.armcloud == Some(path)
+        by_name || endpoint.armcloud == Some(path)
     })
 }
-
-/// True if VMOS Cloud has its call for the exit of a proxy.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HasProxyInfo(pub(crate) bool);
 
 /// The name of a command over adb that changes nothing.
 pub(crate) const SHELL: &str = "shell";

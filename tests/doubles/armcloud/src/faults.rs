@@ -10,14 +10,8 @@ pub(crate) struct Faults {
     /// The milliseconds to wait before the call acts.
     pub(crate) stall: u64,
     pub(crate) instead: Option<Instead>,
-    /// The number of calls allowed per second.
-    pub(crate) rate: Option<i64>,
     /// The code of the answer, although the call acted.
     pub(crate) code_after: Option<i64>,
-    /// The HTTP status of the answer, although the call acted.
-    pub(crate) status_after: Option<u16>,
-    /// The text of an answer with a code.
-    pub(crate) code_text: Option<String>,
     pub(crate) spoiling: Spoiling,
 }
 
@@ -27,7 +21,6 @@ pub(crate) enum Instead {
     Drop,
     /// A page of HTML with this status.
     Html(u16),
-    Redirect(String),
     Code(i64),
 }
 
@@ -41,19 +34,14 @@ pub(crate) struct Spoiling {
     pub(crate) half: bool,
     pub(crate) shape: Option<String>,
     pub(crate) body_bytes: usize,
-    /// The code to write in place of each padCode.
-    pub(crate) echo: Option<String>,
-    /// The seconds until the reset time that a 429 reports.
-    pub(crate) rate_reset: i64,
 }
 
 impl Faults {
     pub(crate) fn take(switches: &mut Switches, asked: Asked<'_>) -> Self {
         let positive = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok()).unwrap_or_default();
         let drop = switches.take_flag(Switch::DropBefore, asked).then_some(Instead::Drop);
-        let status = |status: Option<i64>| status.and_then(|status| u16::try_from(status).ok());
-        let instead = status(switches.take_number(Switch::HttpStatus, asked)).map(Instead::Html);
-        let redirect = switches.take_text(Switch::Redirect, asked).map(Instead::Redirect);
+        let status = switches.take_number(Switch::HttpStatus, asked).and_then(|status| u16::try_from(status).ok());
+        let instead = status.map(Instead::Html);
         let code = switches.take_number(Switch::Code, asked).map(Instead::Code);
         let cuts = [
             (Switch::DropAfter, Cut::Close),
@@ -62,11 +50,8 @@ impl Faults {
         ];
         Self {
             stall: positive(switches.take_number(Switch::Stall, asked)),
-            instead: drop.or(instead).or(redirect).or(code),
-            rate: switches.take_number(Switch::RatePerSecond, asked),
+            instead: drop.or(instead).or(code),
             code_after: switches.take_number(Switch::CodeAfter, asked),
-            status_after: status(switches.take_number(Switch::StatusAfter, asked)),
-            code_text: switches.take_text(Switch::CodeText, asked),
             spoiling: Spoiling {
                 stall: positive(switches.take_number(Switch::StallAnswer, asked)),
                 cut: cuts.into_iter().find_map(|(switch, cut)| switches.take_flag(switch, asked).then_some(cut)),
@@ -74,8 +59,6 @@ impl Faults {
                 shape: switches.take_text(Switch::Shape, asked),
                 body_bytes: usize::try_from(positive(switches.take_number(Switch::BodyBytes, asked)))
                     .unwrap_or_default(),
-                echo: switches.take_text(Switch::EchoPadCode, asked),
-                rate_reset: switches.take_number(Switch::RateReset, asked).unwrap_or(1),
             },
         }
     }

@@ -1,7 +1,43 @@
-//! The program.
+//! A double of VMOS Cloud, VSPhone and ARMCloud, and of an adb server: a program that simulates a
+//! fleet of pads on one machine, and answers as those do. Switches make it deviate from them. A
+//! journal records every effect.
+//!
+//! The product uses nothing of this crate.
+
+// Requests and their authentication.
+mod endpoints;
+mod requests;
+mod sign;
+// The state of the pads.
+mod addresses;
+mod truth;
+// Switches and the journal.
+mod journal;
+mod switches;
+mod world;
+// Answers.
+mod acts;
+mod adb;
+mod answers;
+mod faults;
+mod operations;
+mod platform;
+mod reads;
+mod tasks;
+mod wire;
+// Phones and proxies.
+mod host;
+mod net;
+mod proxies;
+mod shell;
+mod tools;
+mod traffic;
+// The program.
+mod control;
+mod program;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    armcloud_double::main()
+    program::run()
 }

@@ -101,13 +101,6 @@ where
     }
 }
 
-/// Adds the header that a forwarding proxy adds.
-pub(crate) fn add_forwarded(request: &[u8], by: Option<Ipv4Addr>) -> Vec<u8> {
-    let (Some(by), Some(at)) = (by, position(request, b"\r\n")) else { return request.to_vec() };
-    let added = format!("\r\nX-Forwarded-For: {by}");
-    [&request[..at], added.as_bytes(), &request[at..]].concat()
-}
-
 /// Makes the answer of a proxy that answers by itself.
 pub(crate) fn reply_text(body: &str) -> Reply {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n", body.len());

@@ -6,8 +6,7 @@ use crate::endpoints;
 use crate::host;
 use crate::journal::Journal;
 use crate::net;
-use crate::platform::{self, Platform};
-use crate::proxies::Proxies;
+use crate::platform;
 use crate::switches;
 use crate::tools;
 use crate::wire::{Connection, Door, Port};
@@ -21,7 +20,7 @@ use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
@@ -31,8 +30,8 @@ use tokio::sync::watch;
 /// (/openapi, /task-center) on this machine, with an adb server in front of the same phones.
 ///
 /// The first line on stdout is JSON: the `url` of the platform, the address of the `adb` server,
-/// the `control` URL of switches, state and journal, the keys of the account, the first `pads`, and
-/// the `proxies`. `armcloud-double act --control URL ACTION SERIAL` is a program for an operator:
+/// the `control` URL of switches, state and journal, the keys of the account, and the first `pads`.
+/// `armcloud-double act --control URL ACTION SERIAL` is a program for an operator:
 /// it does `start`, `stop`, `restart`, `status`, `set-proxy` or `clear-proxy` for a phone.
 #[derive(Debug, Parser)]
 #[command(name = "armcloud-double", version)]
@@ -55,13 +54,6 @@ struct Flags {
     /// The seed that the fleet is generated from
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The number of proxies; each serves SOCKS5 and HTTP on a port of its own and reaches only
-    /// this machine
-    #[arg(long, default_value_t = 0)]
-    proxies: u16,
-    /// The user:password that these proxies require
-    #[arg(long)]
-    proxy_login: Option<String>,
     /// Appends the journal to this file
     #[arg(long)]
     journal: Option<PathBuf>,
@@ -72,8 +64,7 @@ struct Flags {
 }
 
 /// Runs the program, or the phone's tool under whose name it was started.
-#[must_use]
-pub fn main() -> ExitCode {
+pub(crate) fn run() -> ExitCode {
     let mut arguments = std::env::args();
     let name = arguments.next().unwrap_or_default();
     let name = Path::new(&name).file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
@@ -97,7 +88,7 @@ pub fn main() -> ExitCode {
 
 #[tokio::main]
 async fn serve(flags: Flags) -> Result<()> {
-    let Flags { listen, adb_listen, pads, access_key, secret_key, seed, proxies, proxy_login, journal, set } = flags;
+    let Flags { listen, adb_listen, pads, access_key, secret_key, seed, journal, set } = flags;
     for (flag, address) in [("listen", listen), ("adb-listen", adb_listen)] {
         let is_own = address.ip().is_loopback() && address.is_ipv4();
         ensure!(is_own, "`--{flag} {address}` must be an address of 127.0.0.0/8");
@@ -123,13 +114,10 @@ async fn serve(flags: Flags) -> Result<()> {
     world.switches().set(None, from_flags(&set)?);
     let (closed, is_closed) = watch::channel(false);
     let (open, is_open) = watch::channel(false);
-    let platform = Arc::new(Platform { world: world.clone(), called: Mutex::default() });
-    let router = Router::new().fallback(platform::answer).with_state(platform);
+    let router = Router::new().fallback(platform::answer).with_state(world.clone());
     let doors = (port.open(is_closed.clone())?, adb.listen()?);
     open.send_replace(true);
-    let proxies = Proxies::listen(proxies, proxy_login).await?;
-    let hello = hello(&world, &urls, &proxies);
-    let proxied = proxies.serve(world.clone());
+    let hello = hello(&world, &urls);
     let of_adb = world.clone();
     let over_adb = move |stream| adb::serve(of_adb.clone(), stream);
     let controlled = axum::serve(control, control::router(Control { world, closed, is_open })).into_future();
@@ -138,7 +126,6 @@ async fn serve(flags: Flags) -> Result<()> {
     tokio::select! {
         ended = keep_open([&port, &adb], doors, (router, over_adb), is_closed, open) => ended,
         ended = controlled => Ok(ended?),
-        () = proxied => Ok(()),
         _ = tokio::signal::ctrl_c() => Ok(()),
         _ = terminate.recv() => Ok(()),
     }
@@ -197,11 +184,10 @@ fn from_flags(set: &[String]) -> Result<switches::Set> {
     switches::parse(&written, true, &endpoints::names()).map_err(|why| anyhow!("--set: {why}"))
 }
 
-fn hello(world: &World, (url, control): &(String, String), proxies: &Proxies) -> Value {
+fn hello(world: &World, (url, control): &(String, String)) -> Value {
     let truth = world.truth();
     let codes: Vec<&str> = truth.pads.iter().take(12).map(|pad| pad.code.as_str()).collect();
     json!({
         "url": url, "adb": world.adb.to_string(), "control": control, "access_key": world.access_key, "secret_key": world.secret_key, "pads": codes,
-        "proxies": proxies.show(),
     })
 }

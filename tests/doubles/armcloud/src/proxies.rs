@@ -1,85 +1,33 @@
-//! Proxies that listen: SOCKS5 and HTTP on one port each, for clients that take a reading through a
-//! proxy themselves. The source address of their requests is [that of the
-//! proxy](crate::addresses::of_proxy) at `127.0.0.1` and their port. They reach only this machine.
-//!
-//! The switches of proxies apply here too if they are set for all pads.
-//!
-//! A phone can also open a connection to a proxy that does not exist. It leads to [`serve_phone`],
-//! which takes the part of that proxy.
+//! The proxies of phones, SOCKS5 and HTTP CONNECT. They do not exist: a connection that a phone
+//! opens to one leads to [`serve_phone`], which takes the part of that proxy. The source address of
+//! its requests is [that of the proxy](crate::addresses::of_proxy). It reaches only this machine.
 
 use crate::addresses;
-use crate::net::{self, add_forwarded};
+use crate::net;
 use crate::switches::{Asked, Switch};
 use crate::truth::Seat;
 use crate::world::{World, now};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
-
-/// The listeners, and the login that they require.
-#[derive(Debug)]
-pub(crate) struct Proxies {
-    listeners: Vec<TcpListener>,
-    login: Option<String>,
-}
+use tokio::net::TcpStream;
 
 /// The settings of a proxy while it serves a connection.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct ProxyConnection {
     world: Arc<World>,
     host: String,
     port: u16,
-    /// `user:password`.
-    login: Option<String>,
-    /// The pad that opened the connection, if a pad did. Its switches apply.
-    seats: Vec<Seat>,
+    /// The pad that opened the connection.
+    seat: Seat,
 }
 
 /// The longest head of a request to a proxy.
 const HEAD_MAX: usize = 64 << 10;
-
-impl Proxies {
-    /// Opens `count` listeners on free ports.
-    pub(crate) async fn listen(count: u16, login: Option<String>) -> io::Result<Self> {
-        let mut listeners = Vec::new();
-        for _ in 0..count {
-            listeners.push(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?);
-        }
-        Ok(Self { listeners, login })
-    }
-
-    /// Describes their addresses, and the source addresses of their requests.
-    pub(crate) fn show(&self) -> Value {
-        let ports =
-            self.listeners.iter().filter_map(|listener| listener.local_addr().ok()).map(|address| address.port());
-        let shown = ports
-            .map(|port| json!({"host": "127.0.0.1", "port": port, "exit": addresses::of_proxy("127.0.0.1", port)}));
-        shown.collect()
-    }
-
-    /// Serves them forever.
-    pub(crate) async fn serve(self, world: Arc<World>) {
-        let Self { listeners, login } = self;
-        let mut open = JoinSet::new();
-        for listener in listeners {
-            let port = listener.local_addr().map_or(0, |address| address.port());
-            let (world, host, login) = (world.clone(), "127.0.0.1".to_owned(), login.clone());
-            let proxy = ProxyConnection { world, host, port, login, seats: Vec::new() };
-            open.spawn(net::serve_each(listener, move |stream| {
-                let proxy = proxy.clone();
-                async move { proxy.connection(stream).await }
-            }));
-        }
-        while open.join_next().await.is_some() {}
-        std::future::pending::<()>().await;
-    }
-}
 
 /// Serves a connection that a phone has opened to the proxy at `host` and `port`.
 pub(crate) async fn serve_phone(
@@ -88,14 +36,14 @@ pub(crate) async fn serve_phone(
     (host, port): (&str, u16),
     stream: TcpStream,
 ) -> io::Result<()> {
-    let proxy = ProxyConnection { world, host: host.to_owned(), port, login: None, seats: vec![seat] };
+    let proxy = ProxyConnection { world, host: host.to_owned(), port, seat };
     proxy.connection(stream).await
 }
 
 impl ProxyConnection {
     /// Returns the scope of the switches that apply.
     fn scope(&self) -> Asked<'_> {
-        Asked { endpoint: "", seats: &self.seats }
+        Asked { endpoint: "", seats: std::slice::from_ref(&self.seat) }
     }
 
     async fn connection(&self, mut stream: TcpStream) -> io::Result<()> {
@@ -139,10 +87,10 @@ impl ProxyConnection {
         let reached = self.reach(&host, port).await;
         let code = if matches!(reached, ProxyOutcome::Nobody) { 5 } else { 0 };
         stream.write_all(&[5, code, 0, 1, 0, 0, 0, 0, 0, 0]).await?;
-        self.pass(stream, reached, Vec::new()).await
+        self.pass(stream, reached).await
     }
 
-    /// Serves HTTP: CONNECT, and requests with an absolute URL.
+    /// Serves HTTP: CONNECT alone.
     async fn http(&self, stream: &mut TcpStream) -> io::Result<()> {
         let head = head(stream).await?;
         let mut lines = head.split("\r\n");
@@ -159,37 +107,24 @@ impl ProxyConnection {
                     .await;
             }
         }
-        let rest = target.strip_prefix("http://");
-        let (authority, path) = rest.map_or((target, "/"), |rest| rest.split_at(rest.find('/').unwrap_or(rest.len())));
-        let (host, port) = authority.rsplit_once(':').unwrap_or((authority, "80"));
-        let Ok(port) = port.parse() else { return stream.write_all(BAD_REQUEST).await };
+        let (host, port) = target.rsplit_once(':').unwrap_or((target, "80"));
+        let (Ok(port), "CONNECT") = (port.parse(), method) else { return stream.write_all(BAD_REQUEST).await };
         let reached = self.reach(host, port).await;
         if matches!(reached, ProxyOutcome::Nobody) {
             return stream.write_all(BAD_GATEWAY).await;
         }
-        if method == "CONNECT" {
-            stream.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
-            return self.pass(stream, reached, Vec::new()).await;
-        }
-        let is_hop = |line: &&str| {
-            let name = line.split(':').next().unwrap_or_default().to_ascii_lowercase();
-            name.starts_with("proxy-") || name == "connection"
-        };
-        let kept: Vec<&str> = fields.iter().copied().filter(|line| !is_hop(line)).collect();
-        let path = if path.is_empty() { "/" } else { path };
-        let request = format!("{method} {path} HTTP/1.1\r\n{}\r\nConnection: close\r\n\r\n", kept.join("\r\n"));
-        self.pass(stream, reached, request.into_bytes()).await
+        stream.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
+        self.pass(stream, reached).await
     }
 
     /// Connects as the switches say, and records it in the journal.
     async fn reach(&self, host: &str, port: u16) -> ProxyOutcome {
         let (own, asked) = ((self.host.as_str(), self.port), self.scope());
-        let (lie, forwarder, rotates, forwards) = {
+        let (lie, forwarder, rotates) = {
             let mut switches = self.world.switches();
             let lie = switches.take_text(Switch::ProxyLies, asked);
             let forwarder = switches.take_address(Switch::Forwarder, asked);
-            let rotates = switches.take_flag(Switch::ProxyRotates, asked);
-            (lie, forwarder, rotates, switches.take_flag(Switch::ProxyForwards, asked))
+            (lie, forwarder, switches.take_flag(Switch::ProxyRotates, asked))
         };
         let source = match (forwarder, rotates) {
             (Some(forwarder), _) => forwarder,
@@ -198,41 +133,32 @@ impl ProxyConnection {
         };
         let way = if lie.is_some() { "answered by the proxy".to_owned() } else { source.to_string() };
         let proxy = format!("{}:{}", own.0, own.1);
-        let pad = self.seats.first().map(|seat| self.world.truth().pad(*seat).code.clone());
-        let by = if pad.is_some() { "command" } else { "client" };
-        let entry = json!({"pad": pad, "to": format!("{host}:{port}"), "proxy": proxy, "set_by": by, "way": way});
+        let pad = self.world.truth().pad(self.seat).code.clone();
+        let entry =
+            json!({"pad": pad, "to": format!("{host}:{port}"), "proxy": proxy, "set_by": "command", "way": way});
         self.world.journal.write(now(), "traffic", entry);
         if let Some(body) = lie {
             return ProxyOutcome::Told(body);
         }
         let Some(to) = net::resolve(host) else { return ProxyOutcome::Nobody };
-        let client = self.seats.first().map_or(Ipv4Addr::LOCALHOST, |seat| addresses::of_pad(seat.0));
-        let by = forwards.then_some(client);
-        net::connect(source, to, port).await.map_or(ProxyOutcome::Nobody, |stream| ProxyOutcome::Stream(stream, by))
+        net::connect(source, to, port).await.map_or(ProxyOutcome::Nobody, ProxyOutcome::Stream)
     }
 
-    /// Sends the part of the request that has been read, then forwards the data of both sides.
-    async fn pass(&self, stream: &mut TcpStream, reached: ProxyOutcome, mut request: Vec<u8>) -> io::Result<()> {
-        let (mut to, by) = match reached {
-            ProxyOutcome::Nobody => return Ok(()),
+    /// Forwards the data of both sides.
+    async fn pass(&self, stream: &mut TcpStream, reached: ProxyOutcome) -> io::Result<()> {
+        match reached {
+            ProxyOutcome::Nobody => Ok(()),
             ProxyOutcome::Told(body) => {
-                if request.is_empty() {
-                    head(stream).await?;
-                }
+                head(stream).await?;
                 let told = net::reply_text(&body);
-                return stream.write_all(&[told.head.as_bytes(), &told.body].concat()).await;
+                stream.write_all(&[told.head.as_bytes(), &told.body].concat()).await
             }
-            ProxyOutcome::Stream(to, by) => (to, by),
-        };
-        if request.is_empty() && by.is_some() {
-            request = head(stream).await?.into_bytes();
+            ProxyOutcome::Stream(mut to) => tokio::io::copy_bidirectional(stream, &mut to).await.map(drop),
         }
-        to.write_all(&add_forwarded(&request, by)).await?;
-        tokio::io::copy_bidirectional(stream, &mut to).await.map(drop)
     }
 
     fn login(&self) -> Option<String> {
-        self.world.switches().take_text(Switch::ProxyLogin, self.scope()).or_else(|| self.login.clone())
+        self.world.switches().take_text(Switch::ProxyLogin, self.scope())
     }
 }
 
@@ -241,8 +167,7 @@ enum ProxyOutcome {
     Nobody,
     /// The answer of a proxy that lies.
     Told(String),
-    /// The stream, and the address for `X-Forwarded-For`.
-    Stream(TcpStream, Option<Ipv4Addr>),
+    Stream(TcpStream),
 }
 
 const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";

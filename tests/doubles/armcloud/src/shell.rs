@@ -26,6 +26,8 @@ use tokio::sync::SemaphorePermit;
 
 /// The number of characters of an output that the platform shows.
 const SHOWN: usize = 2_000;
+/// The time after which a command is killed.
+const LIMIT: Duration = Duration::from_secs(30);
 const OPTIONAL: [&str; 3] = ["curl", "wget", "nc"];
 
 /// The outcome of a script.
@@ -54,7 +56,6 @@ impl Drop for RunningScript<'_> {
 
 /// Runs a script on a pad, with its output and its errors in one stream.
 pub(crate) async fn run(world: &World, seat: Seat, script: &str) -> Result<Ran> {
-    let limit = Duration::from_millis(world.switches().time(Switch::ShellLimit, seat));
     let (reader, writer) = std::io::pipe()?;
     let streams = [Stdio::null(), writer.try_clone()?.into(), writer.into()];
     let mut running = start(world, seat, script, streams).await?;
@@ -65,7 +66,7 @@ pub(crate) async fn run(world: &World, seat: Seat, script: &str) -> Result<Ran> 
         drop(running);
     };
     let both = async { tokio::join!(read_output(&mut output), end).0 };
-    Ok(tokio::time::timeout(limit, both).await.map_or(Ran::Killed, Ran::Output))
+    Ok(tokio::time::timeout(LIMIT, both).await.map_or(Ran::Killed, Ran::Output))
 }
 
 /// Starts a script on a pad with these standard streams. Only a few scripts run at a time.
@@ -103,15 +104,14 @@ pub(crate) async fn start<'a>(
 /// Returns the data for a pad's tools, and the optional tools that the pad has.
 fn phone(world: &World, seat: Seat) -> (Phone, Vec<String>) {
     let asked = Asked { endpoint: "", seats: &[seat] };
-    let (tools, wget_refuses_quiet, unreadable) = {
+    let tools = {
         let mut switches = world.switches();
         let tools = switches.take(Switch::Tools, asked);
         let tools = tools
             .as_ref()
             .and_then(Value::as_array)
             .map(|list| list.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>());
-        let tools = tools.unwrap_or_else(|| OPTIONAL.map(str::to_owned).to_vec());
-        (tools, switches.take_flag(Switch::WgetQuiet, asked), switches.take_flag(Switch::ProcUnreadable, asked))
+        tools.unwrap_or_else(|| OPTIONAL.map(str::to_owned).to_vec())
     };
     let truth = world.truth();
     let pad = truth.pad(seat);
@@ -134,8 +134,7 @@ fn phone(world: &World, seat: Seat) -> (Phone, Vec<String>) {
         control: world.control.clone(),
         adb: world.adb,
         tools: tools.clone(),
-        wget_refuses_quiet,
-        files: files.map(|(path, text)| (path.to_owned(), (!unreadable).then_some(text))).into(),
+        files: files.map(|(path, text)| (path.to_owned(), text)).into(),
         properties: properties.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
     };
     (phone, tools)

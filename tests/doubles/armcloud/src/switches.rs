@@ -71,11 +71,6 @@ impl Switches {
         self.all.get(&switch).map(|setting| &setting.value)
     }
 
-    /// Returns the pads that have the switch themselves.
-    pub(crate) fn holders(&self, switch: Switch) -> Vec<Seat> {
-        self.pads.iter().filter(|(_, set)| set.contains_key(&switch)).map(|(seat, _)| *seat).collect()
-    }
-
     /// Returns the value of a switch for a call. This counts as one of the calls to which the
     /// switch is limited.
     pub(crate) fn take(&mut self, switch: Switch, asked: Asked<'_>) -> Option<Value> {

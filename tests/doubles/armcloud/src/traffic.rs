@@ -31,8 +31,8 @@ pub(crate) struct Hop {
 /// The route of a request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Way {
-    /// The request leaves from this address, with this `X-Forwarded-For`.
-    From { source: Ipv4Addr, forwarded: Option<Ipv4Addr> },
+    /// The request leaves from this address.
+    From { source: Ipv4Addr },
     /// The proxy answers itself.
     Told { body: String },
     /// The proxy requires another login.
@@ -61,7 +61,7 @@ pub(crate) fn way(world: &World, journey: &Journey) -> Option<Way> {
         (None, None) => None,
     };
     let way = match through {
-        None => Way::From { source: own, forwarded: None },
+        None => Way::From { source: own },
         Some((proxy, proxy_port, login)) => {
             let wanted = switches.take_text(Switch::ProxyLogin, asked);
             if switches.take_flag(Switch::ProxyDead, asked) {
@@ -71,18 +71,17 @@ pub(crate) fn way(world: &World, journey: &Journey) -> Option<Way> {
             } else if let Some(body) = switches.take_text(Switch::ProxyLies, asked) {
                 Way::Told { body }
             } else {
-                let forwarded = switches.take_flag(Switch::ProxyForwards, asked).then_some(own);
                 let source = if switches.take_flag(Switch::ProxyRotates, asked) {
                     addresses::of_rotating_proxy(proxy, proxy_port, world.rotate())
                 } else {
                     addresses::of_proxy(proxy, proxy_port)
                 };
-                Way::From { source, forwarded }
+                Way::From { source }
             }
         }
     };
     let way = match (way, switches.take_address(Switch::Forwarder, asked)) {
-        (Way::From { forwarded, .. }, Some(source)) => Way::From { source, forwarded },
+        (Way::From { .. }, Some(source)) => Way::From { source },
         (way, _) => way,
     };
     drop(switches);
@@ -100,7 +99,7 @@ pub(crate) fn way(world: &World, journey: &Journey) -> Option<Way> {
 
 fn describe_way(way: &Way) -> String {
     match way {
-        Way::From { source, forwarded: _ } => source.to_string(),
+        Way::From { source } => source.to_string(),
         Way::Told { body: _ } => "answered by the proxy".to_owned(),
         Way::NoLogin => "refused by the proxy".to_owned(),
         Way::Dead => "no connection to the proxy".to_owned(),

@@ -19,8 +19,6 @@ pub(crate) struct Truth {
     /// Present and former codes, in capitals as the platform writes them.
     codes: HashMap<String, Seat>,
     next_task: u64,
-    /// The number of restarts of each host.
-    hosts: HashMap<usize, u32>,
 }
 
 /// A task as `padTaskDetail` shows it. Its progress is up to `tasks.rs`.
@@ -29,15 +27,12 @@ pub(crate) struct Task {
     pub(crate) seat: Seat,
     /// The pad's code at the time of the submission.
     pub(crate) code: String,
-    pub(crate) what: &'static str,
     /// 1 waiting, 2 running, 3 done, 9 queued, below 0 failed.
     pub(crate) status: i64,
     pub(crate) result: Option<String>,
     pub(crate) error: Option<String>,
     /// Milliseconds since the Unix epoch.
     pub(crate) ended: Option<u64>,
-    /// The number of first polls that do not find the task.
-    pub(crate) absent: u64,
 }
 
 /// A change of a pad's code.
@@ -56,7 +51,7 @@ impl Truth {
         let pads: Vec<Pad> = (0..pads).map(|number| fleet::pad(Seat(number), seed, now)).collect();
         let codes = pads.iter().map(|pad| (pad.code.clone(), pad.seat)).collect();
         let first = 4_800_000 + seed % 10_000;
-        Self { pads, tasks: HashMap::new(), changes: Vec::new(), seed, codes, next_task: first, hosts: HashMap::new() }
+        Self { pads, tasks: HashMap::new(), changes: Vec::new(), seed, codes, next_task: first }
     }
 
     /// Finds the pad that has this code now.
@@ -79,10 +74,10 @@ impl Truth {
     }
 
     /// Enters a waiting task. Returns its id; ids increase.
-    pub(crate) fn enter(&mut self, seat: Seat, what: &'static str, absent: u64) -> u64 {
+    pub(crate) fn enter(&mut self, seat: Seat) -> u64 {
         self.next_task += 1;
         let code = self.pad(seat).code.clone();
-        let task = Task { seat, code, what, status: 1, result: None, error: None, ended: None, absent };
+        let task = Task { seat, code, status: 1, result: None, error: None, ended: None };
         self.tasks.insert(self.next_task, task);
         self.next_task
     }
@@ -103,15 +98,10 @@ impl Truth {
         (old, new)
     }
 
-    /// Restarts the host of a pad: all pads of the host then show another `boot_id`.
-    pub(crate) fn restart_host(&mut self, seat: Seat) {
-        *self.hosts.entry(fleet::host(seat)).or_default() += 1;
-    }
-
     /// Returns the `boot_id` of a pad's host, which other pads share.
     pub(crate) fn boot_id(&self, seat: Seat) -> String {
         let host = fleet::host(seat);
-        fleet::uuid(&format!("boot {} {host} {}", self.seed, self.hosts.get(&host).copied().unwrap_or_default()))
+        fleet::uuid(&format!("boot {} {host} 0", self.seed))
     }
 
     /// Returns `/proc/1/stat` of a pad. Field 22 is the start time of its container, in hundredths

@@ -50,7 +50,11 @@ async fn each_condition_of_a_phone_is_told_to_clients_with_its_reason_and_to_the
         describe(&program, condition, &id("rack", code), &mut said).await;
     }
     let check = async |what: &str, said: &mut String| {
-        let (code, text) = site.operate("platform check rack").await;
+        let checked = driver::wait_for(async || match site.operate("platform check rack").await {
+            (_, text) if text.contains("does not answer") => Err(text),
+            answer => Ok(answer),
+        });
+        let (code, text) = checked.await.expect("the phones answer");
         let text = steady(&text, site.home.path()).replace(&double.adb().to_string(), "SERVER");
         let lines = text.lines().filter(|line| !line.starts_with("TIME ") && !line.starts_with("start of a phone"));
         let _ = writeln!(said, "== platform check, {what}: exit {code}\n{}", lines.collect::<Vec<_>>().join("\n"));
@@ -69,8 +73,13 @@ async fn each_condition_of_a_phone_is_told_to_clients_with_its_reason_and_to_the
 
 /// Appends the answers to a client about a phone.
 async fn describe(program: &Program, condition: &str, id: &str, said: &mut String) {
+    let phone = driver::wait_for(async || {
+        let phone = program.call("get_device", json!({"device_id": id})).await.expect("it is known");
+        // On a busy machine, a phone may miss its time, and is read again.
+        if phone.to_string().contains("does not answer") { Err(phone.to_string()) } else { Ok(phone) }
+    });
+    let phone = phone.await.expect("the phone answers");
     let listed = list_all(program).await.into_iter().find(|phone| phone["device_id"] == id).expect("it is listed");
-    let phone = program.call("get_device", json!({"device_id": id})).await.expect("it is known");
     let _ = writeln!(said, "== a phone that {condition}: {} in the list, {}", listed["state"], phone["state"]);
     let _ = writeln!(said, "{}\n{:#}", phone["capabilities"], phone["notes"]);
     let proxy = json!({"device_id": id, "scheme": "socks5", "host": "203.0.113.7", "port": 1080});

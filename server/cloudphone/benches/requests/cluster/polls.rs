@@ -9,13 +9,13 @@ use super::server::Postgres;
 use super::{ClusterRig, check, phones, wait, write};
 use crate::Missed;
 use crate::folder::Key;
-use crate::growth::{HELD, raise_open_files};
 use crate::load::quantile;
 use crate::replica::ENDS_PER_SECOND;
 use crate::server::Server;
 use crate::wire::closing;
 use anyhow::{Result, anyhow, ensure};
 use driver::{exchange, outcome};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::thread::sleep;
@@ -27,6 +27,8 @@ use tokio::time::timeout;
 
 /// The number of polls. Each waits for a task of its own.
 const POLLS: usize = 10_000;
+/// The most held polls of one application.
+const HELD: usize = 64;
 /// The number of applications that hold them.
 const APPLICATIONS: usize = POLLS.div_ceil(HELD);
 /// A poll where the task ends comes with one of this number of tasks.
@@ -162,4 +164,10 @@ async fn answer(address: SocketAddr, request: &[u8]) -> Result<Value> {
         }
         return outcome(&reply.json()?)?.map_err(|error| anyhow!("{error}"));
     }
+}
+
+/// Raises the limit of open files of this process to the maximum.
+fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }

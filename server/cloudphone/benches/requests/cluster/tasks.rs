@@ -1,8 +1,7 @@
 //! Accepted tasks per second on 1, 2 and 4 replicas, compared with SQLite in turn.
 
 use super::{ClusterRig, PAUSE, check, phones, write};
-use crate::folder::{self, Who};
-use crate::growth::rest;
+use crate::folder;
 use crate::load::{Pace, Stream, load_all, quantile};
 use crate::server::Server;
 use crate::wire::ask;
@@ -37,7 +36,7 @@ struct Accepted {
 
 pub(super) fn run(rig: &ClusterRig) -> Result<Missed> {
     let data = rig.home.path().join("alone");
-    let key = folder::make(&data, Who { known: 1, strangers: 0 })?.pop().context("a key")?;
+    let key = folder::make(&data, 0)?;
     let alone = replica::start(&data, &[])?;
     let replicas = (1..=4).map(|number| rig.replica(number, &[])).collect::<Result<Vec<_>>>()?;
     let phones = RefCell::new([phones(), phones()]);
@@ -65,7 +64,7 @@ fn accept(rig: &ClusterRig, servers: &[&Server], requests: &dyn Fn() -> Vec<u8>)
     let stream = Stream { requests, form, connections: CLIENTS, pace: Pace::Closed };
     let waits = load_all(servers, &[stream], SPAN, PAUSE)?.waits.remove(0);
     for server in servers {
-        rest(server)?;
+        server.rest()?;
     }
     let tasks = waits.len() as f64;
     Ok(Accepted {

@@ -1,11 +1,10 @@
-//! Device registries in stories and against a model: platforms that rename, swap, lose and
+//! Device registries against a model: platforms that rename, swap, lose and
 //! contradict, and processes that end in between.
 
 mod files;
 mod model;
 mod refreshes;
 mod replicas;
-mod stories;
 
 use super::*;
 use crate::phones::port::NoPlatformName;

@@ -222,40 +222,4 @@ mod tests {
             assert_eq!(unknown, detail.state == DeviceState::Unknown);
         }
     }
-
-    #[test]
-    #[ignore = "it asserts nothing: it prints what a large fleet costs"]
-    fn a_hundred_thousand_devices_cost() {
-        const DEVICES: u32 = 100_000;
-        let resident = || {
-            let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
-            pages.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
-        };
-        let (before, began) = (resident(), std::time::Instant::now());
-        let sim = Sim::new(5, DEVICES, Clock::manual(Timestamp(0)), &[0; 32]);
-        println!("start {:?}, {} bytes", began.elapsed(), resident() - before);
-        let walk = |what: &str, limit: u16, see: &dyn Fn(&DeviceSnapshot)| {
-            let (before, began) = (resident(), std::time::Instant::now());
-            let mut after = None;
-            while let Some(last) = {
-                let mut last = None;
-                sim.page(after.as_ref(), limit, &mut |phones| {
-                    phones.iter().for_each(|phone| see(phone));
-                    last = phones.last().map(|phone| phone.id.clone());
-                })
-                .unwrap();
-                last
-            } {
-                after = Some(last);
-            }
-            let bytes = (resident() - before) as f64 / f64::from(DEVICES);
-            println!("{what}: {bytes:.0} bytes a device, {:?} for 100", began.elapsed() / (DEVICES / 100));
-        };
-        walk("seen", 100, &|_| ());
-        walk("seen again", 100, &|_| ());
-        walk("listed", 100, &|phone| drop(phone.row.render(|| device(phone))));
-        walk("listed again", 100, &|phone| drop(phone.row.render(|| device(phone))));
-        walk("detailed", 100, &|phone| drop(phone.detail.render(|| detail(phone))));
-        println!("{} of a Seen, {} of them of a Snapshot", size_of::<DeviceSnapshot>(), size_of::<DeviceReading>());
-    }
 }

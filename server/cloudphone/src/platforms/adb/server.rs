@@ -283,15 +283,18 @@ async fn limit<T>(
 mod tests {
     use super::*;
     use tempfile::TempDir;
+    use tokio::io::{AsyncBufReadExt, BufReader};
     use tokio::net::UnixListener;
     use tokio::task::JoinHandle;
 
-    /// Serves one connection with these answers, one for each request. Then it says nothing more,
-    /// and returns all that comes until the client goes away.
-    async fn serve(folder: &TempDir, answers: Vec<Vec<u8>>) -> (AdbServer, JoinHandle<Vec<u8>>) {
+    /// Serves one connection with these answers, one for each request. Then it lets time pass, and
+    /// returns the line that comes, or what comes until the client goes away.
+    async fn serve(folder: &TempDir, answers: Vec<Vec<u8>>, then: Duration) -> (AdbServer, JoinHandle<Vec<u8>>) {
         let path = folder.path().join("adb.sock");
         drop(std::fs::remove_file(&path));
         let listener = UnixListener::bind(&path).unwrap();
+        let clock = Clock::manual(Timestamp(1));
+        let time = clock.clone();
         let serving = tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             for answer in answers {
@@ -299,11 +302,12 @@ mod tests {
                 // The client may leave early.
                 let _ = stream.write_all(&answer).await;
             }
+            time.advance(then);
             let mut rest = Vec::new();
-            let _ = stream.read_to_end(&mut rest).await;
+            let _ = BufReader::new(stream).read_until(b'\n', &mut rest).await;
             rest
         });
-        (AdbServer { address: AdbAddress::Unix(path), clock: Clock::system() }, serving)
+        (AdbServer { address: AdbAddress::Unix(path), clock }, serving)
     }
 
     fn frame(kind: u8, data: &[u8]) -> Vec<u8> {
@@ -316,12 +320,12 @@ mod tests {
         let bytes =
             [&b""[..], b"OKAY", b"OKAY00", b"OKAYzzzz", b"OKAYffffshort", b"FAIL", b"FAIL0002no", b"HTTP/1.1 400"];
         for answer in bytes {
-            let (server, _serving) = serve(&folder, vec![answer.to_vec()]).await;
-            let until = server.clock.now().plus(Duration::from_millis(300));
+            let (server, _serving) = serve(&folder, vec![answer.to_vec()], REPORT_WITHIN).await;
+            let until = server.clock.now().plus(REPORT_WITHIN);
             let text = async { server.ask("host:devices-l", until).await?.text().await };
             assert!(text.await.is_err(), "{answer:?}");
         }
-        let (server, serving) = serve(&folder, vec![b"OKAY0004list".to_vec()]).await;
+        let (server, serving) = serve(&folder, vec![b"OKAY0004list".to_vec()], Duration::ZERO).await;
         let text = server.ask("host:devices-l", server.clock.now().plus(REPORT_WITHIN)).await.unwrap().text().await;
         assert_eq!((text.unwrap(), serving.await.unwrap()), ("list".to_owned(), Vec::new()));
     }
@@ -340,22 +344,22 @@ mod tests {
             &[frame(2, &[0; 60_000]), frame(2, &[0; 60_000])],
         ];
         for frames in silent {
-            let (server, serving) = serve(&folder, ready(frames)).await;
-            let until = server.clock.now().plus(Duration::from_millis(300));
+            let (server, serving) = serve(&folder, ready(frames), REPORT_WITHIN).await;
+            let until = server.clock.now().plus(REPORT_WITHIN);
             let prepared = async { server.reach(&phone, until).await?.prepare("act", "word".to_owned()).await };
             assert!(prepared.await.is_err(), "{frames:?}");
             assert_eq!(serving.await.unwrap(), b"", "{frames:?}");
         }
         for (is_late, sent) in [(false, &b"\0\x05\0\0\0word\n"[..]), (true, b"")] {
-            let (server, serving) = serve(&folder, ready(&[frame(2, b"warning"), frame(1, b"ready\n")])).await;
+            let (server, serving) =
+                serve(&folder, ready(&[frame(2, b"warning"), frame(1, b"ready\n")]), Duration::ZERO).await;
             let now = server.clock.now();
             let stream = server.reach(&phone, now.plus(REPORT_WITHIN)).await.unwrap();
             let ready = stream.prepare("act", "word".to_owned()).await.unwrap();
             let not_after = if is_late { Timestamp(0) } else { now.plus(REPORT_WITHIN) };
             let leave = Leave::until(not_after, &server.clock);
-            // Nobody answers the word.
-            let told = tokio::time::timeout(Duration::from_millis(300), ready.go(leave)).await;
-            assert_eq!(matches!(told, Ok(Sent::NotSent(_))), is_late);
+            // The server takes the word and goes away.
+            assert_eq!(matches!(ready.go(leave).await, Sent::NotSent(_)), is_late);
             assert_eq!(serving.await.unwrap(), sent);
         }
     }

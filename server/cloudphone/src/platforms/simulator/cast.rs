@@ -1,7 +1,7 @@
 //! The parts that phones play, and how the writes on each end.
 //!
 //! The first phones play one part each, with any seed. The table shows how the first write on each
-//! ends; a test checks it. `not_supported` and `not_offered` are refusals, which do not create a
+//! ends. `not_supported` and `not_offered` are refusals, which do not create a
 //! task. `boot` succeeds on any phone that is seen to run, regardless of its answer.
 //!
 //! | phone | part | set_proxy | clear_proxy | boot | shutdown | restart |

@@ -16,7 +16,7 @@ use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
 
 impl Control for Sim {
     fn facts(&self, _: &DeviceId, _: &Command) -> Facts {
-        self.facts
+        Facts::default()
     }
 
     fn send<'a>(&'a self, request: TaskId, command: &'a Command, leave: Leave) -> BoxFuture<'a, Sent> {
@@ -99,9 +99,6 @@ impl Sim {
         let now = self.clock.now();
         record.fold_if_grown(now);
         let Record { truth, journal } = record;
-        if let Some(first) = truth.numbers(request).first().filter(|_| self.facts.dedupes) {
-            return Ok(Some(*first));
-        }
         let phone = self.phone_in(truth, index, now);
         let Script { reply, answer, acts_after } = match phone.part.fate() {
             Fate::Refused => return Err("the phone refuses connections".to_owned()),
@@ -164,11 +161,8 @@ impl Sim {
     fn find_sent(&self, request: TaskId, name: Option<&str>) -> Result<Option<Sent>, Unreachable> {
         self.reach()?;
         let numbers = self.record().truth.numbers(request).to_vec();
-        let number = match name {
-            Some(name) => numbers.into_iter().find(|number| operation(*number) == name),
-            None if self.facts.looks_up => numbers.into_iter().next_back(),
-            None => return Err(Unreachable("it knows operations, not requests".into())),
-        };
+        let Some(name) = name else { return Err(Unreachable("it knows operations, not requests".into())) };
+        let number = numbers.into_iter().find(|number| operation(*number) == name);
         Ok(number.and_then(|number| self.report(number)).map(|(_, sent)| sent))
     }
 

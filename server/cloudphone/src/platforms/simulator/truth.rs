@@ -259,12 +259,6 @@ impl Truth {
         done.sort_by_key(|deed| deed.at);
         done
     }
-
-    /// Returns the number of stored phones, and of commands that have yet to take effect.
-    #[cfg(test)]
-    pub(super) fn count(&self) -> (usize, usize) {
-        (self.phones.len(), self.phones.values().map(|phone| phone.pending.len()).sum())
-    }
 }
 
 impl WrittenPhone {

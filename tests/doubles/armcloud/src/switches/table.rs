@@ -119,52 +119,25 @@ switches! {
         Code "code" Integer,
             "answers with this code and does nothing: with status 401 for codes of signatures, 429 with its headers";
         CodeAfter "code_after_acting" Integer, "acts, but answers with this code";
-        StatusAfter "status_after_acting" Integer, "acts, but answers with this status and a page of HTML";
-        CodeText "code_text" Text, "the msg of an answer with such a code";
-        RateReset "rate_reset_s" Integer, "the seconds until the time in X-RateLimit-Reset of a 429, by default 1";
         HttpStatus "http_status" Integer, "does nothing and answers with this status and a page of HTML";
-        Redirect "redirect" Text, "does nothing and answers 302 to this URL";
         Shape "shape" OneOf(&SHAPES), "acts, and answers in another shape";
         BodyBytes "body_bytes" Integer, "acts, and answers with a body of at least this size";
-        EchoPadCode "echo_pad_code" Text, "acts, and answers with this padCode instead of the one that was sent";
-        MissingRow "missing_row" Flag, "acts, and leaves the row of the pad out of the answer";
-        UnknownAnswer "unknown_pad_answer" OneOf(&["2020", "110013", "110028", "110042", "missing_row"]),
-            "the answer for a pad that does not exist; by default 2020 for padCode, otherwise 110028";
-        RatePerSecond "rate_per_second" Integer, "answers 429 above this number of calls in any second";
-        CommandSignature "command_signature" OneOf(&["empty", "body"]), "V2 signs only this form of a command's body";
-        OnlyScheme "only_scheme" OneOf(&["v2", "v4"]), "accepts only signatures of this scheme";
-        BadSignature "bad_signature_code" Integer, "the code for a wrong signature, by default 2019";
     }
     Task {
-        Submit "submit" OneOf(&["exists", "exists_without_id", "exists_while_running"]),
-            "answers taskStatus -1 and does nothing: always (with an earlier id, or null), or while a task of its kind runs";
         TaskEnd "task_end" Integer, "the final status of the task; without effect unless it is 3";
         Effect "effect" OneOf(&["never", "always", "show"]),
             "ends with 3 without effect, has its effect although the task fails or never ends, or shows a start in lists alone";
         EffectLate "effect_late_ms" Milliseconds(0), "the effect comes this long after the task's end";
-        TaskQueued "task_queued_ms" Milliseconds(0), "the task is queued (9) for this long at first";
-        TaskAbsent "task_absent_polls" Integer, "this number of polls do not find the task at first";
         TaskNeverEnds "task_never_ends" Flag, "the task stays at 2 without effect";
-        EndTime "end_time" OneOf(&["early", "never"]), "endTime is set from the beginning, or never";
-        Output "output" OneOf(&["empty", "task_result", "error_msg"]),
-            "the place of a command's output; by default taskResult, for syncCmd errorMsg";
-        RestartEndsIn "restart_ends_in" Integer,
-            "the padStatus after a restart, by default 10; with another one the pad stays offline";
-        RestartClearsProxy "restart_clears_proxy" Flag, "a restart loses the proxy of setProxy";
-        RestartHost "boot_id_changes" Flag,
-            "a restart restarts the pad's host: boot_id changes, for the other pads of the host too";
     }
     Shell {
         Shell "shell" OneOf(&["silent", "fails", "hangs"]),
             "no command runs: the task ends with 3 and empty output, ends with -1, or stays at 2; over adb alike";
         Tools "tools" SomeOf(&["curl", "wget", "nc"]),
             "the tools that the pad has (wget and nc are toybox's), by default all";
-        WgetQuiet "wget_refuses_quiet" Flag, "toybox wget does not know -q, as in toybox itself";
-        ProcUnreadable "proc_unreadable" Flag, "the files of /proc cannot be read";
         ShellIgnoresProxy "shell_ignores_proxy" Flag, "a command's requests do not go through the platform's proxy";
         ProxyLogin "proxy_login" Text, "the user:password that the proxies of the pad require";
         ProxyLies "proxy_lies" Text, "its proxies answer with this body themselves, and do not connect";
-        ProxyForwards "proxy_forwards" Flag, "its proxies add X-Forwarded-For with the pad's own address";
         ProxyRotates "proxy_rotates" Flag, "its proxies use another exit for each request";
         ProxyDead "proxy_dead" Flag, "its proxies accept no connection";
         OwnAddress "own_address" Text, "the address from which its requests without a proxy leave, as behind a NAT or an app";
@@ -176,58 +149,18 @@ switches! {
         OnlineTime "online_ms" Milliseconds(1_000), "the time from the end of a start task until the pad is online";
         PowerTime "power_ms" Milliseconds(3_000), "the duration of a power on or off task";
         CommandTime "command_ms" Milliseconds(100), "the time that a command takes in addition to its own";
-        SyncLimit "sync_limit_ms" Milliseconds(5_000),
-            "the time after which syncCmd answers 110012; the command continues";
-        ShellLimit "shell_limit_ms" Milliseconds(30_000),
-            "the time after which a command is killed; its task ends with -4";
         Lag "lag_ms" Milliseconds(0), "the age of the state in lists and readings of the pad";
         UnknownPad "unknown_pad" Flag, "treats the pad as one that does not exist";
         PadStatus "pad_status" Integer, "the padStatus that is shown";
-        Online "online" Integer, "the online that is shown";
         CvmStatus "cvm_status" Integer, "the cvmStatus that is shown";
-        ProxyInList "proxy_in_list" Flag, "userPadList and padInfo show the proxy of setProxy";
         PublicAddress "public_address" Text, "userPadList shows this publicIp";
         AdbState "adb_state" Text, "the state of the pad in the list of adb; `absent` if it is not in the list";
         AdbOld "adb_old" Flag, "adb on the pad has no shells with an exit status, as before Android 7";
-        OfflineCommand "offline_command" OneOf(&["fails", "110031"]),
-            "the end of a command on a pad that is not up; by default 3 with empty output";
     }
     Platform {
         RefuseConnections "refuse_connections" Flag, "closes the ports of the platform and of adb and every connection, until it is turned off";
         ClockSkew "clock_skew_s" Integer, "the seconds by which the platform's clock is ahead";
-        TimingAnswer "timing_answer" OneOf(&["tasks"]),
-            "timingPadOn and timingPadOff answer with tasks, by default with null";
-        ProxyInfo "proxy_info" Flag, "a task can read the exit of a pad's proxy under /vcpcloud too, by default 404";
-        Pages "pages" OneOf(&["rows_are_the_size", "total_is_zero", "endless", "shifted"]),
-            "the pages of infos are wrong: rows is the number of items, the total is 0, pages never end, or each begins one row early";
-        Records "records" Flag, "userPadList answers with pages: data.records, page, rows";
     }
 }
 
-const SHAPES: [&str; 13] = [
-    "array_instead_of_object",
-    "object_instead_of_array",
-    "records",
-    "string_code",
-    "code_zero",
-    "string_numbers",
-    "null_data",
-    "no_data",
-    "html",
-    "not_json",
-    "no_body",
-    "deep",
-    "zeros",
-];
-
-#[cfg(test)]
-mod tests {
-    use super::TABLE;
-
-    #[test]
-    fn every_switch_stands_at_its_own_place_in_the_table() {
-        for row in TABLE {
-            assert_eq!(row.switch.row().name, row.name);
-        }
-    }
-}
+const SHAPES: [&str; 1] = ["zeros"];

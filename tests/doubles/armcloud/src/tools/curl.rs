@@ -96,8 +96,8 @@ async fn transfer(phone: &Phone, options: &Options) -> Result<Reply, (Failure, u
     }
     let way = phone.way(host, port, proxy.map(|(_, hop)| hop)).await;
     let refused = || failed(7, &format!("Failed to connect to {host} port {port}: Connection refused"));
-    let (source, forwarded) = match (way.map_err(|error| failed(7, &error.to_string()))?, is_socks) {
-        (Way::From { source, forwarded }, _) => (source, forwarded),
+    let source = match (way.map_err(|error| failed(7, &error.to_string()))?, is_socks) {
+        (Way::From { source }, _) => source,
         (Way::Told { body }, _) => return Ok(net::reply_text(&body)),
         (Way::NoLogin, Some(true)) => return Err(failed(97, "User was rejected by the SOCKS5 server (1 1).")),
         (Way::NoLogin, Some(false)) => {
@@ -119,8 +119,7 @@ async fn transfer(phone: &Phone, options: &Options) -> Result<Reply, (Failure, u
     for header in &options.headers {
         request += &format!("{header}\r\n");
     }
-    let request = net::add_forwarded(format!("{request}\r\n").as_bytes(), forwarded);
-    match net::exchange(stream, &request).await {
+    match net::exchange(stream, format!("{request}\r\n").as_bytes()).await {
         Ok(Some(reply)) => Ok(reply),
         Ok(None) => Err(failed(52, "Empty reply from server")),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {

@@ -20,9 +20,8 @@ pub(crate) struct Phone {
     pub(crate) adb: SocketAddr,
     /// The tools among `curl`, `wget` and `nc` that the phone has.
     pub(crate) tools: Vec<String>,
-    pub(crate) wget_refuses_quiet: bool,
-    /// The text of each path; `None` if the file cannot be read.
-    pub(crate) files: BTreeMap<String, Option<String>>,
+    /// The text of each path.
+    pub(crate) files: BTreeMap<String, String>,
     pub(crate) properties: BTreeMap<String, String>,
 }
 

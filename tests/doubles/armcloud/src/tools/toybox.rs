@@ -7,7 +7,6 @@ use crate::net::{self, Reply};
 use crate::traffic::Way;
 use std::fs;
 use std::io::{self, Write as _};
-use std::net::Ipv4Addr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -43,8 +42,7 @@ pub(super) async fn run(phone: &Phone, name: &str, arguments: &[String]) -> Resu
 fn read(phone: &Phone, tool: &str, path: &str) -> Result<Vec<u8>, Failure> {
     let failed = |what: &str| Failure::new(1, format!("{tool}: {path}: {what}"));
     match phone.files.get(path) {
-        Some(Some(text)) => Ok(text.clone().into_bytes()),
-        Some(None) => Err(failed("Permission denied")),
+        Some(text) => Ok(text.clone().into_bytes()),
         None if path == "-" => {
             io::read_to_string(io::stdin()).map(String::into_bytes).map_err(|error| failed(&error.to_string()))
         }
@@ -140,10 +138,8 @@ async fn sleep(arguments: &[String]) -> Result<(), Failure> {
 
 async fn wget(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
     let failed = |what: String| Failure::new(1, format!("wget: {what}"));
-    let mut known = vec!['d'];
-    known.extend((!phone.wget_refuses_quiet).then_some('q'));
     let Given { values, operands } =
-        options("wget", arguments, &known, &['O'], &[("output-document", 'O'), ("debug", 'd')])?;
+        options("wget", arguments, &['d', 'q'], &['O'], &[("output-document", 'O'), ("debug", 'd')])?;
     let [url] = operands.as_slice() else { return Err(failed("Needs 1 argument (see \"wget --help\")".to_owned())) };
     let Some(rest) = url.strip_prefix("http://") else { return Err(failed(format!("unsupported protocol: {url}"))) };
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -154,8 +150,8 @@ async fn wget(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
         format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: toybox wget/0.8.11\r\nConnection: close\r\n\r\n");
     let reply = match reach(phone, host, port).await.map_err(failed)? {
         Reached::Told(reply) => reply,
-        Reached::Stream(stream, forwarded) => {
-            let answered = net::exchange(stream, &net::add_forwarded(request.as_bytes(), forwarded)).await;
+        Reached::Stream(stream) => {
+            let answered = net::exchange(stream, request.as_bytes()).await;
             answered.ok().flatten().ok_or_else(|| failed("response header too large".to_owned()))?
         }
     };
@@ -187,20 +183,19 @@ async fn nc(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
     let reached =
         async { if is_proxy { reach_proxy(phone, host, port).await } else { reach(phone, host, port).await } };
     let reached = net::within(seconds('w'), reached).await;
-    let (mut stream, forwarded) = match reached.ok_or_else(|| failed("Timeout".to_owned()))?.map_err(failed)? {
+    let mut stream = match reached.ok_or_else(|| failed("Timeout".to_owned()))?.map_err(failed)? {
         Reached::Told(reply) => {
             let _ = tokio::io::stdin().read_to_end(&mut request).await;
             print!("{}{}", reply.head, String::from_utf8_lossy(&reply.body));
             return Ok(());
         }
-        Reached::Stream(stream, forwarded) => (stream, forwarded),
+        Reached::Stream(stream) => stream,
     };
     let (mut read, mut write) = stream.split();
     let send = async {
         let (mut stdin, mut piece) = (tokio::io::stdin(), [0; 4_096]);
-        let mut by = forwarded;
         while let Ok(count @ 1..) = stdin.read(&mut piece).await {
-            if write.write_all(&net::add_forwarded(&piece[..count], by.take())).await.is_err() {
+            if write.write_all(&piece[..count]).await.is_err() {
                 return;
             }
         }
@@ -224,17 +219,16 @@ async fn nc(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
 
 /// The result of connecting.
 enum Reached {
-    /// The stream, and the address for the header that a proxy adds.
-    Stream(TcpStream, Option<Ipv4Addr>),
+    Stream(TcpStream),
     Told(Reply),
 }
 
 async fn reach(phone: &Phone, host: &str, port: u16) -> Result<Reached, String> {
     let to = net::resolve(host).ok_or_else(|| format!("{host}:{port}: No address associated with hostname"))?;
     match phone.way(host, port, None).await.map_err(|error| error.to_string())? {
-        Way::From { source, forwarded } => {
+        Way::From { source } => {
             let stream = net::connect(source, to, port).await;
-            Ok(Reached::Stream(stream.map_err(|_| "connect: Connection refused".to_owned())?, forwarded))
+            Ok(Reached::Stream(stream.map_err(|_| "connect: Connection refused".to_owned())?))
         }
         Way::Told { body } => Ok(Reached::Told(net::reply_text(&body))),
         Way::NoLogin | Way::Dead => Err("connect: Connection reset by peer".to_owned()),
@@ -247,7 +241,7 @@ async fn reach_proxy(phone: &Phone, host: &str, port: u16) -> Result<Reached, St
     let connect = async {
         let mut stream = TcpStream::connect(phone.adb).await?;
         stream.write_all(format!("{:04x}{service}", service.len()).as_bytes()).await?;
-        Ok::<_, io::Error>(Reached::Stream(stream, None))
+        Ok::<_, io::Error>(Reached::Stream(stream))
     };
     connect.await.map_err(|error| error.to_string())
 }

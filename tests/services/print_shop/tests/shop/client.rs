@@ -15,29 +15,6 @@ fn client(shop: &Shop, arguments: &[&str]) -> Command {
 }
 
 #[tokio::test]
-async fn a_page_is_called_for_and_waited_for_either_way() {
-    let shop = Shop::start().await;
-    for (printer, way, status, code) in [
-        ("printer_id=p-1", &[][..], "success", 0),
-        ("printer_id=p-1", &["--v1"], "success", 0),
-        ("printer_id=p-3", &[], "failed_silent", 1),
-    ] {
-        let page = [&["call", "print_page", printer, "mode=fine", "--wait"], way].concat();
-        let output = loop {
-            let output = client(&shop, &page).output().await.expect("the program runs");
-            // A request signed in the second of the server's start may count as older than the
-            // start.
-            if !String::from_utf8_lossy(&output.stderr).contains("before the server started") {
-                break output;
-            }
-        };
-        let said = String::from_utf8_lossy(&output.stderr);
-        let job: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}"));
-        assert_eq!((&job["status"], output.status.code()), (&json!(status), Some(code)), "{job}");
-    }
-}
-
-#[tokio::test]
 async fn its_bridge_lists_its_tools_and_says_how_a_key_is_made_for_it() {
     let shop = Shop::start().await;
     let mut bridge =

@@ -1,10 +1,8 @@
 //! The first texts for a person: the help, the welcome and the README.
 
 use crate::process::{Shop, program};
-use driver::{Process, Start};
 use print_shop::machines::{Habit, PRINTERS, TRAYS, USAGE};
 use std::fmt::Write;
-use tempfile::TempDir;
 use tokio::process::Command;
 
 const README: &str = include_str!("../../README.md");
@@ -17,21 +15,6 @@ async fn help_speaks_of_this_services_permissions_resources_and_machines() {
         writeln!(out, "$ print-shop {line}--help\n{}", String::from_utf8_lossy(&output.stdout)).expect("text");
     }
     insta::assert_snapshot!(out);
-}
-
-#[tokio::test]
-async fn the_printed_curl_line_works_as_pasted() {
-    let home = TempDir::new().expect("a temporary folder");
-    let start = Start::new(env!("CARGO_BIN_EXE_print-shop"), home.path()).flags(&["--demo"]);
-    let mut shop = Process::start(start.command().expect("a log")).expect("it starts");
-    let welcome = shop.until("Ctrl-C").await.expect("it serves");
-    let (_, after) = welcome.split_once("Try it:").expect("a line to paste");
-    let (curl, _) = after.split_once("Connect a client").expect("its end");
-    let output = Command::new("sh").arg("-c").arg(curl).output().await.expect("a shell");
-    let answer = String::from_utf8_lossy(&output.stdout);
-    assert!(answer.contains("dispatched") && answer.contains("\"isError\":false"), "{curl}\n{answer}");
-    let (status, last) = shop.stop().await.expect("it ends");
-    assert!(status.success() && last == "print-shop has stopped\n", "{last}");
 }
 
 /// The table for people has a line for each machine, under its kind.

@@ -9,7 +9,6 @@ mod grants;
 mod help;
 mod jobs;
 mod operator;
-mod outcomes;
 mod replicas;
 mod replicas_examined;
 mod replicas_operated;

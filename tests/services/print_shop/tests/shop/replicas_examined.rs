@@ -3,7 +3,7 @@
 
 use crate::process::{call, operate};
 use crate::replicas::{Cluster, end};
-use driver::{LinkRelay, LinkState};
+use driver::{LinkRelay, LinkState, wait_for};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;
@@ -85,7 +85,11 @@ async fn the_doctor_finds_no_other_fault_if_no_server_answers() {
     let direct = Address { url: cluster.server.url(), password: None };
     let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
     let cut = async {
-        while cluster.server.count(&direct, waits).await == 0 {}
+        let waiting = wait_for(async || match cluster.server.count(&direct, waits).await {
+            0 => Err("nobody waits for the view".to_owned()),
+            _ => Ok(()),
+        });
+        waiting.await.expect("the doctor reads the view");
         link.set(LinkState::Cut);
     };
     let (amid, ()) = tokio::join!(one.operator.run(["doctor", "--json"]), cut);
@@ -151,12 +155,11 @@ async fn a_store_that_cannot_be_used_is_refused_with_the_reason() {
     fs::write(&password, "wrong").expect("a file");
     fs::set_permissions(&password, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("it is ours");
     let wrong = format!("{replica} --store-password-file {}", password.display());
-    let refused = loop {
-        let (code, said) = operate(&data, &wrong).await;
-        if code != 0 {
-            break format!("exit code {code}: {}", said.replace(&socket(&url), "SOCKET"));
-        }
-    };
+    let refused = wait_for(async || match operate(&data, &wrong).await {
+        (0, said) => Err(said),
+        (code, said) => Ok(format!("exit code {code}: {}", said.replace(&socket(&url), "SOCKET"))),
+    });
+    let refused = refused.await.expect("the password is wrong");
     writeln!(out, "{refused}").expect("text");
     fs::write(&password, "right\n").expect("a file");
     let (code, said) = operate(&data, &wrong).await;

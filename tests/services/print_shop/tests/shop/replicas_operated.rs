@@ -3,7 +3,7 @@
 
 use crate::process::{call, json_of, operate};
 use crate::replicas::{Cluster, end};
-use driver::Instance;
+use driver::{Instance, wait_for};
 use serde_json::{Value, json};
 
 /// Returns the names and states of the runs that a list shows.
@@ -106,16 +106,19 @@ async fn a_monitor_sees_the_lease_of_a_shop_and_the_health_of_the_server() {
     );
     // Beats need this table, and the test write of the monitor does not.
     cluster.run("ALTER TABLE replica RENAME TO other").await;
-    let unready = loop {
+    let unready = wait_for(async || {
         let ready = one.watch("/readyz").await.expect("an answer").body;
-        if !ready.starts_with("the program serves") {
-            break ready;
-        }
-    };
+        if ready.starts_with("the program serves") { Err(ready) } else { Ok(ready) }
+    });
+    let unready = unready.await.expect("it is not ready");
     assert!(unready.contains("the lease of this replica is over"), "{unready}");
     assert_eq!(metric(&one, "replica_lease").await, Some(0));
     cluster.run("ALTER TABLE other RENAME TO replica").await;
-    while metric(&one, "replica_lease").await != Some(1) {}
+    let leased = wait_for(async || match metric(&one, "replica_lease").await {
+        Some(1) => Ok(()),
+        other => Err(format!("{other:?}")),
+    });
+    leased.await.expect("it has a lease again");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -133,12 +136,11 @@ async fn shops_stop_when_the_server_has_lost_a_write_and_go_on_once_an_operator_
     cluster.run("UPDATE cluster SET timeline = '00000000'").await;
     cluster.run("UPDATE writer SET batches = batches - 1 WHERE number = 0 AND batches > 0").await;
     for shop in [&one, &two] {
-        let unready = loop {
+        let unready = wait_for(async || {
             let ready = shop.watch("/readyz").await.expect("an answer").body;
-            if ready.contains("accept-loss") {
-                break ready;
-            }
-        };
+            if ready.contains("accept-loss") { Ok(ready) } else { Err(ready) }
+        });
+        let unready = unready.await.expect("it is not ready");
         assert!(unready.contains("misses writes that were acknowledged to it"), "{unready}");
     }
     cluster.release_tasks().await;

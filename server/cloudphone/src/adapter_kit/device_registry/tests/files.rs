@@ -5,21 +5,6 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 #[tokio::test]
-async fn a_registry_survives_a_restart_and_its_rows_are_not_current() {
-    let mut kept = TestRegistry::new();
-    assert_eq!((kept.registry.is_known(), kept.registry.age(), kept.registry.count()), (false, None, 0));
-    kept.registry.take(rows("A@1 B"), Vec::new(), kept.tick()).await;
-    // The clock of the next process may show an earlier time.
-    kept.clock = Clock::manual(Timestamp(500_000));
-    kept.restart();
-    assert_eq!(describe(&kept.registry), "n-a=A n-b=B");
-    assert!(page(&kept.registry, None, 9).iter().all(|phone| !is_current(phone.read_at, kept.clock.now())));
-    assert!(kept.registry.is_known() && kept.registry.age() > Some(SHOWN_FOR));
-    kept.registry.take(rows("A@1 B"), Vec::new(), kept.clock.now()).await;
-    assert!(page(&kept.registry, None, 9).iter().all(|phone| is_current(phone.read_at, kept.clock.now())));
-}
-
-#[tokio::test]
 async fn the_file_is_its_owners_and_written_only_when_ids_or_members_change() {
     let kept = TestRegistry::new();
     let written = || fs::metadata(kept.file()).map(|about| about.ino()).ok();

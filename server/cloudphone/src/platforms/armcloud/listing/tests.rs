@@ -1,16 +1,9 @@
 //! Lists from platforms whose pages are irregular.
 
 use super::*;
-use crate::adapter_kit::device_registry::DeviceRegistry;
-use crate::adapter_kit::device_registry::refresh::Refresh;
-use crate::phones::contract::DeviceId;
-use crate::phones::port::PlatformName;
 use serde_json::json;
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
-use tempfile::TempDir;
-use toolwarrant::base::SplitMix;
-use toolwarrant::{Clock, Timestamp};
+use std::sync::{Mutex, MutexGuard};
+use toolwarrant::Timestamp;
 
 /// A platform with its irregularities.
 #[derive(Default)]
@@ -260,110 +253,8 @@ async fn one_pad_is_found_by_its_seat_its_code_or_a_record() {
 }
 
 #[tokio::test]
-async fn a_phone_that_is_read_again_is_the_one_of_its_id_or_an_error() {
-    let clock = Clock::manual(Timestamp(1_000_000));
-    let folder = TempDir::new().unwrap();
-    let registry =
-        DeviceRegistry::open(&folder.path().join("roster"), PlatformName::parse("n").unwrap(), clock.clone()).unwrap();
-    let platform =
-        listing(State { infos: codes(2), seats: seats(&[(1, "AC00000"), (2, "AC00001")]), ..State::default() });
-    registry.take(platform.list().await.unwrap(), Vec::new(), clock.now()).await;
-    let first = DeviceId::new("n-ac00000").ok().unwrap();
-    let known = || registry.get(&first).unwrap();
-    let reread = async || {
-        clock.advance(Duration::from_secs(1));
-        let read = platform.reread(&registry, &known(), &clock).await;
-        read.map(|phone| describe_pads(&[(*phone.row).clone()]))
-    };
-    assert_eq!(reread().await.unwrap(), "AC00000@1");
-    platform.lists.state().seats = seats(&[(1, "AC00001"), (2, "AC00000")]);
-    assert_eq!(reread().await.unwrap(), "AC00001@1");
-    // One answer without it does not end it.
-    (platform.lists.state().seats, platform.lists.state().infos) = (seats(&[]), Vec::new());
-    assert!(reread().await.is_err() && known().row.code() == "AC00001");
-    platform.lists.state().down = true;
-    assert!(reread().await.is_err());
-}
-
-#[tokio::test]
-async fn a_reading_that_turns_out_to_be_another_known_phone_is_dropped() {
-    let clock = Clock::manual(Timestamp(1_000_000));
-    let folder = TempDir::new().unwrap();
-    let registry =
-        DeviceRegistry::open(&folder.path().join("roster"), PlatformName::parse("n").unwrap(), clock.clone()).unwrap();
-    let platform = listing(State { infos: codes(2), records: Some(vec![("AC00000", "AC00001")]), ..State::default() });
-    registry.take(platform.list().await.unwrap(), Vec::new(), clock.now()).await;
-    platform.lists.state().infos.remove(0);
-    clock.advance(Duration::from_secs(1));
-    let [first, second] = ["n-ac00000", "n-ac00001"].map(|id| registry.get(&DeviceId::new(id).ok().unwrap()).unwrap());
-    assert!(platform.reread(&registry, &first, &clock).await.is_err());
-    assert!(platform.reread(&registry, &second, &clock).await.is_ok());
-}
-
-#[tokio::test(start_paused = true)]
-async fn ten_thousand_pads_at_rest_cost_fewer_than_60_calls_a_minute() {
-    let clock = Clock::start_at(Timestamp(1_000_000_000));
-    let folder = TempDir::new().unwrap();
-    let name = PlatformName::parse("n").unwrap();
-    let registry = Arc::new(DeviceRegistry::open(&folder.path().join("roster"), name, clock.clone()).unwrap());
-    let seats = Some((1..).zip(codes(10_000)).collect());
-    let platform = Arc::new(listing(State { infos: codes(10_000), seats, ..State::default() }));
-    let refresh = Refresh::new(Arc::clone(&registry), platform.clone(), clock.clone(), SplitMix(1));
-    tokio::select! {
-        () = refresh.run() => unreachable!("it never ends"),
-        () = tokio::time::sleep(Duration::from_mins(3) - Duration::from_secs(1)) => {}
-    }
-    assert_eq!((registry.count(), registry.age()), (10_000, Some(Duration::from_secs(29))));
-    // In each half minute, eleven pages, of which the last is empty, and the list of seats; no
-    // records.
-    assert_eq!(platform.lists.state().calls.len(), 6 * 12);
-}
-
-#[tokio::test]
 async fn a_deleted_pad_is_none() {
     let deleted = r#"[{"padCode":"A","padStatus":25},{"padCode":"B","padStatus":-1},{"padCode":"C","padStatus":24}]"#;
     let PadRows { pads, .. } = serde_json::from_str(deleted).unwrap();
     assert_eq!(pads.iter().map(Pad::is_deleted).collect::<Vec<_>>(), [true, true, false]);
-}
-
-#[tokio::test]
-#[ignore = "it asserts nothing: it prints what a large platform costs"]
-async fn ten_thousand_pads_cost() {
-    let resident = || {
-        let pages: u64 =
-            std::fs::read_to_string("/proc/self/statm").unwrap().split(' ').nth(1).unwrap().parse().unwrap();
-        pages * 4096
-    };
-    let clock = Clock::system();
-    let folder = TempDir::new().unwrap();
-    let registry =
-        DeviceRegistry::open(&folder.path().join("roster"), PlatformName::parse("vmos").unwrap(), clock.clone())
-            .unwrap();
-    let row = |n: usize| {
-        format!(
-            r#"{{"padCode":"AC3201023{n:05}","equipmentId":{n},"padName":"Phone of a shop {n}","padStatus":10,"cvmStatus":100,
-                "androidVersion":"13","imageVersion":"android14","padGrade":"m2-3","goodName":"KVIP","idcCode":"001"}}"#
-        )
-    };
-    let list = || (0..10_000).map(|n| serde_json::from_str(&row(n)).unwrap()).collect::<Vec<Pad>>();
-    let before = resident();
-    registry.take(list(), Vec::new(), clock.now()).await;
-    println!("resident: {} bytes a pad", (resident() - before) / 10_000);
-    for _ in 0..20 {
-        let pads = list();
-        let began = std::time::Instant::now();
-        registry.take(pads, Vec::new(), clock.now()).await;
-        print!("take {:?} ", began.elapsed());
-    }
-    println!("\nresident after 20 more lists: {} bytes a pad", (resident() - before) / 10_000);
-    println!("file: {} bytes a pad", std::fs::metadata(folder.path().join("roster")).unwrap().len() / 10_000);
-    let after = DeviceId::new("vmos-ac320102304000").ok();
-    let began = std::time::Instant::now();
-    let copied: usize = (0..1_000).map(|_| registry.page(after.as_ref(), 200, |pads| pads.count())).sum();
-    println!("page of 200: {:?}, {copied}", began.elapsed() / 1_000);
-    let began = std::time::Instant::now();
-    for pad in list().into_iter().take(1_000) {
-        registry.note(pad, Vec::new(), clock.now()).await;
-    }
-    println!("note: {:?}", began.elapsed() / 1_000);
 }

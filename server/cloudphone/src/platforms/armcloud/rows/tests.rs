@@ -227,34 +227,6 @@ fn the_view_of_a_row_is_the_same_while_the_row_is_equally_current() {
 }
 
 #[test]
-fn an_operation_that_the_platform_does_not_serve_makes_its_capability_false_and_back() {
-    use UnservedOperations as Set;
-    let (abilities, id) = (Abilities::of_network_storage(), DeviceId::new("n-1").ok().unwrap());
-    let rows = ["AC1", "ACN1"].map(|code| KeptRow::from(pad(&format!(r#"{{"padCode":"{code}","padStatus":10}}"#))));
-    let of = |row: usize, set| {
-        let shown = abilities.snapshot(&id, &rows[row], Reach::Reachable, Set(set));
-        (flags(shown), shown.power_actions.to_vec())
-    };
-    use crate::phones::contract::PowerAction::{Boot, Restart, Shutdown};
-    for (row, set, expected, actions) in [
-        (0, 0, "pr po se", vec![Restart]),
-        (0, Set::PROXY, "-- po se", vec![Restart]),
-        (0, Set::RESTART, "pr -- se", vec![]),
-        (0, Set::SESSION, "pr po --", vec![Restart]),
-        (1, Set::RESTART, "pr po se", vec![Boot, Shutdown]),
-        (1, Set::BOOT | Set::SHUTDOWN, "pr po se", vec![Restart]),
-        (0, 0, "pr po se", vec![Restart]),
-    ] {
-        let (flags, shown) = of(row, set);
-        assert!(flags.starts_with(expected), "{row} {set}: {flags}");
-        assert_eq!(shown.len(), actions.len(), "{row} {set}: {shown:?}");
-        assert!(actions.iter().all(|action| shown.contains(action)), "{row} {set}: {shown:?}");
-    }
-    let unread = abilities.snapshot(&id, &rows[0], Reach::Unreachable, Set(Set::PROXY));
-    assert!(std::ptr::eq(unread, abilities.snapshot(&id, &rows[0], Reach::Unreachable, Set(0))));
-}
-
-#[test]
 fn rows_that_are_no_pads_cost_no_memory_and_a_list_has_no_more_pads_than_its_length_allows() {
     let zeros = format!("[0{}]", ",0".repeat(1_000_000));
     let read: PadRows = serde_json::from_str(&zeros).expect("a list");
@@ -269,21 +241,4 @@ fn rows_that_are_no_pads_cost_no_memory_and_a_list_has_no_more_pads_than_its_len
     let row = format!(r#"{{"padCode":"1","padIp":"{}"}},"#, "1".repeat(200));
     let read: PadRows = serde_json::from_str(&format!("[{}{{}}]", row.repeat(20_000))).expect("a long list");
     assert_eq!((read.pads.len(), read.count), (20_000, 20_001));
-}
-
-#[test]
-#[ignore = "it asserts nothing: it prints what the largest answer costs"]
-fn the_largest_answer_costs() {
-    let peak = || {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap();
-        status
-            .lines()
-            .filter(|line| line.starts_with("VmHWM") || line.starts_with("VmRSS"))
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
-    let zeros = format!("[0{}]", ",0".repeat(32 << 20));
-    let before = peak();
-    let read: PadRows = serde_json::from_str(&zeros).expect("a list");
-    println!("{} bytes, {} rows: {before} -> {}", zeros.len(), read.count, peak());
 }

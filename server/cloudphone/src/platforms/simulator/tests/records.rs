@@ -135,21 +135,6 @@ async fn a_journal_does_not_grow_for_ever_and_its_old_operations_are_forgotten_w
 }
 
 #[tokio::test]
-async fn a_journal_that_cannot_be_folded_is_as_good_as_before() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("simulated.jsonl");
-    let sim = open(&path, &Clock::manual(NOW)).unwrap();
-    send(&sim, 1, 1, "restart").await;
-    fs::create_dir(folder.path().join("simulated.jsonl.new")).unwrap();
-    if let Journal::File { fold_at, .. } = &mut sim.record().journal {
-        *fold_at = 0;
-    }
-    assert!(matches!(send(&sim, 1, 2, "restart").await, Sent::Pending(_)));
-    let again = open(&path, &Clock::manual(NOW)).unwrap();
-    assert_eq!(again.record().truth.numbers(request(1)).len(), 2);
-}
-
-#[tokio::test]
 async fn a_journal_that_is_cut_anywhere_opens_with_what_is_whole_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("simulated.jsonl");
@@ -230,16 +215,4 @@ async fn a_command_that_the_journal_cannot_store_is_not_sent_and_has_no_effect()
     assert!(matches!(send(&sim, 2, 1, "restart").await, Sent::Pending(_)));
     wait(&sim, 5_000);
     assert_eq!([1, 2].map(|number| sim.deeds(request(number)).len()), [0, 1]);
-}
-
-#[tokio::test]
-async fn a_fleet_without_writes_stores_no_state_and_a_phone_stores_no_history() {
-    let sim = sim(3, 1_000_000);
-    sim.list_page(None, 1_000).unwrap();
-    assert_eq!(sim.record().truth.count(), (0, 0));
-    for _ in 0..500 {
-        send(&sim, 1, 1, "restart").await;
-        wait(&sim, 1_000);
-    }
-    assert_eq!(sim.record().truth.count(), (1, 5), "one phone, and what is yet to happen on it");
 }
