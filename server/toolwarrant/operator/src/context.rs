@@ -161,7 +161,17 @@ impl OpenedData {
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub async fn open(
+    pub fn open<'a>(
+        folder: &'a DataFolder,
+        names: &'a Names,
+        catalogue: &'static Catalogue,
+        random: &'a Random,
+        place: (&'a StoreOptions, Option<Authority>),
+    ) -> BoxFuture<'a, Result<Self, OpenError>> {
+        Box::pin(Self::open_here(folder, names, catalogue, random, place))
+    }
+
+    async fn open_here(
         folder: &DataFolder,
         names: &Names,
         catalogue: &'static Catalogue,

@@ -24,6 +24,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixSocket, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use toolwarrant_base::BoxFuture;
 use toolwarrant_core::act::{Channel, Claims, Role};
 
 /// Maximum length of the path of a socket on Linux, in bytes.
@@ -153,7 +154,11 @@ impl OperatorSocket {
 
     /// Carries out the commands of operators until `stopped`. Then it accepts no connection and
     /// reads no command, and ends when it has answered the commands that it has begun.
-    pub async fn serve(self, context: Arc<OperatorContext>, stopped: impl Future<Output = ()>) {
+    pub fn serve(self, context: Arc<OperatorContext>, stopped: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+        Box::pin(self.serve_here(context, stopped))
+    }
+
+    async fn serve_here(self, context: Arc<OperatorContext>, stopped: BoxFuture<'static, ()>) {
         let (mut arriving, mut begun) = (JoinSet::new(), JoinSet::new());
         let serving = async {
             loop {
