@@ -94,7 +94,7 @@ async fn build(package: &Path) -> Vec<Value> {
     {
         build.env_remove(name);
     }
-    build.env_remove("RUSTC_WORKSPACE_WRAPPER");
+    build.env_remove("RUSTC_WORKSPACE_WRAPPER").env_remove("RUSTC_BOOTSTRAP");
     let output = build.current_dir(&home).env("CARGO_PROFILE_DEV_DEBUG", "0").output().await.expect("cargo runs");
     let lines = output.stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
     // The final count of errors has no place in the code.

@@ -17,7 +17,7 @@ use toolwarrant_contract::GateCommand;
 /// Number of tests in the list of the slowest.
 const SLOWEST: usize = 10;
 
-/// What the steps have shown.
+/// The results of the steps.
 #[derive(Default)]
 struct Report {
     /// The seconds of each step.

@@ -38,6 +38,9 @@ const PAGES: [Page; 2] = [
     Page { file: "docs/service.md", section: "", check: "cargo build --quiet", start: Place::outside },
 ];
 
+/// The package with the features of libraries that tests need.
+const FEATURES: &str = "tests/shared_features";
+
 /// Walks one page or all, and prints each step.
 pub(crate) fn run(root: &Path, page: Option<&str>) -> Result<()> {
     let pages: Vec<_> = PAGES.iter().filter(|known| page.is_none_or(|page| known.file == page)).collect();
@@ -72,7 +75,9 @@ fn walk(root: &Path, page: &Page) -> Result<()> {
             "file" => {
                 edited = place.root.join(value);
                 fs::create_dir_all(edited.parent().context("a file lies in a folder")?)?;
-                fs::write(&edited, text)?;
+                // With this package, it is built with the libraries of the tests.
+                let shared = format!("[dependencies]\nshared-features = {{ path = {:?} }}", root.join(FEATURES));
+                fs::write(&edited, text.replace("[dependencies]", &shared))?;
             }
             "run" => {
                 said.clear();

@@ -21,7 +21,7 @@ const THREADS_WAITING: usize = 8;
 /// A longer run has hung.
 const PATIENCE: Duration = Duration::from_mins(20);
 
-/// What tests print that cannot do anything on this machine, before the reason.
+/// A test that cannot do anything on this machine prints this before the reason.
 const LEFT_OUT: &str = "left out: ";
 
 /// The results of executables.

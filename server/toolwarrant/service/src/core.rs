@@ -23,7 +23,7 @@ pub struct CoreParts<'a> {
     pub executor: Option<Arc<dyn Executor>>,
     /// The data folder and what is in it. The audit trail is written there.
     pub folder: &'a DataFolder,
-    /// What is in the data folder.
+    /// The store and everything else in the data folder.
     pub data: &'a OpenedData,
     /// Randomness for ids.
     pub random: Random,

@@ -2,8 +2,9 @@
 
 use crate::log::Streams;
 use crate::question;
-use crate::server::{Identity, ServiceAround, Signals, Start};
+use crate::server::{Identity, Signals};
 use crate::service::{Service, Setup};
+use crate::start::{ServiceAround, Start};
 use crate::welcome::Demo;
 use crate::{client, dumps};
 use anyhow::{Context, Result, anyhow};

@@ -1,48 +1,32 @@
-//! The server: builds all parts at start, serves, and stops in order.
+//! The server: serves, and stops in order.
 
-use crate::core::{Core, CoreParts};
 use crate::hangup::{Hangup, Renewal};
-use crate::listening::{Listening, base_path, in_clear, url_of};
+use crate::listening::{in_clear, url_of};
 use crate::replica::ReplicaLife;
-use crate::service::Setup;
 use crate::timekeeping;
 use crate::welcome::{Demo, DemoKey};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use serde_json::json;
 use std::fmt::Write;
-use std::io::{self, IsTerminal};
-use std::path::Path;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{Mutex, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
-use toolwarrant_base::random::Random;
-use toolwarrant_core::catalogue::Catalogue;
-use toolwarrant_core::counts::Requests;
 use toolwarrant_core::nonces::dump_reads;
-use toolwarrant_core::pipeline::Handlers;
-use toolwarrant_core::registry::{Durability, Registry, unknown_permissions};
-use toolwarrant_http::Endpoint;
+use toolwarrant_core::registry::Durability;
 use toolwarrant_http::edge::{self, ConnectionLimiter, Responder, Tls};
 use toolwarrant_http::monitor::Monitor;
-use toolwarrant_operator::cli::ServeOptions;
 use toolwarrant_operator::data::DataFolder;
-use toolwarrant_operator::keeping::{AuditKeeper, AuditOptions};
-use toolwarrant_operator::metrics::{ServiceStatus, StatusSources};
-use toolwarrant_operator::replica_status::ReplicaStatus;
-use toolwarrant_operator::socket::{OperatorGroups, OperatorSocket};
-use toolwarrant_operator::{
-    ActLines, Background, Check, CommandRunner, Config, Inventory, Names, OpenError, OpenedData, OperatorContext,
-    OperatorError, StoreOptions, Upstreams, until,
-};
-use toolwarrant_store::Store;
+use toolwarrant_operator::keeping::AuditKeeper;
+use toolwarrant_operator::metrics::ServiceStatus;
+use toolwarrant_operator::socket::OperatorSocket;
+use toolwarrant_operator::{Background, Check, Names, OperatorContext, until};
 use toolwarrant_tasks::engine::Engine;
-use toolwarrant_tasks::executor::Executor;
 
 /// The settings of a [`Program`](crate::Program), apart from the service itself.
 pub(crate) struct Identity {
@@ -56,209 +40,29 @@ pub(crate) struct Identity {
 
 /// A server that listens and does not answer yet.
 pub(crate) struct Server {
-    listener: TcpListener,
-    endpoint: Arc<dyn Responder>,
-    limiter: Arc<ConnectionLimiter>,
-    tls: Option<Arc<Tls>>,
-    url: String,
-    names: Arc<Names>,
-    serves: Option<String>,
-    demo: Demo,
-    keys: Vec<DemoKey>,
-    /// The commands that make an application with a key; empty if there is one.
-    first_steps: Option<String>,
-    /// Everything that SIGHUP renews.
-    renewals: Vec<Renewal>,
-    engine: Arc<Engine>,
-    background: Vec<BoxFuture<'static, ()>>,
-    context: Arc<OperatorContext>,
-    keeper: AuditKeeper,
-    sockets: Vec<OperatorSocket>,
-    /// Its life as a replica, if it shares the store.
-    replica: Option<ReplicaLife>,
-    monitor: Option<(Monitor, Arc<ServiceStatus>)>,
-    /// Keeps the folder locked while the server runs.
-    folder: DataFolder,
-}
-
-/// Maximum number of tasks in flight.
-const TASKS_MAX: usize = 100_000;
-
-/// A start before the service is made: it listens, and has opened the data folder.
-///
-/// The compiler compiles code that depends on the type of the handlers for each service again, and
-/// async functions with it. So the steps of a start are functions without that type.
-pub(crate) struct Start {
-    names: Arc<Names>,
-    demo: Demo,
-    checks: Vec<Check>,
-    catalogue: &'static Catalogue,
-    random: Random,
-    store: StoreOptions,
-    /// True if the keys of the demo are printed even if standard output is not a terminal.
-    prints_keys: bool,
-    keeping: AuditOptions,
-    groups: OperatorGroups,
-    listening: Listening,
-    folder: DataFolder,
-    opened: OpenedData,
-}
-
-impl Start {
-    /// Listens, and opens the data folder.
-    ///
-    /// # Errors
-    /// A part cannot be started. The message names the flag that helps.
-    pub(crate) fn begin(
-        runtime: &Runtime,
-        identity: Identity,
-        serve: ServeOptions,
-        (data, store): (&Path, StoreOptions),
-        catalogue: &'static Catalogue,
-    ) -> Result<Self> {
-        runtime.block_on(async {
-            let Identity { names, demo, checks } = identity;
-            let (names, random, wanted, keeping) = (Arc::new(names), Random::System, serve.demo, serve.audit);
-            let groups = groups_of(&serve);
-            let listening = Listening::open(serve, &names).await?;
-            let folder = DataFolder::open(data, &names).map_err(OpenError::from).map_err(OperatorError::from)?;
-            let opened = OpenedData::open(&folder, &names, catalogue, &random, (&store, None)).await?;
-            warn_of_keys_off(&*opened.database).await?;
-            // Output in a file or a pipe may be collected and stored, so it must not have secrets.
-            let prints_keys = wanted || io::stdout().is_terminal();
-            Ok(Self {
-                names,
-                demo,
-                checks,
-                catalogue,
-                random,
-                store,
-                prints_keys,
-                keeping,
-                groups,
-                listening,
-                folder,
-                opened,
-            })
-        })
-    }
-
-    /// Returns the input for making the service.
-    pub(crate) fn setup<F>(&self, flags: F, config: Config) -> Setup<'_, F> {
-        let sharing = self.opened.shared.as_ref().map(|shared| shared.sharing.clone());
-        let (clock, random) = (self.opened.clock.clone(), self.random.clone());
-        Setup { flags, config, folder: &self.folder, sharing, clock, random }
-    }
-
-    /// Starts the audit, and reads what is in flight.
-    ///
-    /// # Errors
-    /// See [`Core::compose`].
-    pub(crate) fn core(&self, runtime: &Runtime, executor: Option<Arc<dyn Executor>>) -> Result<Core> {
-        let Self { catalogue, folder, opened: data, keeping: audit, .. } = self;
-        let (random, max_in_flight) = (self.random.clone(), TASKS_MAX);
-        let parts = CoreParts { catalogue, executor, folder, data, random, audit: *audit, max_in_flight };
-        runtime.block_on(Core::compose(parts))
-    }
-
-    /// Makes the endpoint of the service. Returns it with everything that the server needs of the
-    /// core.
-    ///
-    /// # Errors
-    /// The system has no randomness.
-    pub(crate) fn answer<H: Handlers>(&self, core: Core, handlers: H) -> Result<Answering> {
-        let (pipeline, engine, keeper) = core.pipeline(handlers, &self.opened);
-        let (requests, audit) = (pipeline.counts(), pipeline.audit_handle());
-        let Listening { limits, policy, url, .. } = &self.listening;
-        let process = u32::from_le_bytes(self.random.bytes()?);
-        let endpoint = Arc::new(Endpoint::new(pipeline, policy.clone(), *limits, base_path(url), process));
-        Ok(Answering { endpoint, engine, keeper, requests, audit })
-    }
-
-    /// Opens the sockets and, in a new folder, makes the demo keys.
-    ///
-    /// # Errors
-    /// A part cannot be started. The message names the flag that helps.
-    pub(crate) fn finish(self, runtime: &Runtime, answering: Answering, around: ServiceAround) -> Result<Server> {
-        runtime.block_on(async {
-            let Self { names, demo, checks, catalogue, store, prints_keys, groups, listening, folder, opened, .. } =
-                self;
-            let Answering { endpoint, engine, keeper, requests, audit } = answering;
-            let ServiceAround { inventory, own, upstreams, background, serves, hint } = around;
-            let Listening { listener, tls, limiter, url, monitor, .. } = listening;
-            let demo = Demo { hint, ..demo };
-            let OpenedData { registry, keyring: _, database, shared, clock } = opened;
-            let replica = ReplicaLife::new(shared, &store, &engine);
-            warn_of_permissions(&registry, catalogue).await;
-            let sockets = open_sockets(&folder, &groups)?;
-            // The keys come last, because their secrets are lost if the start fails after them.
-            let keys = if prints_keys { demo.keys(&registry, catalogue).await? } else { Vec::new() };
-            let first_steps =
-                registry.is_empty().await.then(|| demo.first_steps(names.program, catalogue, folder.path()));
-            if let Some((_, status)) = &monitor {
-                let (database, engine, limiter) = (database.clone(), engine.clone(), limiter.clone());
-                let replica = replica.as_ref().map(|life| ReplicaStatus::new(&life.shared));
-                let audit = audit.clone();
-                status.set_serving(StatusSources { database, engine, requests, audit, limiter, upstreams, replica });
-            }
-            let context = Arc::new(OperatorContext {
-                names: Arc::clone(&names),
-                catalogue,
-                registry,
-                store: database,
-                shared: replica.as_ref().map(|life| life.shared.store.clone()),
-                inventory,
-                own,
-                checks: checks.into(),
-                folder: folder.path().to_owned(),
-                clock,
-                audit: Some(audit.clone()),
-                serves: true,
-                lines: ActLines::default(),
-                applying: Mutex::default(),
-            });
-            Ok(Server {
-                renewals: renewals(tls.clone(), audit),
-                listener,
-                endpoint,
-                limiter,
-                tls,
-                url,
-                names,
-                serves,
-                demo,
-                keys,
-                first_steps,
-                engine,
-                background,
-                context,
-                keeper,
-                sockets,
-                replica,
-                monitor,
-                folder,
-            })
-        })
-    }
-}
-
-/// The parts of a server that answer calls.
-pub(crate) struct Answering {
-    endpoint: Arc<dyn Responder>,
-    engine: Arc<Engine>,
-    keeper: AuditKeeper,
-    requests: Arc<Requests>,
-    audit: AuditHandle,
-}
-
-/// The parts of a service apart from its handlers and its executor.
-pub(crate) struct ServiceAround {
-    pub(crate) inventory: Option<Arc<dyn Inventory>>,
-    pub(crate) own: Option<CommandRunner>,
-    pub(crate) upstreams: Option<Arc<dyn Upstreams>>,
-    pub(crate) background: Vec<BoxFuture<'static, ()>>,
+    pub(crate) listener: TcpListener,
+    pub(crate) endpoint: Arc<dyn Responder>,
+    pub(crate) limiter: Arc<ConnectionLimiter>,
+    pub(crate) tls: Option<Arc<Tls>>,
+    pub(crate) url: String,
+    pub(crate) names: Arc<Names>,
     pub(crate) serves: Option<String>,
-    pub(crate) hint: &'static str,
+    pub(crate) demo: Demo,
+    pub(crate) keys: Vec<DemoKey>,
+    /// The commands that make an application with a key; empty if there is one.
+    pub(crate) first_steps: Option<String>,
+    /// Everything that SIGHUP renews.
+    pub(crate) renewals: Vec<Renewal>,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) background: Vec<BoxFuture<'static, ()>>,
+    pub(crate) context: Arc<OperatorContext>,
+    pub(crate) keeper: AuditKeeper,
+    pub(crate) sockets: Vec<OperatorSocket>,
+    /// Its life as a replica, if it shares the store.
+    pub(crate) replica: Option<ReplicaLife>,
+    pub(crate) monitor: Option<(Monitor, Arc<ServiceStatus>)>,
+    /// Keeps the folder locked while the server runs.
+    pub(crate) folder: DataFolder,
 }
 
 impl Server {
@@ -442,60 +246,9 @@ async fn keep_reads(engine: &Engine, context: &OperatorContext) {
     }
 }
 
-/// Returns the sockets for groups that the flags ask for.
-fn groups_of(serve: &ServeOptions) -> OperatorGroups {
-    OperatorGroups {
-        folder: serve.operator_sockets.clone(),
-        operate: serve.operate_group.clone(),
-        view: serve.view_group.clone(),
-    }
-}
-
-/// Opens the sockets for the owner and for the groups.
-fn open_sockets(folder: &DataFolder, groups: &OperatorGroups) -> Result<Vec<OperatorSocket>> {
-    let mut sockets = vec![OperatorSocket::open(folder.path())?];
-    sockets.extend(OperatorSocket::open_for_groups(groups)?);
-    Ok(sockets)
-}
-
 /// Puts the changes of other replicas in force.
 async fn follow(context: Arc<OperatorContext>) {
     context.registry.follow().await;
-}
-
-/// Warns of keys that a restore has turned off.
-async fn warn_of_keys_off(database: &dyn Store) -> Result<()> {
-    let off = database.keys_to_confirm().await.context("cannot read the keys")?.len();
-    if off > 0 {
-        tracing::warn!(
-            keys = off,
-            "keys are off since the data was restored; `key list` shows them, `key confirm` turns them on"
-        );
-    }
-    Ok(())
-}
-
-/// Warns of permissions that the contract does not know any more.
-async fn warn_of_permissions(registry: &Registry, catalogue: &Catalogue) {
-    for unknown in unknown_permissions(&registry.applications().await, catalogue) {
-        tracing::warn!("{unknown}; `app revoke` removes it");
-    }
-}
-
-/// Returns everything that SIGHUP renews: the certificates, if there are any, and the audit trail.
-fn renewals(tls: Option<Arc<Tls>>, audit: AuditHandle) -> Vec<Renewal> {
-    let certificates = tls.map(|tls| Renewal {
-        what: "certificates",
-        renew: Box::new(move || {
-            tls.reload();
-            Ok(())
-        }),
-    });
-    let reopen = move || {
-        audit.reopen();
-        Ok(())
-    };
-    certificates.into_iter().chain([Renewal { what: "audit trail", renew: Box::new(reopen) }]).collect()
 }
 
 /// Time for background work to stop: twice the time that the store waits for another program that

@@ -1,5 +1,5 @@
-//! The ports of a store: tasks with their timelines and ledger, cool-downs of targets, deduplication
-//! keys, applications with their keys and grants.
+//! The ports of a store: tasks with their timelines and ledger, cool-downs of targets,
+//! deduplication keys, applications with their keys and grants.
 //!
 //! The users of a store declare most of them: the engine [`TaskStore`], the registry
 //! [`DirectoryStore`]. [`Integrity`] checks that stored data is consistent. [`Recovery`] makes and
