@@ -9,7 +9,6 @@ mod endurance;
 mod hammer;
 mod ignored;
 mod rack;
-mod siege;
 mod soak;
 
 use anyhow::Result;
@@ -25,9 +24,6 @@ pub(crate) enum Drill {
     /// Revoke keys, replay signed requests, and call beyond a budget on replicas under load and
     /// faults
     Authority(authority::Claims),
-    /// Run a client next to thousands of connections that stall: its answers, and the cost for the
-    /// program; Linux
-    Siege(siege::Siege),
     /// Restart phones behind real adb servers while phones, servers and the program fail; needs
     /// root on Debian. With `--simulated`, write to phones of the double instead
     Rack(rack::RackLoad),
@@ -45,7 +41,6 @@ pub(crate) fn run(root: &Path, drill: Drill) -> Result<()> {
         Drill::Soak(worlds) => soak::run(root, &worlds),
         Drill::Crash(load) => crash::run(root, &load),
         Drill::Authority(claims) => authority::run(root, &claims),
-        Drill::Siege(siege) => siege::run(root, &siege),
         Drill::Rack(load) => rack::run(root, &load),
         Drill::Endurance(endurance) => endurance::run(root, &endurance),
         Drill::Hammer(blows) => hammer::run(root, &blows),

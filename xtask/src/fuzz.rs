@@ -8,9 +8,8 @@
 
 use crate::cargo::{cargo, step};
 use crate::python::python;
-use crate::serving;
 use anyhow::{Context, Result, ensure};
-use driver::Start;
+use driver::{Instance, KeyPair, Start};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -71,7 +70,7 @@ pub(crate) fn run(root: &Path, Cases { cases, seed, release, program }: Cases) -
     fs::create_dir_all(&server).with_context(|| format!("cannot create {}", server.display()))?;
     let (running, key) = runtime.block_on(async {
         let running = Start::new(&program, &server).ready().await?;
-        let key = serving::key(&running, "fuzz").await?;
+        let key = key(&running, "fuzz").await?;
         anyhow::Ok((running, key))
     })?;
     let contract = load(&root.join("spec")).map_err(|report| anyhow::anyhow!("{report}"))?;
@@ -109,6 +108,15 @@ fn build(root: &Path, target: &Path, release: bool) -> Result<PathBuf> {
     arguments.extend(release.then_some("--release"));
     step(cargo(root), &arguments)?;
     Ok(target.join(if release { "release" } else { "debug" }).join("cloudphone"))
+}
+
+/// Makes an application with a large budget, and a key for it that sees all devices.
+async fn key(running: &Instance, name: &str) -> Result<KeyPair> {
+    let operator = &running.operator;
+    let create = ["app", "create", name, "--permission", "device", "--permission", "stream"];
+    operator.json(create.into_iter().chain(["--requests-per-minute", "4000000000"])).await?;
+    operator.json(["device", "assign", name, "--all"]).await?;
+    operator.key(name).await
 }
 
 /// Prints an example of each kind of failure and a table of operations. Returns the number of

@@ -19,7 +19,6 @@ mod interop;
 mod modules;
 mod python;
 mod rules;
-mod serving;
 mod test;
 mod tokens;
 mod walk;
