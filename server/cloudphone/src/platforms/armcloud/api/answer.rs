@@ -7,8 +7,9 @@ use crate::adapter_kit::guard::CallEnd;
 use http::{HeaderMap, Response, StatusCode};
 use serde::de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::Number;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 use toolwarrant::Timestamp;
@@ -70,51 +71,15 @@ impl Scalar {
 
 impl<'de> Deserialize<'de> for Scalar {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ScalarVisitor)
-    }
-}
-
-struct ScalarVisitor;
-
-impl<'de> Visitor<'de> for ScalarVisitor {
-    type Value = Scalar;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any value")
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Scalar, E> {
-        Ok(Scalar(Some(text.into()), true))
-    }
-
-    fn visit_i64<E>(self, number: i64) -> Result<Scalar, E> {
-        Ok(Scalar(Some(number.to_string().into()), false))
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<Scalar, E> {
-        Ok(Scalar(Some(number.to_string().into()), false))
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<Scalar, E> {
-        Ok(Scalar(Some(Value::from(number).to_string().into()), false))
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Scalar, E> {
-        Ok(Scalar::default())
-    }
-
-    fn visit_unit<E>(self) -> Result<Scalar, E> {
-        Ok(Scalar::default())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Scalar, A::Error> {
-        while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Scalar::default())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Scalar, A::Error> {
-        while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Scalar::default())
+        let json = <&RawValue>::deserialize(deserializer)?.get();
+        Ok(match json.as_bytes() {
+            [b'"', ..] => Self(Some(serde_json::from_str(json).map_err(D::Error::custom)?), true),
+            [b'-' | b'0'..=b'9', ..] => {
+                let number: Number = serde_json::from_str(json).map_err(D::Error::custom)?;
+                Self(Some(number.to_string().into()), false)
+            }
+            _ => Self::default(),
+        })
     }
 }
 
@@ -146,8 +111,8 @@ pub(super) fn find_members<'a, const N: usize>(
 
         fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
             let mut found = [None; N];
-            while let Some(name) = members.next_key::<Scalar>()? {
-                match self.0.iter().position(|known| name.as_text() == Some(known)) {
+            while let Some(name) = members.next_key::<Cow<'de, str>>()? {
+                match self.0.iter().position(|known| name == *known) {
                     Some(at) => found[at] = Some(members.next_value::<&RawValue>()?.get()),
                     None => drop(members.next_value::<IgnoredAny>()?),
                 }
