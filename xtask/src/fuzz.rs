@@ -13,7 +13,7 @@ use driver::{Instance, KeyPair, Start};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use toolwarrant_reader::load;
 
@@ -47,22 +47,14 @@ pub(crate) struct Cases {
     /// Seed of the requests
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Use the optimised program
-    #[arg(long)]
-    release: bool,
-    /// Use this program in place of a new build
-    #[arg(long, conflicts_with = "release")]
-    program: Option<PathBuf>,
 }
 
 /// Makes the requests, prints the results, and fails unless every answer conforms to the document.
-pub(crate) fn run(root: &Path, Cases { cases, seed, release, program }: Cases) -> Result<()> {
+pub(crate) fn run(root: &Path, Cases { cases, seed }: Cases) -> Result<()> {
     let this = std::env::current_exe()?;
     let target = this.parent().and_then(Path::parent).context("this program must be in a target folder")?;
-    let program = match program {
-        Some(program) => program.canonicalize().with_context(|| program.display().to_string())?,
-        None => build(root, target, release)?,
-    };
+    step(cargo(root), &["build", "--locked", "--package", "cloudphone", "--bin", "cloudphone"])?;
+    let program = target.join("debug").join("cloudphone");
     let home = target.join("fuzz");
     let python = python(&root.join("tests/wire/interop").join(LOCK), &home.join("python"))?.join("python");
     let (runtime, server) = (tokio::runtime::Runtime::new()?, home.join("server"));
@@ -83,7 +75,7 @@ pub(crate) fn run(root: &Path, Cases { cases, seed, release, program }: Cases) -
         "seed": seed,
         "judging": judging.map(|tool| &tool.name).collect::<Vec<_>>(),
     });
-    println!("\n> cargo xtask fuzz: {cases} cases, seed {seed}, {}", program.display());
+    println!("\n> cargo xtask fuzz: {cases} cases, seed {seed}");
     let mut driver = Command::new(python);
     driver.arg(root.join("tests/wire/interop").join(SCRIPT)).current_dir(&server);
     let mut driver = driver.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot run Python")?;
@@ -101,13 +93,6 @@ pub(crate) fn run(root: &Path, Cases { cases, seed, release, program }: Cases) -
         server.display()
     );
     Ok(())
-}
-
-fn build(root: &Path, target: &Path, release: bool) -> Result<PathBuf> {
-    let mut arguments = vec!["build", "--locked", "--package", "cloudphone", "--bin", "cloudphone"];
-    arguments.extend(release.then_some("--release"));
-    step(cargo(root), &arguments)?;
-    Ok(target.join(if release { "release" } else { "debug" }).join("cloudphone"))
 }
 
 /// Makes an application with a large budget, and a key for it that sees all devices.
