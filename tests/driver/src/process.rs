@@ -94,13 +94,6 @@ impl Process {
         fs::read_to_string(&path).context(path)
     }
 
-    /// Returns a value of `/proc/PID/status` in KiB, such as `VmRSS`.
-    pub fn memory(&self, field: &str) -> Result<u64> {
-        let status = self.proc("status")?;
-        let kib = |line: &str| line.strip_prefix(field)?.strip_prefix(':')?.trim().strip_suffix(" kB")?.parse().ok();
-        status.lines().find_map(kib).with_context(|| field.to_owned())
-    }
-
     /// Returns the CPU time of all its threads so far.
     pub fn cpu(&self) -> Result<Duration> {
         let mut nanos = 0;
