@@ -7,11 +7,8 @@
 mod drive;
 mod due;
 mod in_flight;
-mod notices;
 mod others;
 mod round;
-
-pub use notices::TaskNotice;
 
 use super::executor::Executor;
 use super::polls::Polls;
@@ -21,14 +18,13 @@ use crate::counts::EngineCounts;
 use crate::store::{self, DeduplicationKey, DuplicateOf, NewTask, OpenTask, Record, TaskFilter, TaskRows, TaskStore};
 use due::{DueList, Progress, RETRY, Wake};
 use in_flight::InFlightIndex;
-use notices::Notices;
 use round::Others;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::keyring::{Digest, KeyRing};
@@ -70,7 +66,6 @@ pub struct Engine {
     accepting: Mutex<JoinSet<()>>,
     polls: Polls,
     counts: Arc<EngineCounts>,
-    notices: Arc<Notices>,
     /// The tasks in flight, found at the start, whose command the contract cannot read.
     unreadable: Mutex<BTreeSet<TaskId>>,
     others: Others,
@@ -107,8 +102,8 @@ impl Engine {
     /// The store cannot be read.
     pub async fn start(parts: Parts) -> Result<Arc<Self>, StoreError> {
         let polls = Polls::new(parts.clock.clone());
-        let (due, index, accepting, counts, notices, unreadable, others, is_cut_off) = Default::default();
-        let engine = Self { due, index, accepting, polls, counts, notices, unreadable, others, is_cut_off, parts };
+        let (due, index, accepting, counts, unreadable, others, is_cut_off) = Default::default();
+        let engine = Self { due, index, accepting, polls, counts, unreadable, others, is_cut_off, parts };
         let mut last = None;
         loop {
             let page = engine.parts.store.in_flight(last, PAGE).await?;
@@ -178,11 +173,6 @@ impl Engine {
         &self.counts
     }
 
-    /// Returns a receiver of each change of a task from now on.
-    pub fn watch(&self) -> broadcast::Receiver<TaskNotice> {
-        self.notices.watch()
-    }
-
     /// Returns how long the task with the earliest due time has been overdue.
     #[must_use]
     pub fn lag(&self) -> Duration {
@@ -231,14 +221,13 @@ impl Engine {
             marks: nonce.map(mark).into_iter().collect(),
         };
         let (shared, store, due) = (store.is_shared(), Arc::clone(store), Arc::clone(&self.due));
-        let (counts, notices) = (Arc::clone(&self.counts), Arc::clone(&self.notices));
+        let counts = Arc::clone(&self.counts);
         let accepting = async move {
             let accepted = store.accept(new).await;
             match accepted {
                 Ok(store::Acceptance::Fresh { wake_at }) => {
                     reservation.keep();
                     counts.accepted.add(1);
-                    notices.notify(id, None);
                     due.add(id, wake_at, Wake { hash, state: Progress::Left(0) });
                 }
                 // The task may have been stored although the store reported a failure.

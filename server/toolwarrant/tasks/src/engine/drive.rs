@@ -146,7 +146,6 @@ impl Engine {
                 let advance = Advance { id, version, task, entries, what, at: now };
                 self.write_down(&advance).await?;
                 self.counts.count_step(&advance);
-                self.notices.notify(id, advance.task.status());
                 record.version += 1;
             }
             record.task = task;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::broadcast::error::TryRecvError;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::keyring::KeyRing;
@@ -19,11 +18,11 @@ use toolwarrant_core::tasks::{
     UpstreamReport, WriteRequest,
 };
 use toolwarrant_memory::Memory;
-use toolwarrant_tasks::engine::{Engine, Parts, TaskNotice};
+use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
 use toolwarrant_tasks::leave::Leave;
 use toolwarrant_tasks::machine::Sent;
-use toolwarrant_tasks::task::{Reading, Status, Verdict};
+use toolwarrant_tasks::task::{Reading, Verdict};
 
 const START: Timestamp = Timestamp(1_800_000_000_000);
 
@@ -195,27 +194,6 @@ async fn an_executor_that_only_sends_and_probes_is_enough() {
     let id = accept(&engine, compared).await;
     let TaskView { status, evidence, .. } = end(&engine, &id).await;
     assert_eq!((status, evidence.unwrap().reported), (TaskStatus::Success, UpstreamReport::Success));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_watcher_is_notified_of_each_change_of_a_task_and_learns_that_it_missed_some() {
-    let engine = engine(Obedient, &Clock::start_at(START)).await;
-    end(&engine, &accept(&engine, write("printer", "p-1")).await).await;
-    let mut watcher = engine.watch();
-    let id = accept(&engine, write("printer", "p-2")).await;
-    end(&engine, &id).await;
-    let mut notices = Vec::new();
-    while let Ok(TaskNotice { id: changed, ended }) = watcher.try_recv() {
-        assert_eq!(changed.to_string(), id);
-        notices.push(ended);
-    }
-    assert!(notices.len() > 2, "{notices:?}");
-    assert_eq!(notices.iter().flatten().count(), 1);
-    assert_eq!(notices.last(), Some(&Some(Status::Success)));
-    for printer in 0..1_100 {
-        accept(&engine, write("printer", &format!("q-{printer}"))).await;
-    }
-    assert!(matches!(watcher.try_recv(), Err(TryRecvError::Lagged(_))));
 }
 
 /// An executor that takes a given number of seconds to answer a send and to take a reading.
