@@ -83,7 +83,7 @@ impl Upstream for Hostile {
                 true => issued.token,
                 false => Secret::new(SessionToken::new(&self.text).map_err(|_| refused(()))?),
             };
-            let url = Session::page(&format!("https://example.com/{}", self.text));
+            let url = format!("https://example.com/{}", self.text).parse().ok();
             Ok(Session { token, url, expires_at: issued.expires_at })
         })
     }

@@ -27,7 +27,7 @@ use std::time::Duration;
 use thiserror::Error;
 use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
-use toolwarrant::text::{HttpsUrl, NoHttpsUrl, Remark, Secret, Words};
+use toolwarrant::text::{HttpsUrl, Remark, Secret, Words};
 use toolwarrant::{BoxFuture, Timestamp};
 
 /// Receives phones in batches, only during the call. It must not call the adapter, which may hold a
@@ -286,16 +286,6 @@ pub struct Session {
     pub url: Option<HttpsUrl>,
     /// The time at which the token expires, if the upstream reports it.
     pub expires_at: Option<Timestamp>,
-}
-
-impl Session {
-    /// Parses the page address that the upstream gave. If it is not an [`HttpsUrl`], it is left
-    /// out, and the log says so without quoting it.
-    #[must_use]
-    pub fn page(text: &str) -> Option<HttpsUrl> {
-        let warn = |error: &NoHttpsUrl| tracing::warn!(%error, "a screen session comes without its page");
-        text.parse().inspect_err(warn).ok()
-    }
 }
 
 /// The error for an upstream that gave no usable answer. The text is for the log only.

@@ -164,12 +164,6 @@ impl Changes {
     pub fn of(name: &'static str, before: impl Into<Value>, after: impl Into<Value>) -> Self {
         Self(Map::from_iter([(name.to_owned(), difference(&before.into(), &after.into()))]))
     }
-
-    /// Returns true if nothing differs.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 fn difference(before: &Value, after: &Value) -> Value {
