@@ -3,11 +3,11 @@
 //!
 //! A client is a script in `tests/wire/interop`; lock files in the same folder pin its packages.
 //! Each client runs with its own choice of revision. The two official SDKs also run pinned to each
-//! revision that the contract serves; with `--all`, each client does. It reads its calls, which come
-//! from the contract, as JSON. It writes lines of JSON: its name, each check, and the reason if it
-//! cannot speak a revision. The samples of docs/clients.md run with the packages of the clients in
-//! their language. An editor reads the files of the contracts. The run ends with a table of clients
-//! and revisions.
+//! revision that the contract serves; with `--all`, each client does. It reads its calls, which
+//! come from the contract, as JSON. It writes lines of JSON: its name, each check, and the reason
+//! if it cannot speak a revision. The samples of docs/clients.md run with the packages of the
+//! clients in their language. An editor reads the files of the contracts. The run ends with a
+//! table of clients and revisions.
 
 mod bench;
 mod editor;
