@@ -1,5 +1,5 @@
 //! The texts that an agent reads before it calls a tool: the definitions in `tools/list`, and the
-//! instructions of `initialize`. Their words are committed in `spec/generated` and in a snapshot.
+//! instructions of `initialize`.
 
 use crate::harness::revisions::ask;
 use crate::harness::{Key, Server, Tenant, every_permission_set, open_phones, phones};
@@ -10,6 +10,8 @@ use toolwarrant_core::catalogue::ToolDef;
 use toolwarrant_core::revision::Revision;
 use toolwarrant_reader::model::{Kind, NamedType, ReadersSpec};
 use toolwarrant_reader::{description, load};
+
+const WRITES: [&str; 3] = ["set_proxy", "clear_proxy", "set_power"];
 
 /// A tool from `tools/list`.
 struct Definition {
@@ -133,4 +135,113 @@ async fn instructions_are_composed_of_what_a_key_may_call() {
         told += &format!("## {granted}\n\n{}\n\n", instructions(&server, &keys[0]).await);
     }
     insta::assert_snapshot!(told);
+}
+
+#[tokio::test]
+async fn each_tool_that_needs_a_flag_names_it_and_says_to_decide_by_it_and_never_by_the_state() {
+    let needs =
+        [("set_proxy", "proxy"), ("clear_proxy", "proxy"), ("set_power", "power"), ("create_session", "session")];
+    for listed in definitions().await {
+        let flag = needs.iter().find(|(name, _)| *name == listed.tool.name).map(|(_, flag)| *flag);
+        assert_eq!(listed.description.contains("whose capabilities."), flag.is_some(), "{}", listed.tool.name);
+        match flag {
+            Some(flag) => listed.says(&format!("a device whose capabilities.{flag} is true, whatever its state")),
+            None if ["list_devices", "get_device"].contains(&listed.tool.name) => {
+                listed.says("by capabilities, never by state");
+            }
+            None => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_description_says_to_repeat_with_backoff_what_is_retryable_and_nothing_else() {
+    for listed in definitions().await {
+        listed.says(
+            "If refused: {code, message, retryable}; do what message says. Not retryable (change it, or report): ",
+        );
+        listed.says(" Retryable, with backoff: ");
+    }
+    let (server, key) = open_phones().await;
+    let told = instructions(&server, &key).await;
+    assert!(told.contains(
+        "do what `message` says; a mere repeat helps only if `retryable` is true, and not before `retry_after_seconds`"
+    ));
+}
+
+#[tokio::test]
+async fn texts_distinguish_forbidden_from_not_supported_where_both_can_happen() {
+    for listed in definitions().await {
+        listed.says("forbidden (no device helps)");
+        if listed.tool.target.as_ref().is_some_and(|target| target.requires.is_some()) {
+            listed.says("not_supported (another device may)");
+        }
+    }
+    let (server, key) = open_phones().await;
+    let told = instructions(&server, &key).await;
+    assert!(
+        told.contains("`forbidden` concerns the key's permissions: no other device and no repeat helps."),
+        "{told}"
+    );
+    assert!(told.contains("`not_supported` concerns one device as it is: another may do it."), "{told}");
+}
+
+#[tokio::test]
+async fn writes_and_get_task_say_to_poll_every_15_seconds_at_most_until_terminal_is_true() {
+    for listed in definitions().await {
+        if WRITES.contains(&listed.tool.name) {
+            listed.says(
+                "call get_task with its task_id and wait_seconds 25 until terminal is true, or poll at most every 15 s",
+            );
+        }
+        if listed.tool.name == "get_task" {
+            let (_, wait) = listed.arguments.iter().find(|(name, _)| name == "wait_seconds").expect("wait_seconds");
+            assert!(wait["description"].as_str().is_some_and(|doc| doc.contains("within 15 s of the last")), "{wait}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn texts_say_of_each_state_what_it_does_not_mean() {
+    for listed in definitions().await {
+        if WRITES.contains(&listed.tool.name) {
+            listed.says("Returns a task, not its outcome");
+            listed.says(
+                "Only `success` means it took effect; `timeout` is no failure; only `failed_silent` is refunded.",
+            );
+        }
+        if listed.tool.name == "get_task" {
+            for state in [
+                "dispatched (on its way)",
+                "success (effect measured on the device)",
+                "success_unverified (reported, nothing measurable)",
+                "failed (error reported, or nothing sent)",
+                "failed_silent (reported done, effect absent; refunded)",
+                "timeout (nobody could tell; no failure, no refund)",
+            ] {
+                listed.says(state);
+            }
+        }
+    }
+    let (server, key) = open_phones().await;
+    let told = instructions(&server, &key).await;
+    for state in [
+        "dispatched: The write was accepted and is on its way; it does not mean that it took effect.",
+        "success: The effect was measured on the device.",
+        "success_unverified: The platform reports success and nothing can be measured for this operation; it is not success.",
+        "failed: It definitely failed",
+        "failed_silent: The platform reported success, and the effect is measurably absent; it was refunded.",
+        "timeout: By the deadline nobody could tell whether it took effect; it is not a failure and is not refunded.",
+    ] {
+        assert!(told.contains(state), "{state}\n{told}");
+    }
+}
+
+#[tokio::test]
+async fn create_session_says_that_null_is_not_long_lived_and_to_issue_a_new_token() {
+    for listed in definitions().await.iter().filter(|listed| listed.tool.name == "create_session") {
+        listed.says(
+            "expires_at (null: no expiry was given, not that it is long-lived; issue a new one when it stops working)",
+        );
+    }
 }
