@@ -319,7 +319,7 @@ tables!(
     Task {
         /// The enum argument whose value selects the case.
         select: Option<At<String>>,
-        /// Terms by value. TableKeys that a case leaves out are taken from `[tool.task]`.
+        /// Terms by value. Keys that a case leaves out are taken from `[tool.task]`.
         case: Option<Named<Terms>>,
         /// The probe that verifies it; without a probe it is never verified and never sent again.
         probe: Option<At<String>>,
