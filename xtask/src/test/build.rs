@@ -48,8 +48,9 @@ fn executable(said: &Value) -> Option<Executable> {
         return None;
     }
     let folder = Path::new(said["manifest_path"].as_str()?).parent()?;
-    let package = said["package_id"].as_str()?.rsplit(['/', '#']).find(|part| !part.contains("0.1"))?;
-    let package = package.split('@').next()?;
+    // `path+file:///folder#name@0.1.0`, or without the name if the folder has it.
+    let (source, named) = said["package_id"].as_str()?.split_once('#')?;
+    let package = named.split_once('@').map_or_else(|| source.rsplit('/').next(), |(name, _)| Some(name))?;
     let name = match (kind, target["name"].as_str()?) {
         ("test", target) => format!("{package} {target}"),
         (kind, _) => format!("{package} {kind}"),
