@@ -145,7 +145,7 @@ const FAULTS: &[Fault] = &[
     (damage, "integrity", ""),
     (|data| sql(data, "DROP INDEX ux_task_inflight"), "layout", "index ux_task_inflight is missing"),
     (|data| sql(data, "CREATE TABLE mine (a)"), "layout", "table mine was not created by this program"),
-    (|data| sql(data, "PRAGMA user_version = 1"), "database", "the next start of a server brings it up to date"),
+    (|data| sql(data, "PRAGMA user_version = 1"), "database", "this program knows none before 11"),
     (|data| sql(data, "PRAGMA user_version = 99"), "database", "start the newer program that wrote it"),
     (
         |data| fs::write(data.join("cloudphone.db"), "no database".repeat(99)).expect("written"),

@@ -303,15 +303,12 @@ async fn a_reader_changes_nothing_past_the_command_line_either_and_a_stranger_is
     let request = json!({"program": "cloudphone", "command": suspend, "claims": {}});
     assert_eq!(run_as_member(OTHER, VIEW, &sockets, "", "app list").await.0, 0);
     let (_, _, before) = latest(&data).await;
-    for (request, place) in [(&request, "/Err/code"), (&suspend, "/Err")] {
-        let answer = send_as(OTHER, VIEW, view.clone(), request.clone()).expect("an answer");
-        let said = answer.pointer(place).expect("a refusal").to_string();
-        assert!(said.contains("not_allowed") || said.contains("`app suspend` is for operators"), "{answer}");
-        let (_, line, count) = latest(&data).await;
-        let seen = [&line["operator"]["uid"], &line["operator"]["channel"], &line["command"], &line["outcome"]];
-        assert_eq!(json!(seen), json!([OTHER, "view_socket", "app suspend", "not_allowed"]));
-        assert_eq!(count, before, "no act");
-    }
+    let answer = send_as(OTHER, VIEW, view.clone(), request.clone()).expect("an answer");
+    assert_eq!(answer["Err"]["code"], "not_allowed", "{answer}");
+    let (_, line, count) = latest(&data).await;
+    let seen = [&line["operator"]["uid"], &line["operator"]["channel"], &line["command"], &line["outcome"]];
+    assert_eq!(json!(seen), json!([OTHER, "view_socket", "app suspend", "not_allowed"]));
+    assert_eq!(count, before, "no act");
     assert_eq!(json_of(&data, "app show demo").await["suspended_at"], Value::Null);
 
     let lines = async || json_of(&data, "audit list --limit 10000").await["lines"].as_array().map(Vec::len);

@@ -48,7 +48,7 @@ const AT_ONCE: usize = 4;
 /// a table and a count.
 pub(crate) fn run(root: &Path, all: bool) -> Result<u64> {
     // The tests need the program, too, and have mostly built it.
-    step(cargo_of_tests(root), &["test", "--workspace", "--all-targets", "--locked", "--no-run"])?;
+    step(cargo_of_tests(root), &["test", "--workspace", "--locked", "--no-run"])?;
     let this = std::env::current_exe()?;
     let built = this.parent().context("this program must be in a folder")?;
     let scripts = root.join("tests/wire/interop");

@@ -20,7 +20,7 @@ pub use races::*;
 pub use rules::*;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::store::{ApplicationRow, KeyRow, Labels, SecretRow, SecretUse, StoreError};
@@ -28,8 +28,8 @@ use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_store::Store;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
-    Acceptance, Advance, Advanced, CallFacts, DeduplicationKey, DuplicateOf, Identity, NewTask, OpenTask, Record,
-    RefundFilter, TaskFilter, TaskRows,
+    Acceptance, Advance, Advanced, CallFacts, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask,
+    Record, RefundFilter, TaskFilter, TaskRows,
 };
 use toolwarrant_tasks::task::{Phase, Readings, Status, Task, TaskId, TaskPolicy, UpstreamAnswer};
 
@@ -346,24 +346,26 @@ pub async fn a_refund_the_end_the_release_and_the_wiping_are_one_step(store: Arc
     let record = store.task(id(1)).await.unwrap().unwrap();
     assert_eq!((record.task, record.version), (task, 2));
     assert_eq!((record.sealed, record.refunded_at), (None, Some(ended)));
-    let rows: Vec<_> = store.ledger(0, 9).await.unwrap().into_iter().map(|row| (row.id, row.kind, row.at)).collect();
+    let rows = ledger(&store, 2).await;
+    let rows: Vec<_> = rows.into_iter().map(|row| (row.id, row.kind, row.at)).collect();
     assert_eq!(rows, [(id(1), "charge", AT), (id(1), "refund", ended)]);
     assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Acceptance::Fresh { wake_at: settled });
 }
 
 pub async fn a_duplicate_ledger_entry_stops_the_whole_step(store: Arc<dyn Store>) {
     let release = Entry::Release(AT);
-    for (n, kind) in [(1, Entry::Charge), (2, Entry::ReverseCharge), (3, Entry::Refund)] {
+    for (n, kind) in (1_u8..).zip([Entry::Charge, Entry::ReverseCharge, Entry::Refund]) {
+        let (n, rows) = (u128::from(n), usize::from(n));
         let target = format!("t{n}");
         accept(&store, new(n, &target, &target)).await;
         advance(&store, n, Phase::Ready, vec![kind]).await.unwrap();
         let before = (store.task(id(n)).await.unwrap(), store.timeline(id(n)).await.unwrap());
-        let ledger = store.ledger(0, 99).await.unwrap();
+        let entered = ledger(&store, rows).await;
         for entries in [vec![release, kind], vec![kind, release]] {
             advance(&store, n, Phase::Done(Status::Failed), entries).await.unwrap_err();
         }
         assert_eq!((store.task(id(n)).await.unwrap(), store.timeline(id(n)).await.unwrap()), before);
-        assert_eq!(store.ledger(0, 99).await.unwrap(), ledger);
+        assert_eq!(store.ledger(0, 99).await.unwrap(), entered);
         let busy = store.accept(new(9, "other", &target)).await.unwrap();
         assert!(matches!(busy, Acceptance::Busy { .. }), "{busy:?}");
         assert_eq!(repeat(&store, "app", &target).await.unwrap().id, id(n));
@@ -371,10 +373,24 @@ pub async fn a_duplicate_ledger_entry_stops_the_whole_step(store: Arc<dyn Store>
     // The same entry twice in one step is refused too.
     accept(&store, new(4, "k4", "t4")).await;
     advance(&store, 4, Phase::Ready, vec![Entry::Refund, Entry::Refund]).await.unwrap_err();
-    let last = store.ledger(0, 99).await.unwrap()[2].number;
+    let last = ledger(&store, 3).await[2].number;
     assert_eq!(store.ledger(last, 99).await.unwrap(), []);
     advance(&store, 4, Phase::Ready, vec![Entry::Refund]).await.unwrap();
-    assert_eq!(store.ledger(last, 99).await.unwrap()[0].id, id(4));
+    assert_eq!(ledger(&store, 4).await[3].id, id(4));
+}
+
+/// Returns the ledger once it has this number of rows. A store may show a row only when older
+/// transactions of other tests have ended.
+pub async fn ledger(store: &Arc<dyn Store>, rows: usize) -> Vec<LedgerRow> {
+    let begun = Instant::now();
+    loop {
+        let found = store.ledger(0, 999).await.unwrap();
+        if found.len() >= rows {
+            return found;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(120), "{rows} rows are not there: {found:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 /// 2026-07-28T12:00:00.123Z.

@@ -212,7 +212,7 @@ async fn the_commands_of_the_document_work_as_written() {
     // Removes the parts that take real time. Waits first, because the server refuses signatures
     // from the second of its start.
     let script = parts.join("\n").replace(" --wait", "").replace("127.0.0.1:8080", &program.address.to_string());
-    let begin = "cloudphone() { \"$PROGRAM\" \"$@\"; }\nuntil CLOUDPHONE_KEY=$DEMO cloudphone call list_devices --v1; do :; done";
+    let begin = "cloudphone() { \"$PROGRAM\" \"$@\"; }\ntoolwarrant() { \"${PROGRAM%/*}/toolwarrant\" \"$@\"; }\nuntil CLOUDPHONE_KEY=$DEMO cloudphone call list_devices --v1; do :; done";
     let mut shell = Command::new("sh");
     shell.args(["-euc", &format!("{begin}\n{script}")]).current_dir(home.path()).env("PROGRAM", binary());
     shell.env("CLOUDPHONE_DATA", &program.data).env("CLOUDPHONE_URL", &program.url);

@@ -18,8 +18,17 @@ pub(crate) struct Executable {
 }
 
 /// Builds all targets, and returns the test executables. A warning is a failure.
+///
+/// Benches are built apart, because with `--all-targets` cargo builds examples as tests.
 pub(crate) fn run(root: &Path, lints: bool) -> Result<Vec<Executable>> {
-    let arguments = ["test", "--workspace", "--all-targets", "--locked", "--no-run", "--message-format=json"];
+    let executables = build(root, &[], lints)?;
+    build(root, &["--benches"], lints)?;
+    Ok(executables)
+}
+
+fn build(root: &Path, targets: &[&str], lints: bool) -> Result<Vec<Executable>> {
+    let arguments = ["test", "--workspace", "--locked", "--no-run", "--message-format=json"];
+    let arguments = [&arguments, targets].concat();
     println!("> cargo {}{}", arguments.join(" "), if lints { ", with clippy as the compiler" } else { "" });
     let mut child = cargo_of_tests(root).args(arguments).stdout(Stdio::piped()).spawn().context("cannot run cargo")?;
     let (mut executables, mut findings) = (Vec::new(), 0);

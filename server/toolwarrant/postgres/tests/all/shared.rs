@@ -6,12 +6,12 @@ mod pooler;
 mod reads;
 mod relay;
 
-use super::{KEY, server};
+use super::KEY;
 use driver::PostgresPair;
 use relay::Relay;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use store_suite::{AT, application, end, id, new};
 use test_postgres::TestPostgres;
@@ -28,6 +28,12 @@ use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, DeduplicationKey, Identity, LedgerRow, NewTask, TaskStore,
 };
 use toolwarrant_tasks::task::{Phase, Status, Task, TaskId};
+
+/// Returns the server of these tests; `None` if PostgreSQL is not installed.
+fn server() -> Option<&'static TestPostgres> {
+    static SERVER: OnceLock<Option<TestPostgres>> = OnceLock::new();
+    SERVER.get_or_init(TestPostgres::start).as_ref()
+}
 
 /// Makes a new cluster; `None` if PostgreSQL is not installed.
 async fn cluster() -> Option<Address> {

@@ -1,11 +1,19 @@
 //! The requirements on every store, on PostgreSQL.
 
-use super::{KEY, server};
-use std::sync::Arc;
+use super::KEY;
+use std::sync::{Arc, OnceLock};
 use store_suite::model::{self, Reopened};
+use test_postgres::TestPostgres;
 use toolwarrant_core::cluster::LEASE;
 use toolwarrant_postgres::{Address, NewReplica, Postgres};
 use toolwarrant_store::Store;
+
+/// Returns the server of these tests; `None` if PostgreSQL is not installed. A transaction that
+/// stays open in other tests would hide the latest rows of the ledger.
+fn server() -> Option<&'static TestPostgres> {
+    static SERVER: OnceLock<Option<TestPostgres>> = OnceLock::new();
+    SERVER.get_or_init(TestPostgres::start).as_ref()
+}
 
 async fn join(address: &Address) -> Postgres {
     let replica = NewReplica {
@@ -45,7 +53,10 @@ impl Reopened for Rejoined {
     const DELETES_ROWS: bool = false;
 
     async fn open() -> Self {
-        let address = server().expect("PostgreSQL is installed").schema().await.expect("the server runs");
+        // Alone on a server, every row of the ledger is there at once.
+        static SERVER: OnceLock<Option<TestPostgres>> = OnceLock::new();
+        let server = SERVER.get_or_init(TestPostgres::start).as_ref();
+        let address = server.expect("PostgreSQL is installed").schema().await.expect("the server runs");
         Postgres::init(&address, KEY).await.expect("the schema is empty");
         let store = join(&address).await;
         Self(address, store)
