@@ -20,7 +20,7 @@ pub use races::*;
 pub use rules::*;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::store::{ApplicationRow, KeyRow, Labels, SecretRow, SecretUse, StoreError};
@@ -28,8 +28,8 @@ use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_store::Store;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
-    Acceptance, Advance, Advanced, CallFacts, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask,
-    Record, RefundFilter, TaskFilter, TaskRows,
+    Acceptance, Advance, Advanced, CallFacts, DeduplicationKey, DuplicateOf, Identity, NewTask, OpenTask, Record,
+    RefundFilter, TaskFilter, TaskRows,
 };
 use toolwarrant_tasks::task::{Phase, Readings, Status, Task, TaskId, TaskPolicy, UpstreamAnswer};
 
@@ -377,20 +377,6 @@ pub async fn a_duplicate_ledger_entry_stops_the_whole_step(store: Arc<dyn Store>
     assert_eq!(store.ledger(last, 99).await.unwrap(), []);
     advance(&store, 4, Phase::Ready, vec![Entry::Refund]).await.unwrap();
     assert_eq!(ledger(&store, 4).await[3].id, id(4));
-}
-
-/// Returns the ledger once it has this number of rows. A store may show a row only when older
-/// transactions of other tests have ended.
-pub async fn ledger(store: &Arc<dyn Store>, rows: usize) -> Vec<LedgerRow> {
-    let begun = Instant::now();
-    loop {
-        let found = store.ledger(0, 999).await.unwrap();
-        if found.len() >= rows {
-            return found;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(120), "{rows} rows are not there: {found:?}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 /// 2026-07-28T12:00:00.123Z.

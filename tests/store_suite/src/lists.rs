@@ -1,7 +1,9 @@
 //! Reads of tasks and the ledger, their order and pages; and purges.
 
 use super::*;
+use std::time::Instant;
 use toolwarrant_audit::{Anchor, Head};
+use toolwarrant_tasks::store::LedgerRow;
 
 pub async fn a_timeline_has_every_phase_in_order(store: Arc<dyn Store>) {
     let mut number = 0;
@@ -255,5 +257,19 @@ pub async fn the_recorded_anchor_of_the_audit_is_read_unchanged(store: Arc<dyn S
         anchor.newest.number = number;
         store.put_audit_anchor(anchor).await.unwrap();
         assert_eq!(store.audit_anchor().await.unwrap(), Some(anchor));
+    }
+}
+
+/// Returns the ledger once it has this number of rows. A store may show a row only when older
+/// transactions of other tests have ended.
+pub async fn ledger(store: &Arc<dyn Store>, rows: usize) -> Vec<LedgerRow> {
+    let begun = Instant::now();
+    loop {
+        let found = store.ledger(0, 999).await.unwrap();
+        if found.len() >= rows {
+            return found;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(120), "{rows} rows are not there: {found:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
