@@ -6,6 +6,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -44,6 +45,26 @@ impl TestPostgres {
     /// It is installed and does not start.
     #[must_use]
     pub fn start_with(settings: &[&str]) -> Option<Self> {
+        let started = Self::launch(settings);
+        if started.is_none() {
+            leave_out();
+        }
+        started
+    }
+
+    /// Returns the server that several tests share; `None` if PostgreSQL is not installed.
+    ///
+    /// # Panics
+    /// It is installed and does not start.
+    pub fn share(server: &'static OnceLock<Option<Self>>) -> Option<&'static Self> {
+        let server = server.get_or_init(|| Self::launch(&["fsync=off"])).as_ref();
+        if server.is_none() {
+            leave_out();
+        }
+        server
+    }
+
+    fn launch(settings: &[&str]) -> Option<Self> {
         let programs = programs()?;
         let folder = tempfile::Builder::new().prefix("pg-").tempdir().expect("a temporary folder");
         let is_root = fs::metadata("/proc/self").is_ok_and(|about| std::os::unix::fs::MetadataExt::uid(&about) == 0);
@@ -151,16 +172,13 @@ async fn connect(url: &str) -> Result<Client, Error> {
     Ok(client)
 }
 
-/// Returns the folder of the newest installed server. Without one, a test says that it is left out.
-fn programs() -> Option<PathBuf> {
-    let newest = newest();
-    if newest.is_none() {
-        println!("left out: PostgreSQL is not installed (package postgresql)");
-    }
-    newest
+/// Prints for `cargo xtask test` that a test does nothing.
+fn leave_out() {
+    println!("left out: PostgreSQL is not installed (package postgresql)");
 }
 
-fn newest() -> Option<PathBuf> {
+/// Returns the folder of the newest installed server.
+fn programs() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
     let folders = versions.filter_map(|version| Some(version.ok()?.path().join("bin")));
     let number = |folder: &PathBuf| folder.parent()?.file_name()?.to_str()?.parse::<u32>().ok();

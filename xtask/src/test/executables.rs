@@ -46,9 +46,9 @@ pub(super) fn run(root: &Path, executables: Vec<Executable>) -> Result<Ran> {
         let mut lane = VecDeque::from(lane);
         let mut failed = Vec::new();
         while let Some(executable) = lane.pop_front() {
-            let said = execute(root, &executable, threads)?;
+            let (said, succeeded) = execute(root, &executable, threads)?;
             let mut ran = ran.lock().map_err(|_| anyhow!("a lane panicked"))?;
-            if !ran.read(&executable.name, &said) {
+            if !ran.read(&executable.name, &said, succeeded) {
                 failed.push(executable.name);
             }
         }
@@ -66,8 +66,8 @@ pub(super) fn run(root: &Path, executables: Vec<Executable>) -> Result<Ran> {
     }
 }
 
-/// Runs one executable. Returns its output.
-fn execute(root: &Path, executable: &Executable, threads: usize) -> Result<String> {
+/// Runs one executable. Returns its output, and true if it succeeded.
+fn execute(root: &Path, executable: &Executable, threads: usize) -> Result<(String, bool)> {
     let Executable { name, path, folder } = executable;
     let log = path.with_extension("log");
     let output = File::create(&log).with_context(|| log.display().to_string())?;
@@ -78,23 +78,27 @@ fn execute(root: &Path, executable: &Executable, threads: usize) -> Result<Strin
     command.env("CARGO", env!("CARGO")).env("CARGO_MANIFEST_DIR", folder);
     let mut child = command.stdout(output.try_clone()?).stderr(output).spawn().with_context(|| name.clone())?;
     let begin = Instant::now();
-    while child.try_wait()?.is_none() {
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
         if begin.elapsed() > PATIENCE {
             child.kill()?;
             let said = fs::read(&log)?;
             bail!("{}\n{name} was ended after {PATIENCE:?}", String::from_utf8_lossy(&said));
         }
         thread::sleep(Duration::from_millis(20));
-    }
+    };
     let said = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
     println!("{name}: {:.1} s", begin.elapsed().as_secs_f64());
-    Ok(said)
+    Ok((said, status.success()))
 }
 
 impl Ran {
     /// Adds the output of an executable. Prints it and returns false if a test failed.
-    fn read(&mut self, name: &str, said: &str) -> bool {
-        let Some(passed) = said.lines().find_map(count) else {
+    fn read(&mut self, name: &str, said: &str, succeeded: bool) -> bool {
+        // A test may print results of other tests.
+        let Some(passed) = said.lines().rev().find_map(count).filter(|_| succeeded) else {
             println!("{said}");
             return false;
         };
@@ -132,9 +136,10 @@ mod tests {
     fn a_test_that_was_left_out_has_not_passed_and_an_output_without_a_result_is_a_failure() {
         let mut ran = Ran::default();
         let said = "test a ... ok <0.1s>\nleft out: PostgreSQL is not installed\ntest result: ok. 3 passed; 0 failed\n";
-        assert!(ran.read("shop all", said));
+        assert!(ran.read("shop all", said, true));
         assert_eq!((ran.passed, ran.left_out["PostgreSQL is not installed"]), (2, 1));
-        assert!(!ran.read("shop all", "test result: FAILED. 3 passed; 1 failed\n"));
+        assert!(!ran.read("shop all", "test result: FAILED. 3 passed; 1 failed\n", true));
+        assert!(!ran.read("shop all", said, false));
         assert_eq!(ran.passed, 2);
     }
 }

@@ -30,7 +30,7 @@ use toolwarrant_tasks::task::{Phase, Status, Task, TaskId};
 /// Returns the server of these tests; `None` if PostgreSQL is not installed.
 fn server() -> Option<&'static TestPostgres> {
     static SERVER: OnceLock<Option<TestPostgres>> = OnceLock::new();
-    SERVER.get_or_init(TestPostgres::start).as_ref()
+    TestPostgres::share(&SERVER)
 }
 
 /// Makes a new cluster; `None` if PostgreSQL is not installed.

@@ -12,7 +12,7 @@ use toolwarrant_store::Store;
 /// stays open in other tests would hide the latest rows of the ledger.
 fn server() -> Option<&'static TestPostgres> {
     static SERVER: OnceLock<Option<TestPostgres>> = OnceLock::new();
-    SERVER.get_or_init(TestPostgres::start).as_ref()
+    TestPostgres::share(&SERVER)
 }
 
 async fn join(address: &Address) -> Postgres {
@@ -55,7 +55,7 @@ impl Reopened for Rejoined {
     async fn open() -> Self {
         // Alone on a server, every row of the ledger is there at once.
         static SERVER: OnceLock<Option<TestPostgres>> = OnceLock::new();
-        let server = SERVER.get_or_init(TestPostgres::start).as_ref();
+        let server = TestPostgres::share(&SERVER);
         let address = server.expect("PostgreSQL is installed").schema().await.expect("the server runs");
         Postgres::init(&address, KEY).await.expect("the schema is empty");
         let store = join(&address).await;
