@@ -56,9 +56,9 @@ async fn a_backup_brings_back_what_was_there_and_neither_a_key_nor_a_command_by_
     operate(&data, "device assign shop --all").await;
     let (kept, gone, dead) = (key_of(&data, "shop").await, key_of(&data, "shop").await, key_of(&data, "shop").await);
     operate(&data, &format!("key revoke {}", dead.id)).await;
-    let (tool, arguments) = restart(5);
+    let (tool, arguments) = restart(13);
     let task = program.call(tool, arguments).await.expect("accepted");
-    wait_for_phases(&data, &[(5, "polling")]).await;
+    wait_for_phases(&data, &[(13, "polling")]).await;
 
     let place = TempDir::new().expect("a temporary folder");
     let file = place.path().join("one.tar");

@@ -56,12 +56,12 @@ async fn a_full_disk_refuses_writes_and_forgets_none_and_once_there_is_room_ever
     let mut program = start(into).await;
     let url = program.monitor().to_owned();
     let ready = format!("{url}/readyz");
-    let under_way = start_restart(&program, 5).await;
-    wait_for_phases(&program.data, &[(5, "polling")]).await;
+    let under_way = start_restart(&program, 18).await;
+    wait_for_phases(&program.data, &[(18, "polling")]).await;
 
     limit(&program, Some(0));
     let asked = async {
-        for phone in [1, 18].into_iter().cycle().take(ASKED) {
+        for phone in [1, 5].into_iter().cycle().take(ASKED) {
             let (tool, arguments) = restart(phone);
             let refused = program.call(tool, arguments).await.expect_err("it cannot be stored");
             assert_eq!((&refused["code"], &refused["retryable"]), (&json!("overloaded"), &json!(true)), "{refused}");
@@ -69,7 +69,7 @@ async fn a_full_disk_refuses_writes_and_forgets_none_and_once_there_is_room_ever
     };
     let repeated = async {
         for _ in 0..ASKED {
-            assert_eq!(start_restart(&program, 5).await, under_way, "what is in flight is known");
+            assert_eq!(start_restart(&program, 18).await, under_way, "what is in flight is known");
         }
     };
     tokio::join!(asked, repeated);
@@ -88,7 +88,7 @@ async fn a_full_disk_refuses_writes_and_forgets_none_and_once_there_is_room_ever
 
     limit(&program, None);
     until(&ready, 200).await;
-    let mut told = [under_way, start_restart(&program, 1).await, start_restart(&program, 18).await];
+    let mut told = [under_way, start_restart(&program, 1).await, start_restart(&program, 5).await];
     for id in &told {
         let task = program.task(&json!(id)).await;
         assert_eq!(task["status"], "success", "{task}");

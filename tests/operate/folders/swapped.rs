@@ -75,39 +75,46 @@ const FAULTS: &[SwapFault] = &[
     ),
 ];
 
+/// Makes a fault under a running program while a write is in flight, and undoes it. Returns what was
+/// seen meanwhile.
+async fn swap((name, fault, undo): SwapFault) -> String {
+    let mut program = Program::start(WATCHED).await;
+    let (tool, arguments) = restart(18);
+    let task = program.call(tool, arguments).await.expect("accepted");
+    wait_for_phases(&program.data, &[(18, "polling")]).await;
+    let data = program.data.clone();
+    fault(&data);
+    let text = observe(&program, 1, &task).await.replace(&data.display().to_string(), "DATA");
+    if name == "database removed" {
+        let file = data.with_file_name("saved.tar");
+        let (code, said) = operate(&data, &format!("backup {}", file.display())).await;
+        assert_eq!(code, 0, "what is open can be saved: {said}");
+    } else if name == "lock removed" {
+        let (_, said) = operate(&data, "--listen 127.0.0.1:0").await;
+        assert!(said.contains("another cloudphone uses"), "{said}");
+        assert!(data.join("admin.sock").exists(), "the socket is the first one's");
+    }
+    undo(&data);
+    until(&format!("{}/readyz", program.monitor()), 200).await;
+    assert_eq!(write(&program, 5).await, "dispatched", "{name}");
+    // The write that was in flight goes on, and a refused write was never sent.
+    let told = program.task(&task["task_id"]).await;
+    assert_eq!(told["status"], "success", "{name}: {told}");
+    program.kill().await;
+    let sent = fs::read_to_string(data.join("simulated.jsonl")).expect("the journal");
+    let first = sent.lines().filter(|line| line.contains("\"phone\":1,")).count();
+    assert_eq!(first, usize::from(name == "lock removed"), "{name}: {sent}");
+    let (code, said) = operate(&data, "doctor").await;
+    assert_eq!(code, 0, "{name}: {said}");
+    format!("# {name}\n\n{text}\n")
+}
+
 #[tokio::test]
 async fn nothing_is_acknowledged_or_sent_that_would_be_gone_after_a_restart() {
+    let runs: Vec<_> = FAULTS.iter().map(|fault| tokio::spawn(swap(*fault))).collect();
     let mut out = String::new();
-    for (name, fault, undo) in FAULTS {
-        let mut program = Program::start(WATCHED).await;
-        let (tool, arguments) = restart(5);
-        let task = program.call(tool, arguments).await.expect("accepted");
-        wait_for_phases(&program.data, &[(5, "polling")]).await;
-        let data = program.data.clone();
-        fault(&data);
-        let text = observe(&program, 1, &task).await.replace(&data.display().to_string(), "DATA");
-        writeln!(out, "# {name}\n\n{text}").expect("text");
-        if *name == "database removed" {
-            let file = data.with_file_name("saved.tar");
-            let (code, said) = operate(&data, &format!("backup {}", file.display())).await;
-            assert_eq!(code, 0, "what is open can be saved: {said}");
-        } else if *name == "lock removed" {
-            let (_, said) = operate(&data, "--listen 127.0.0.1:0").await;
-            assert!(said.contains("another cloudphone uses"), "{said}");
-            assert!(data.join("admin.sock").exists(), "the socket is the first one's");
-        }
-        undo(&data);
-        until(&format!("{}/readyz", program.monitor()), 200).await;
-        assert_eq!(write(&program, 18).await, "dispatched", "{name}");
-        // The write that was in flight goes on, and a refused write was never sent.
-        let told = program.task(&task["task_id"]).await;
-        assert_eq!(told["status"], "success", "{name}: {told}");
-        program.kill().await;
-        let sent = fs::read_to_string(data.join("simulated.jsonl")).expect("the journal");
-        let first = sent.lines().filter(|line| line.contains("\"phone\":1,")).count();
-        assert_eq!(first, usize::from(*name == "lock removed"), "{name}: {sent}");
-        let (code, said) = operate(&data, "doctor").await;
-        assert_eq!(code, 0, "{name}: {said}");
+    for run in runs {
+        out += &run.await.expect("no failure");
     }
     insta::assert_snapshot!(out);
 }
