@@ -11,6 +11,9 @@ use toolwarrant_audit::is_chain_line;
 
 #[tokio::test]
 async fn the_printed_curl_line_works_as_pasted() {
+    if driver::lacks("curl") {
+        return;
+    }
     let home = TempDir::new().expect("a temporary folder");
     let mut program = Process::start(start(&home).command().expect("a log")).expect("it starts");
     let welcome = program.until("Ctrl-C").await.expect("it serves");

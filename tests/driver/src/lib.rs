@@ -21,7 +21,7 @@ pub use http::{HttpAnswer, exchange, exchange_on, get};
 pub use mcp::{KeyPair, call, outcome, rpc};
 pub use operator::ProgramOperator;
 pub use postgres::PostgresPair;
-pub use process::Process;
+pub use process::{Process, lacks, signal};
 pub use program::{Instance, Start};
 pub use rack::{PROXY_LOGIN, PhoneAct, PhoneFault, Rack, RackPhone, RackProxy, RackServer, write_program};
 pub use relay::{LinkRelay, LinkState};

@@ -1,6 +1,7 @@
 //! A running program: its output, its signals, and the system's figures about it.
 
 use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
 use std::process::{ExitStatus, Stdio};
@@ -65,9 +66,7 @@ impl Process {
 
     /// Sends a signal, by a name such as `TERM`.
     pub async fn signal(&self, name: &str) -> Result<()> {
-        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.id()?.to_string()).status().await?;
-        ensure!(sent.success(), "`kill` failed");
-        Ok(())
+        signal(self.id()?, name)
     }
 
     /// Kills it with SIGKILL.
@@ -104,6 +103,31 @@ impl Process {
         }
         Ok(Duration::from_nanos(nanos))
     }
+}
+
+/// Returns true, and says so, if this machine lacks a program that a test runs.
+pub fn lacks(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    if !is_there {
+        println!("left out: {program} is not installed (package {program})");
+    }
+    !is_there
+}
+
+/// Sends a signal to a process, by a name such as `TERM`.
+pub fn signal(id: u32, name: &str) -> Result<()> {
+    let signal = match name {
+        "CONT" => Signal::CONT,
+        "HUP" => Signal::HUP,
+        "INT" => Signal::INT,
+        "KILL" => Signal::KILL,
+        "STOP" => Signal::STOP,
+        "TERM" => Signal::TERM,
+        other => bail!("no test has sent {other} so far"),
+    };
+    let id = i32::try_from(id).ok().and_then(Pid::from_raw).context("no process has this id")?;
+    kill_process(id, signal).with_context(|| format!("cannot send {name} to {}", id.as_raw_pid()))
 }
 
 impl Drop for Process {

@@ -4,6 +4,7 @@
 //!
 //! A phone's journal has one line for each of its acts. Start at [`Rack`].
 
+use crate::process::signal;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -297,7 +298,7 @@ impl RackPhone {
                 return Ok(());
             }
             // Processes may end meanwhile.
-            let _ = Command::new("kill").arg(format!("-{name}")).args(&new).stderr(Stdio::null()).status()?;
+            new.iter().filter_map(|id| id.parse().ok()).for_each(|id| drop(signal(id, name)));
             known.extend(new);
         }
     }

@@ -43,7 +43,7 @@ async fn observe(program: &Program, phone: u32, task: &Value) -> String {
 /// A change of the folder, and the way back.
 type SwapFault = (&'static str, fn(&Path), fn(&Path));
 
-const FAULTS: &[SwapFault] = &[
+const FAULTS: [SwapFault; 5] = [
     ("lock removed", |data| fs::remove_file(data.join("lock")).expect("removed"), |_| {}),
     (
         "database removed",
@@ -75,8 +75,8 @@ const FAULTS: &[SwapFault] = &[
     ),
 ];
 
-/// Makes a fault under a running program while a write is in flight, and undoes it. Returns what was
-/// seen meanwhile.
+/// Makes a fault under a running program while a write is in flight, and undoes it. Returns what
+/// was seen meanwhile.
 async fn swap((name, fault, undo): SwapFault) -> String {
     let mut program = Program::start(WATCHED).await;
     let (tool, arguments) = restart(18);
@@ -111,12 +111,9 @@ async fn swap((name, fault, undo): SwapFault) -> String {
 
 #[tokio::test]
 async fn nothing_is_acknowledged_or_sent_that_would_be_gone_after_a_restart() {
-    let runs: Vec<_> = FAULTS.iter().map(|fault| tokio::spawn(swap(*fault))).collect();
-    let mut out = String::new();
-    for run in runs {
-        out += &run.await.expect("no failure");
-    }
-    insta::assert_snapshot!(out);
+    let [a, b, c, d, e] = FAULTS.map(swap);
+    let (a, b, c, d, e) = tokio::join!(a, b, c, d, e);
+    insta::assert_snapshot!([a, b, c, d, e].concat());
 }
 
 #[tokio::test]

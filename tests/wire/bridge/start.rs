@@ -204,6 +204,9 @@ fn blocks(heading: &str, language: &str) -> Vec<&'static str> {
 
 #[tokio::test]
 async fn the_commands_of_the_document_work_as_written() {
+    if driver::lacks("curl") {
+        return;
+    }
     let program = Program::start(&[]).await;
     let home = TempDir::new().expect("a temporary folder");
     let calls = blocks("Calling by hand", "sh").join("\n");

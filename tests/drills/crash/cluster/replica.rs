@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::process::Command;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
@@ -171,7 +170,7 @@ impl Replica {
     async fn end(&self, name: &str, rest: Duration) {
         let run = self.wait_until_it_serves().await;
         *self.rest.lock().expect("no panic") = Some(rest);
-        signal(run.id, name).await;
+        drop(driver::signal(run.id, name));
         let mut serves = self.serves.subscribe();
         serves.wait_for(|serves| serves.as_ref() != Some(&run)).await.expect("the sender is ours");
     }
@@ -185,11 +184,11 @@ impl Replica {
     /// Lets the process stand still.
     pub(in crate::drills::crash) async fn pause(&self, time: Duration) {
         let run = self.wait_until_it_serves().await;
-        signal(run.id, "STOP").await;
+        drop(driver::signal(run.id, "STOP"));
         sleep(time).await;
         // A kill may have ended it meanwhile.
         if self.run().as_ref() == Some(&run) {
-            signal(run.id, "CONT").await;
+            drop(driver::signal(run.id, "CONT"));
         }
     }
 
@@ -203,8 +202,4 @@ impl Replica {
         sleep(time).await;
         self.links.iter().for_each(|link| link.set(LinkState::Open));
     }
-}
-
-async fn signal(id: u32, name: &str) {
-    let _ = Command::new("kill").arg(format!("-{name}")).arg(id.to_string()).status().await;
 }

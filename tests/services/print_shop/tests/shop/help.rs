@@ -37,6 +37,9 @@ fn the_table_of_machines_is_whole() {
 /// that itself, on its own port and folder.
 #[tokio::test]
 async fn the_readme_can_be_followed() {
+    if driver::lacks("curl") {
+        return;
+    }
     let shop = Shop::start().await;
     let blocks: Vec<_> = README.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap_or("")).collect();
     let (started, blocks) = blocks.split_at(2);

@@ -1,7 +1,6 @@
 //! Notices between replicas.
 
 use super::*;
-use std::process::Command;
 use tokio::sync::broadcast::Receiver;
 use toolwarrant_postgres::Notice;
 
@@ -98,8 +97,8 @@ async fn a_beat_after_one_without_an_answer_gets_another_connection() {
     one.beat(Beat::default()).await.expect("the server runs");
     // The process behind the connection stands still, as if nobody told of a cut.
     let beats = "SELECT pid::bigint FROM pg_stat_activity WHERE query LIKE 'WITH checked%'";
-    let process = server.count(&address, beats).await.to_string();
-    assert!(Command::new("kill").args(["-STOP", &process]).status().expect("a program").success());
+    let process = server.count(&address, beats).await;
+    driver::signal(u32::try_from(process).expect("an id"), "STOP").expect("it runs");
     // A member waits no longer.
     let _ = tokio::time::timeout(LEASE * 3 / 10, one.beat(Beat::default())).await;
     one.beat(Beat::default()).await.expect("another connection");
