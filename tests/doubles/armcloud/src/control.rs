@@ -16,7 +16,9 @@ use axum::http::{Response, StatusCode, header};
 use axum::routing::{get, post};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 /// The world, and the control of the ports of the platform and of adb.
 #[derive(Clone, Debug)]
@@ -37,6 +39,7 @@ struct Refused(StatusCode, String);
 pub(crate) fn router(control: Control) -> Router {
     Router::new()
         .route("/double/switches", get(list_known).put(set_all))
+        .route("/double/rest", get(rest))
         .route("/double/pads/{code}", get(one))
         .route("/double/pads/{code}/switches", get(of_pad).put(set_pad))
         .route("/double/pads/{code}/replace", post(replace))
@@ -68,6 +71,13 @@ async fn set_pad(State(control): State<Control>, Path(code): Path<String>, body:
 
 async fn of_pad(State(control): State<Control>, Path(code): Path<String>) -> Response<String> {
     respond(seat(&control, &code).map(|seat| control.world.switches().show(Some(seat))))
+}
+
+/// Answers once no script runs on a pad, or after a moment: a script may wait for its network.
+async fn rest(State(control): State<Control>) -> Response<String> {
+    const MOMENT: Duration = Duration::from_millis(200);
+    let is_at_rest = timeout(MOMENT, control.world.rest()).await.is_ok();
+    respond(Ok(json!({"is_at_rest": is_at_rest})))
 }
 
 async fn one(State(control): State<Control>, Path(code): Path<String>) -> Response<String> {

@@ -68,6 +68,11 @@ impl World {
         }
     }
 
+    /// Waits until the scripts that run now have ended. Later ones wait meanwhile.
+    pub(crate) async fn rest(&self) {
+        let _ = self.shells.acquire_many(SHELLS as u32).await;
+    }
+
     /// Locks the truth. A holder of this lock must not take [`Self::switches`]; the reverse order
     /// is allowed.
     pub(crate) fn truth(&self) -> MutexGuard<'_, Truth> {
