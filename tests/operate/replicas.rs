@@ -3,10 +3,11 @@
 
 use crate::harness::double::{Double, table};
 use crate::harness::program::{binary, json_of, operate};
-use driver::{Instance, KeyPair, LinkRelay, Process, ProgramOperator, call, get, wait_for};
+use driver::{KeyPair, LinkRelay, Process, call, get, wait_for};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use tempfile::TempDir;
@@ -46,8 +47,23 @@ async fn check(program: &str, arguments: &[&str], file: &Path) {
     assert!(output.status.success() && said.is_empty(), "{program} {arguments:?}: {said}");
 }
 
+/// The addresses of the replicas, each with that of its monitor.
+type Places = [[SocketAddr; 2]; 2];
+
+/// Returns addresses that are free at present.
+fn find_places() -> Places {
+    let free = || TcpListener::bind("127.0.0.1:0").expect("a port");
+    let places = [[free(), free()], [free(), free()]];
+    places.map(|pair| pair.map(|listener| listener.local_addr().expect("an address")))
+}
+
 /// Starts a replica with the command of the unit, and the configuration next to it.
-async fn start_replica(home: &Path, name: &str, url: &str, platform: &str) -> Instance {
+fn start_replica(
+    home: &Path,
+    (name, [listen, monitor]): (&str, [SocketAddr; 2]),
+    url: &str,
+    platform: &str,
+) -> Process {
     let (folder, data) = (home.join(name), home.join(name).join("data"));
     fs::create_dir_all(&folder).expect("a folder");
     if !data.exists() {
@@ -55,16 +71,15 @@ async fn start_replica(home: &Path, name: &str, url: &str, platform: &str) -> In
         fs::copy(home.join("one/data/master.key"), data.join("master.key")).expect("the key of the first");
     }
     let (settings, _) = CONFIGURATION.split_once("[platform.lab]").expect("a platform");
-    let free = "127.0.0.1:0";
     let settings = adapt(
         settings,
         &[
             ("postgres://cloudphone@10.0.0.21,10.0.0.22/cloudphone", url),
             ("store-password-file = \"store.password\"\n", "authority-lease = 20\n"),
             ("replica = \"one\"", &format!("replica = \"{name}\"")),
-            ("10.0.0.11:8080", free),
-            ("10.0.0.11:9090", free),
-            ("10.0.0.11:8081", free),
+            ("10.0.0.11:8080", &listen.to_string()),
+            ("10.0.0.11:9090", &monitor.to_string()),
+            ("10.0.0.11:8081", "127.0.0.1:0"),
             ("10.0.0.1\"", "127.0.0.1\""),
         ],
     );
@@ -75,12 +90,20 @@ async fn start_replica(home: &Path, name: &str, url: &str, platform: &str) -> In
     let line = adapt(line, &[("/etc/cloudphone/cloudphone.toml", file), ("/var/lib/cloudphone", data_text)]);
     let mut command = Command::new(binary());
     command.args(line.split(' ')).arg("--json").stderr(File::create(folder.join("log")).expect("a log"));
-    let operator = ProgramOperator { program: binary(), data };
-    Instance::ready(Process::start(command).expect("it starts"), operator).await.expect("it serves")
+    Process::start(command).expect("it starts")
+}
+
+/// Waits until the monitor of a replica answers with this status.
+async fn until_ready(monitor: SocketAddr, status: u16) {
+    let ready = wait_for(async || match get(&format!("http://{monitor}/readyz")).await {
+        Ok(answer) if answer.status == status => Ok(()),
+        answer => Err(format!("{answer:?}")),
+    });
+    ready.await.unwrap_or_else(|error| panic!("{status}: {error}"));
 }
 
 /// Starts HAProxy before these replicas. Returns its process, and a relay to its socket.
-async fn start_balancer(home: &Path, replicas: &[Instance; 2]) -> (Process, LinkRelay) {
+async fn start_balancer(home: &Path, places: &Places) -> (Process, LinkRelay) {
     let signed = rcgen::generate_simple_self_signed(["phones.example".to_owned()]).expect("a certificate");
     let certificate = home.join("phones.pem");
     fs::write(&certificate, signed.cert.pem() + &signed.signing_key.serialize_pem()).expect("written");
@@ -89,16 +112,12 @@ async fn start_balancer(home: &Path, replicas: &[Instance; 2]) -> (Process, Link
     fs::write(&file, adapt(BALANCER, &with_certificate)).expect("written");
     check("haproxy", &["-c", "-q", "-f"], &file).await;
 
-    let monitors = replicas.each_ref().map(|replica| replica.monitor.as_deref().expect("a monitor").rsplit(':').next());
-    let [one, two] = [0, 1].map(|at| format!("{} port {}", replicas[at].address, monitors[at].expect("a port")));
+    let [one, two] = places.map(|[listen, monitor]| format!("{listen} port {}", monitor.port()));
     let socket = home.join("clients");
     let bind = format!("bind unix@{}", socket.display());
     let changes = [
         // A busy machine may hold up the answers of a replica that is well.
         ("timeout connect 2s", "timeout connect 60s\n    timeout check 60s"),
-        // Without repeats, only the check of `/readyz` keeps requests from a replica that stops.
-        ("retries 3", "retries 0"),
-        ("    retry-on conn-failure\n    option redispatch 1\n", ""),
         ("bind :443 ssl crt /etc/haproxy/phones.pem alpn h2,http/1.1", &*bind),
         ("10.0.0.11:8080 port 9090", &one),
         ("10.0.0.12:8080 port 9090", &two),
@@ -111,7 +130,7 @@ async fn start_balancer(home: &Path, replicas: &[Instance; 2]) -> (Process, Link
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_unit_starts_replicas_and_behind_the_balancer_no_call_fails_while_one_stops() {
+async fn the_unit_starts_replicas_and_behind_the_balancer_no_call_fails_while_one_hands_over() {
     let (home, double) = (TempDir::new().expect("a temporary folder"), Double::start(3, &[]).await);
     if is_installed("systemd-analyze", "--version").await {
         let unit = home.path().join("cloudphone.service");
@@ -126,36 +145,57 @@ async fn the_unit_starts_replicas_and_behind_the_balancer_no_call_fails_while_on
     fs::create_dir(home.path().join("one")).expect("a folder");
     let (code, said) = operate(&data, &format!("store init --replica one --store {url}")).await;
     assert_eq!(code, 0, "{said}");
-    let one = start_replica(home.path(), "one", &url, &platform).await;
-    let two = start_replica(home.path(), "two", &url, &platform).await;
+    let places = find_places();
+    let mut one = start_replica(home.path(), ("one", places[0]), &url, &platform);
+    until_ready(places[0][1], 200).await;
+    let mut two = start_replica(home.path(), ("two", places[1]), &url, &platform);
+    until_ready(places[1][1], 503).await;
     for line in ["app create shop --permission device --requests-per-minute 100000", "device assign shop --all"] {
         assert_eq!(operate(&data, line).await.0, 0, "{line}");
     }
     let key = KeyPair::read(&json_of(&data, "key create shop").await).expect("a key");
-    until_listed(one.address, &key, 3).await;
-    until_listed(two.address, &key, 3).await;
+    until_listed(places[0][0], &key, 3).await;
     if !is_installed("haproxy", "-v").await {
+        println!("left out: haproxy is not installed (package haproxy)");
         return;
     }
-    let mut replicas = [one, two];
-    let (_process, relay) = start_balancer(home.path(), &replicas).await;
+    let (_process, relay) = start_balancer(home.path(), &places).await;
     let balancer = SocketAddr::from(([127, 0, 0, 1], relay.port));
     let reached = wait_for(async || {
         call(balancer, &key, "list_devices", &json!({})).await.map(drop).map_err(|error| format!("{error:#}"))
     });
-    reached.await.expect("the balancer leads to a replica");
-    let [one, two] = &mut replicas;
+    reached.await.expect("the balancer leads to the replica");
+    let page = call(balancer, &key, "list_devices", &json!({})).await.expect("an answer").expect("a page");
+    let phone = page["devices"][0]["device_id"].clone();
     let mut stopping = std::pin::pin!(one.stop());
+    let mut accepted = BTreeSet::new();
     let status = loop {
+        let calls = async {
+            until_listed(balancer, &key, 3).await;
+            let restart = json!({"device_id": phone, "action": "restart", "idempotency_key": "once"});
+            let task = call(balancer, &key, "set_power", &restart).await.expect("an answer").expect("a task");
+            accepted.insert(task["task_id"].to_string());
+        };
+        // A call that has begun must end well, also if the replica has stopped meanwhile.
+        tokio::pin!(calls);
         tokio::select! {
-            ended = &mut stopping => break ended.expect("it ends").0,
-            () = until_listed(balancer, &key, 3) => {}
+            ended = &mut stopping => {
+                calls.await;
+                break ended.expect("it ends").0;
+            }
+            () = &mut calls => {}
         }
     };
     assert!(status.success(), "{status}");
+    until_ready(places[1][1], 200).await;
     until_listed(balancer, &key, 3).await;
+    assert_eq!(accepted.len(), 1, "one key is one task: {accepted:?}");
     let (status, _) = two.stop().await.expect("it ends");
     assert!(status.success(), "{status}");
-    let refused = get(&format!("http://{balancer}/v1/devices")).await.expect("an answer");
-    assert!(refused.status == 503 && refused.body.contains("\"retryable\":true"), "{}", refused.body);
+    let refused = wait_for(async || {
+        let refused = get(&format!("http://{balancer}/v1/devices")).await.expect("an answer");
+        let tells = refused.status == 503 && refused.body.contains("\"retryable\":true");
+        if tells { Ok(()) } else { Err(refused.body) }
+    });
+    refused.await.expect("the balancer answers as a replica would");
 }

@@ -6,6 +6,7 @@
 
 mod body;
 mod connection;
+mod gate;
 mod limiter;
 mod limits;
 mod policy;
@@ -20,6 +21,7 @@ mod turns;
 pub use body::{BodyError, BodyRoom, read_body};
 pub use connection::Peer;
 pub(crate) use connection::{patience, slow_down};
+pub use gate::Gate;
 pub use limiter::ConnectionLimiter;
 pub(crate) use limiter::ConnectionPermit;
 pub use limits::Limits;

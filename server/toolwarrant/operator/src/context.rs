@@ -26,7 +26,7 @@ use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::cluster::{Cluster, ClusterStore, Eviction, Membership};
 use toolwarrant_core::registry::Registry;
 use toolwarrant_core::sharing::Sharing;
-use toolwarrant_postgres::{Notice, Postgres};
+use toolwarrant_postgres::{Claim, Notice, Postgres};
 use toolwarrant_sqlite::Sqlite;
 use toolwarrant_store::Store;
 use toolwarrant_tasks::engine::Engine;
@@ -205,6 +205,8 @@ impl OpenedData {
 
 /// A store that replicas share, and the membership of this process.
 pub struct Shared {
+    /// The claim to lead; `None` for a command.
+    pub claim: Option<Claim>,
     /// The store.
     pub store: Arc<Postgres>,
     /// The part that the service uses, and the membership.
@@ -220,7 +222,7 @@ impl Shared {
         let member = Arc::new(Membership::new(store.clone(), clock));
         let run = Arc::clone(&member);
         let sharing = Sharing::new(store.clone(), member, budgets, keyring);
-        Self { store, sharing, running: tokio::spawn(async move { run.run().await }) }
+        Self { claim: None, store, sharing, running: tokio::spawn(async move { run.run().await }) }
     }
 
     /// Passes the notices of other replicas on.

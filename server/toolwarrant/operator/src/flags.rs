@@ -36,9 +36,6 @@ pub const STORE_NOTICES: &str = "store-notices";
 /// The time for which a replica answers without its store.
 pub const AUTHORITY_LEASE: &str = "authority-lease";
 
-/// The time between the end of readiness and the stop.
-pub const DRAIN: &str = "drain-seconds";
-
 /// The configuration file.
 pub const CONFIG: &str = "config";
 

@@ -10,7 +10,7 @@ use crate::upstreams::{self, Upstreams};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use toolwarrant_audit::AuditHandle;
@@ -20,6 +20,7 @@ use toolwarrant_core::counts::{LOST_LINES, Requests};
 use toolwarrant_core::store::StoreError;
 use toolwarrant_http::edge::ConnectionLimiter;
 use toolwarrant_http::monitor::MonitorSource;
+use toolwarrant_postgres::Leader;
 use toolwarrant_store::{IntegrityRule, Store, VIOLATIONS_MAX, WriteFigures};
 use toolwarrant_tasks::engine::Engine;
 
@@ -52,6 +53,9 @@ pub struct ServiceStatus {
     names: Arc<Names>,
     started_at: Timestamp,
     sources: OnceLock<StatusSources>,
+    /// The process that leads, while this one waits for that.
+    leader: OnceLock<watch::Receiver<Option<Leader>>>,
+    handing_over: AtomicBool,
     stopping: AtomicBool,
     /// The test write to the store. There is at most one at a time; it continues if the requests
     /// that wait for it are dropped.
@@ -66,14 +70,27 @@ impl ServiceStatus {
             names,
             started_at,
             sources: OnceLock::new(),
+            leader: OnceLock::new(),
+            handing_over: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             test_write: Mutex::default(),
         }
     }
 
+    /// Records that the program waits until it may lead.
+    pub fn set_waiting(&self, leader: watch::Receiver<Option<Leader>>) {
+        let _ = self.leader.set(leader);
+    }
+
     /// Records that the program serves.
     pub fn set_serving(&self, sources: StatusSources) {
         let _ = self.sources.set(sources);
+    }
+
+    /// Records that the program hands over: it stays ready until it is stopping, because the
+    /// balancer must have a place for the requests that wait meanwhile.
+    pub fn set_handing_over(&self) {
+        self.handing_over.store(true, Relaxed);
     }
 
     /// Records that the program is stopping.
@@ -112,8 +129,17 @@ impl ServiceStatus {
         if self.stopping.load(Relaxed) {
             return Some("the program is stopping".to_owned());
         }
+        if self.handing_over.load(Relaxed) {
+            return None;
+        }
         let Some(StatusSources { database, engine, audit, replica, .. }) = self.sources.get() else {
-            return Some("the program is starting".to_owned());
+            let leader = self.leader.get().and_then(|leader| leader.borrow().clone());
+            return Some(match leader {
+                Some(Leader { name, machine }) => {
+                    format!("the replica `{name}` on the machine `{machine}` leads, and this one waits")
+                }
+                None => "the program is starting".to_owned(),
+            });
         };
         if let Some(replica) = replica {
             replica.refresh().await;

@@ -88,7 +88,7 @@ pub struct ServiceParts {
 pub type MakeParts<'a> = Box<dyn FnOnce(&DataFolder, Option<Sharing>) -> Result<ServiceParts, Explanation> + 'a>;
 
 /// The properties of a service that commands need.
-pub struct Offline<'a> {
+pub struct Offline<P> {
     /// Its names.
     pub names: Arc<Names>,
     /// Its contract.
@@ -98,10 +98,10 @@ pub struct Offline<'a> {
     /// The place of its data.
     pub store: StoreOptions,
     /// Makes its parts.
-    pub parts: MakeParts<'a>,
+    pub parts: P,
 }
 
-impl Offline<'_> {
+impl Offline<MakeParts<'_>> {
     /// Carries out `command` on a data folder.
     ///
     /// It is not an async function: the compiler would compile that for each service again.
@@ -169,7 +169,7 @@ impl Offline<'_> {
             },
             opened => opened.map_err(OpenError::from)?,
         };
-        self.carry_out(&folder, request.command, &operator).await
+        carry_out(self, &folder, request.command, &operator).await
     }
 
     /// Shows the last `lines` of the audit trail, and then each new line, until the server ends or
@@ -230,63 +230,66 @@ impl Offline<'_> {
             StoreCommand::Grant { account } => store.grant(&account).await?,
         })
     }
+}
 
-    /// Carries out `command` on a folder that this process has locked.
-    async fn carry_out(
-        self,
-        folder: &DataFolder,
-        command: OperatorCommand,
-        operator: &Operator,
-    ) -> Result<Value, OperatorError> {
-        let Self { names, catalogue, checks, store, parts } = self;
-        let place = (&store, Some(command.authority()));
-        let OpenedData { registry, database, shared, keyring, clock } =
-            OpenedData::open(folder, &names, catalogue, &Random::System, place).await?;
-        let trail = match command.authority() {
-            Authority::Reads => None,
-            Authority::Changes | Authority::Owner => Trail::open(folder, &keyring, &clock, database.clone()).await,
-        };
-        let audit = trail.as_ref().map(|trail| trail.audit.handle());
-        let ServiceParts { inventory, own, background } =
-            parts(folder, shared.as_ref().map(|shared| shared.sharing.clone())).map_err(OpenError::Service)?;
-        let (path, store, lines) = (folder.path().to_owned(), database.clone(), ActLines::default());
-        let cluster = shared.as_ref().map(|shared| shared.store.clone());
-        let context = OperatorContext {
-            names,
-            catalogue,
-            registry,
-            store,
-            shared: cluster,
-            inventory,
-            own,
-            checks,
-            folder: path,
-            clock,
-            audit,
-            serves: false,
-            lines,
-            applying: Mutex::default(),
-        };
-        let background = Background::of_service(background);
-        let answer = match command {
-            OperatorCommand::Clock(ClockCommand::Accept) => accept_clock(&context, operator.clone()).await,
-            command => execute(&context, operator, command).await,
-        };
-        background.stop().await;
-        // A running server would retry to store the change; this process ends, so it must report
-        // the failure.
-        let settled = context.registry.settle().await;
-        context.write_lines().await;
-        if let Some(trail) = trail {
-            trail.close().await;
-        }
-        if let Some(shared) = shared {
-            shared.leave().await;
-        }
-        match (answer, settled) {
-            (Ok(_), Durability::Owed(why)) => Err(OperatorError::unavailable(why)),
-            (answer, _) => answer,
-        }
+/// Carries out `command` on a folder that this process has locked.
+pub(crate) async fn carry_out<P>(
+    offline: Offline<P>,
+    folder: &DataFolder,
+    command: OperatorCommand,
+    operator: &Operator,
+) -> Result<Value, OperatorError>
+where
+    P: FnOnce(&DataFolder, Option<Sharing>) -> Result<ServiceParts, Explanation>,
+{
+    let Offline { names, catalogue, checks, store, parts } = offline;
+    let place = (&store, Some(command.authority()));
+    let OpenedData { registry, database, shared, keyring, clock } =
+        OpenedData::open(folder, &names, catalogue, &Random::System, place).await?;
+    let trail = match command.authority() {
+        Authority::Reads => None,
+        Authority::Changes | Authority::Owner => Trail::open(folder, &keyring, &clock, database.clone()).await,
+    };
+    let audit = trail.as_ref().map(|trail| trail.audit.handle());
+    let ServiceParts { inventory, own, background } =
+        parts(folder, shared.as_ref().map(|shared| shared.sharing.clone())).map_err(OpenError::Service)?;
+    let (path, store, lines) = (folder.path().to_owned(), database.clone(), ActLines::default());
+    let cluster = shared.as_ref().map(|shared| shared.store.clone());
+    let context = OperatorContext {
+        names,
+        catalogue,
+        registry,
+        store,
+        shared: cluster,
+        inventory,
+        own,
+        checks,
+        folder: path,
+        clock,
+        audit,
+        serves: false,
+        lines,
+        applying: Mutex::default(),
+    };
+    let background = Background::of_service(background);
+    let answer = match command {
+        OperatorCommand::Clock(ClockCommand::Accept) => accept_clock(&context, operator.clone()).await,
+        command => execute(&context, operator, command).await,
+    };
+    background.stop().await;
+    // A running server would retry to store the change; this process ends, so it must report
+    // the failure.
+    let settled = context.registry.settle().await;
+    context.write_lines().await;
+    if let Some(trail) = trail {
+        trail.close().await;
+    }
+    if let Some(shared) = shared {
+        shared.leave().await;
+    }
+    match (answer, settled) {
+        (Ok(_), Durability::Owed(why)) => Err(OperatorError::unavailable(why)),
+        (answer, _) => answer,
     }
 }
 

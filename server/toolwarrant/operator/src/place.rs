@@ -15,17 +15,18 @@ use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tokio::sync::watch;
 use toolwarrant_base::keyring::{Digest, KeyRing};
 use toolwarrant_base::random::Random;
 use toolwarrant_core::cluster::ClusterStore;
 use toolwarrant_core::store::StoreError;
-use toolwarrant_postgres::{Address, NewReplica, Postgres};
+use toolwarrant_postgres::{Address, Candidate, Claim, Leader, NewReplica, Postgres, find_leader};
 
 /// The flags that say where the data is.
 #[derive(Clone, Debug, Args)]
 pub struct StoreOptions {
-    /// PostgreSQL that several replicas share, such as postgres://user@host1,host2/db; by default,
-    /// the data is in the data folder
+    /// PostgreSQL that several replicas share, of which one leads and the others wait, such as
+    /// postgres://user@host1,host2/db; by default, the data is in the data folder
     #[arg(long = flags::STORE, global = true, value_name = "URL")]
     pub store: Option<String>,
 
@@ -43,17 +44,12 @@ pub struct StoreOptions {
     #[arg(long = flags::STORE_NOTICES, global = true, value_name = "USE", default_value = "on", value_enum)]
     pub store_notices: StoreNotices,
 
-    /// Seconds for which a replica answers without its store; others wait longer before they take
-    /// its tasks over
+    /// Seconds for which the replica that leads answers without its store; another one leads a
+    /// second later at the earliest
     // A revocation waits for it, and an operator waits 30 s for the revocation.
     #[arg(long = flags::AUTHORITY_LEASE, global = true, value_name = "SECONDS", default_value = "5",
           value_parser = clap::value_parser!(u64).range(2..=20))]
     pub authority_lease: u64,
-
-    /// Seconds for which a replica that has to stop still answers, and is not ready
-    #[arg(long = flags::DRAIN, global = true, value_name = "SECONDS", default_value = "10",
-          value_parser = clap::value_parser!(u64).range(..=600))]
-    pub drain_seconds: u64,
 }
 
 /// The use of notices.
@@ -74,7 +70,7 @@ const NAME_MAX: usize = 63;
 impl Default for StoreOptions {
     fn default() -> Self {
         let store_notices = StoreNotices::On;
-        Self { store: None, store_password: None, replica: None, store_notices, authority_lease: 5, drain_seconds: 10 }
+        Self { store: None, store_password: None, replica: None, store_notices, authority_lease: 5 }
     }
 }
 
@@ -120,12 +116,34 @@ impl StoreOptions {
         Ok(Address { url, password })
     }
 
-    /// Joins the cluster as the replica that the folder belongs to, or as a command of it with this
-    /// authority.
+    /// Waits until this process may lead as the replica that the folder belongs to, and shows
+    /// meanwhile who does.
     ///
     /// # Errors
-    /// The folder belongs to another replica, or has a database or no master key, or a command
-    /// changes something in a folder without a name; or see [`Postgres::join`].
+    /// The folder belongs to another replica, or has a database or no master key; or see
+    /// [`Claim::wait`].
+    pub async fn claim(
+        &self,
+        folder: &DataFolder,
+        names: &Names,
+        shown: &watch::Sender<Option<Leader>>,
+    ) -> Result<Claim, OpenError> {
+        let (name, is_new) = self.name_replica(folder, None)?;
+        let key = read_fingerprint(folder, names)?;
+        let candidate = Candidate::new(&self.address()?, &name, key).await?;
+        if is_new {
+            self.record_name(folder, &name)?;
+        }
+        Ok(candidate.wait(shown).await)
+    }
+
+    /// Joins the cluster as the replica that the folder belongs to, which has the claim to lead, or
+    /// as a command of it with this authority.
+    ///
+    /// # Errors
+    /// The folder belongs to another replica, or has a database or no master key. Or a command
+    /// changes something in a folder without a name, or while a process leads, which alone may do
+    /// that. Or see [`Postgres::join`].
     pub(crate) async fn join(
         &self,
         folder: &DataFolder,
@@ -133,18 +151,20 @@ impl StoreOptions {
         command: Option<Authority>,
     ) -> Result<Postgres, OpenError> {
         let (trail, is_new) = self.name_replica(folder, command)?;
-        let key = read_master_key(folder.path()).map_err(|error| match error {
-            FolderError::Io(path, _) => FolderError::KeyOfReplica(path),
-            other => other,
-        })?;
-        let key = fingerprint(&KeyRing::new(&names.salt, &key, Random::System));
+        let key = read_fingerprint(folder, names)?;
         let name = match command {
             Some(_) => format!("{trail} command {}", std::process::id()),
             None => trail.clone(),
         };
+        if command == Some(Authority::Changes)
+            && let Some(leader) = find_leader(&self.address()?).await?
+        {
+            return Err(StoreError::Unavailable(describe_leader(&leader)).into());
+        }
+        let (leads, machine) = (command.is_none(), machine());
         let program = format!("{} {}", names.program, names.version);
         let (lease, notices) = (self.lease(), self.store_notices == StoreNotices::On);
-        let new = NewReplica { name, trail: trail.clone(), program, lease, key, notices };
+        let new = NewReplica { name, leads, machine, trail: trail.clone(), program, lease, key, notices };
         let store = Postgres::join(&self.address()?, new).await?;
         // A command that reads writes no line.
         if is_new && command != Some(Authority::Reads) {
@@ -202,7 +222,7 @@ impl StoreOptions {
             (None, None) if command.is_some_and(|authority| authority != Authority::Reads) => {
                 return Err(FolderError::Unnamed(folder.path().to_owned()).into());
             }
-            (None, None) => rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            (None, None) => machine(),
         };
         if name.is_empty()
             || name.len() > NAME_MAX
@@ -234,6 +254,18 @@ impl StoreOptions {
     }
 }
 
+/// Returns the name of this machine.
+fn machine() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Says where a command that changes something is carried out.
+pub(crate) fn describe_leader(Leader { name, machine }: &Leader) -> String {
+    format!(
+        "the replica `{name}` on the machine `{machine}` leads, and alone changes something; run the command in its data folder"
+    )
+}
+
 /// Returns the refusal of a command about replicas where the data is in the data folder.
 pub(crate) fn no_shared_store() -> OperatorError {
     OperatorError::refusal(format!(
@@ -253,6 +285,15 @@ pub(crate) fn refuse_on_files(command: &OperatorCommand) -> Result<(), OperatorE
         _ => return Ok(()),
     };
     Err(OperatorError::refusal(format!("`{name}` is for a data folder with a database: {instead}")))
+}
+
+/// Returns the fingerprint of the master key in a folder of a replica.
+fn read_fingerprint(folder: &DataFolder, names: &Names) -> Result<Digest, FolderError> {
+    let key = read_master_key(folder.path()).map_err(|error| match error {
+        FolderError::Io(path, _) => FolderError::KeyOfReplica(path),
+        other => other,
+    })?;
+    Ok(fingerprint(&KeyRing::new(&names.salt, &key, Random::System)))
 }
 
 /// Returns the fingerprint of a master key, by which all replicas are known to have the same one.

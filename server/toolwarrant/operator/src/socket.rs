@@ -25,7 +25,7 @@ use tokio::net::{UnixListener, UnixSocket, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use toolwarrant_base::BoxFuture;
-use toolwarrant_core::act::{Channel, Claims, Role};
+use toolwarrant_core::act::{Channel, Claims, Operator, Role};
 
 /// Maximum length of the path of a socket on Linux, in bytes.
 const PATH_MAX: usize = 107;
@@ -38,6 +38,33 @@ const COMMAND_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Wait before the next attempt while the queue of connections is full.
 const CONNECT_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Carries out the commands that arrive on a socket.
+pub trait CommandReceiver: Send + Sync + 'static {
+    /// Returns the name of the program.
+    fn program(&self) -> &'static str;
+
+    /// Carries out a command. Returns its answer, or the reason why it was not carried out.
+    fn carry_out<'a>(
+        &'a self,
+        operator: &'a Operator,
+        command: OperatorCommand,
+    ) -> BoxFuture<'a, Result<Value, OperatorError>>;
+}
+
+impl CommandReceiver for OperatorContext {
+    fn program(&self) -> &'static str {
+        self.names.program
+    }
+
+    fn carry_out<'a>(
+        &'a self,
+        operator: &'a Operator,
+        command: OperatorCommand,
+    ) -> BoxFuture<'a, Result<Value, OperatorError>> {
+        Box::pin(execute(self, operator, command))
+    }
+}
 
 /// The reason why a socket cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -154,18 +181,18 @@ impl OperatorSocket {
 
     /// Carries out the commands of operators until `stopped`. Then it accepts no connection and
     /// reads no command, and ends when it has answered the commands that it has begun.
-    pub fn serve(self, context: Arc<OperatorContext>, stopped: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
-        Box::pin(self.serve_here(context, stopped))
+    pub fn serve(self, receiver: Arc<dyn CommandReceiver>, stopped: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+        Box::pin(self.serve_here(receiver, stopped))
     }
 
-    async fn serve_here(self, context: Arc<OperatorContext>, stopped: BoxFuture<'static, ()>) {
+    async fn serve_here(self, receiver: Arc<dyn CommandReceiver>, stopped: BoxFuture<'static, ()>) {
         let (mut arriving, mut begun) = (JoinSet::new(), JoinSet::new());
         let serving = async {
             loop {
                 tokio::select! {
                     Some(_) = begun.join_next() => {}
                     Some(read) = arriving.join_next() => if let Ok(Ok((stream, line))) = read {
-                        begun.spawn(answer(stream, line, self.channel, Arc::clone(&context)));
+                        begun.spawn(answer(stream, line, self.channel, Arc::clone(&receiver)));
                     },
                     accepted = self.listener.accept() => match accepted {
                         Ok((stream, _)) => drop(arriving.spawn(read_line(stream))),
@@ -223,14 +250,14 @@ async fn answer(
     mut stream: UnixStream,
     line: Vec<u8>,
     channel: Channel,
-    context: Arc<OperatorContext>,
+    receiver: Arc<dyn CommandReceiver>,
 ) -> io::Result<()> {
     let uid = stream.peer_cred()?.uid();
-    let outcome = match read_request(&line, context.names.program) {
+    let outcome = match read_request(&line, receiver.program()) {
         Ok((command, claims)) => {
             let patience = command.patience().max(COMMAND_TIMEOUT);
             let operator = operator(role_of(channel), uid, channel, claims);
-            timeout(patience, execute(&context, &operator, command)).await?
+            timeout(patience, receiver.carry_out(&operator, command)).await?
         }
         Err(error) => Err(error),
     };

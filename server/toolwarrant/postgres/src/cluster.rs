@@ -18,6 +18,10 @@ pub struct NewReplica {
     /// The name of the audit trail in its folder. A command has that of the replica whose folder it
     /// uses.
     pub trail: String,
+    /// True if it leads: it holds the claim. A command does not lead.
+    pub leads: bool,
+    /// The name of its machine.
+    pub machine: String,
     /// The program, with its version.
     pub program: String,
     /// The length of its lease.
@@ -43,25 +47,24 @@ pub(crate) fn lands(epoch: &str) -> String {
 }
 
 /// The layout of the tables that this program reads and writes.
-pub(crate) const LAYOUT: i32 = 1;
+pub(crate) const LAYOUT: i32 = 2;
 
 /// Refuses a layout that this program does not know.
 pub(crate) fn check_layout(layout: i32) -> Result<(), StoreError> {
-    let age = match layout.cmp(&LAYOUT) {
+    let (age, remedy) = match layout.cmp(&LAYOUT) {
         Ordering::Equal => return Ok(()),
-        Ordering::Greater => "newer",
-        Ordering::Less => "older",
+        Ordering::Greater => ("newer", "start a later version of this program"),
+        Ordering::Less => ("older", "no release has made one; `store init` makes a new store in another schema"),
     };
     Err(StoreError::Corrupt(format!(
-        "the tables have layout {layout}, which is {age} than {LAYOUT}, the one that this program knows; start a version \
-         that knows layout {layout}"
+        "the tables have layout {layout}, which is {age} than {LAYOUT}, the one that this program knows; {remedy}"
     )))
 }
 
-/// Joins under a name, and evicts the earlier runs of that name. Returns the epoch, and the
-/// timeline and the time of the server.
+/// Joins under a name, and evicts the earlier runs of that name. A run that leads evicts all that
+/// have led. Returns the epoch, and the timeline and the time of the server.
 pub(crate) async fn join(client: &mut Client, new: &NewReplica) -> Result<(Epoch, String, Timestamp), StoreError> {
-    let NewReplica { name, trail, program, lease, key: _, notices: _ } = new;
+    let NewReplica { name, leads, machine, trail, program, lease, key: _, notices: _ } = new;
     let lease = i32::try_from(lease.as_millis()).unwrap_or(i32::MAX);
     let joined = async {
         let transaction = client.transaction().await?;
@@ -69,23 +72,26 @@ pub(crate) async fn join(client: &mut Client, new: &NewReplica) -> Result<(Epoch
         let lose = format!(
             "UPDATE cluster SET lost = $1::text || ' ended before it could look for its writes'
                  WHERE lost IS NULL AND NOT synchronous AND timeline <> {TIMELINE} AND EXISTS (
-                     SELECT FROM replica WHERE name = $1 AND state IN ('serving', 'draining') AND whole_in <> {TIMELINE})"
+                     SELECT FROM replica WHERE (name = $1 OR leads AND $2) AND state IN ('serving', 'draining')
+                         AND whole_in <> {TIMELINE})"
         );
-        transaction.execute(&lose, &[&name]).await?;
+        transaction.execute(&lose, &[&name, leads]).await?;
         let evict = format!(
-            "UPDATE replica SET state = 'evicted', evicted_at = now() WHERE name = $1 AND state IN ('serving', 'draining')
-                 RETURNING ({NOW} - beaten) / 1000, {NOW} - beaten < replica.lease"
+            "UPDATE replica SET state = 'evicted', evicted_at = now()
+                 WHERE (name = $1 OR leads AND $2) AND state IN ('serving', 'draining')
+                 RETURNING ({NOW} - beaten) / 1000, name = $1 AND {NOW} - beaten < replica.lease"
         );
-        let evicted = transaction.query(&evict, &[&name]).await?;
+        let evicted = transaction.query(&evict, &[&name, leads]).await?;
         let forget =
             "DELETE FROM writer USING replica WHERE writer.epoch = replica.epoch AND replica.state = 'evicted'";
         transaction.execute(forget, &[]).await?;
         let join = format!(
-            "INSERT INTO replica (epoch, name, trail, program, level, lease, whole_in)
-             SELECT greatest(1 + max(epoch), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), $1, $5, $2, $3, $4, {TIMELINE}
+            "INSERT INTO replica (epoch, name, trail, program, level, lease, leads, machine, whole_in)
+             SELECT greatest(1 + max(epoch), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), $1, $5, $2, $3, $4, $6, $7,
+                    {TIMELINE}
              FROM replica RETURNING epoch, whole_in"
         );
-        let joined = transaction.query_one(&join, &[&name, &program, &LAYOUT, &lease, &trail]).await?;
+        let joined = transaction.query_one(&join, &[&name, &program, &LAYOUT, &lease, &trail, leads, &machine]).await?;
         let (epoch, timeline) = (joined.get::<_, i64>(0), joined.get(1));
         let write = "INSERT INTO writer (epoch, number) SELECT $1, number - 1 FROM generate_series(1, $2) AS number";
         transaction.execute(write, &[&epoch, &i32::try_from(LANES).unwrap_or(0)]).await?;

@@ -244,8 +244,7 @@ async fn blindness(client: &Client) -> Result<Option<String>, StoreError> {
 }
 
 async fn figures(client: &Client) -> Result<ServerFigures, StoreError> {
-    let sql =
-        "SELECT count(*) FILTER (WHERE state IN ('serving', 'draining') AND position(' ' IN name) = 0) AS replicas,
+    let sql = "SELECT count(*) FILTER (WHERE state IN ('serving', 'draining') AND leads) AS replicas,
                       coalesce(sum((SELECT count(*) FROM task WHERE owner = epoch))
                           FILTER (WHERE state IN ('left', 'evicted')), 0)::bigint AS orphans
                FROM replica";

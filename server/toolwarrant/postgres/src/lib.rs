@@ -7,6 +7,7 @@
 
 mod accepting;
 mod advancing;
+mod claim;
 mod cluster;
 mod column;
 mod connection;
@@ -29,6 +30,7 @@ mod session;
 mod single;
 mod tls;
 
+pub use claim::{Candidate, Claim, Leader, find_leader};
 pub use cluster::NewReplica;
 pub use connection::Address;
 pub use health::{COUNTED_MAX, Safekeeping, ServerCheck, ServerFigures};
@@ -136,7 +138,7 @@ impl Postgres {
         rights::grant(&client, account).await
     }
 
-    /// Joins the cluster as a replica.
+    /// Joins the cluster as a replica. One that leads has the [`Claim`].
     ///
     /// # Errors
     /// The server cannot be reached, is older than PostgreSQL 15, has no tables of this layout, or
@@ -144,11 +146,7 @@ impl Postgres {
     /// sessions.
     pub async fn join(address: &Address, new: NewReplica) -> Result<Self, StoreError> {
         let server = Server::parse(address)?;
-        let mut client = server.connect(|_| {}).await?;
-        check_server(&client).await?;
-        rights::check(&client).await?;
-        check_tables(&client, new.key).await?;
-        session::check(&server, &client).await?;
+        let mut client = open(&server, new.key).await?;
         let row = client.query_one("SELECT restored_at FROM cluster", &[]).await.map_err(unavailable)?;
         let restored_at = row.get::<_, Option<i64>>(0).map(column::moment);
         let (epoch, timeline, time) = cluster::join(&mut client, &new).await?;
@@ -205,6 +203,16 @@ impl Postgres {
         let (time, at) = self.joined_at;
         time.plus(at.elapsed())
     }
+}
+
+/// Connects to a server with the tables of a cluster, and checks everything that a replica needs.
+async fn open(server: &Server, key: Digest) -> Result<Client, StoreError> {
+    let client = server.connect(|_| {}).await?;
+    check_server(&client).await?;
+    rights::check(&client).await?;
+    check_tables(&client, key).await?;
+    session::check(server, &client).await?;
+    Ok(client)
 }
 
 /// Connects to a server that has no cluster yet.

@@ -3,6 +3,7 @@
 use crate::Postgres;
 use crate::cluster::NOW;
 use crate::column::{get, rows};
+use crate::connection::unavailable;
 use crate::lane::Parameter;
 use crate::single::Write;
 use serde::de::IntoDeserializer;
@@ -51,6 +52,8 @@ impl fmt::Display for RunState {
 pub struct ReplicaRun {
     /// Its name.
     pub name: String,
+    /// Its machine.
+    pub machine: String,
     /// Its epoch.
     pub epoch: u64,
     /// The program, with its version.
@@ -67,26 +70,17 @@ pub struct ReplicaRun {
     pub changes_behind: u64,
 }
 
-/// Returns the statement that reads all runs. A command has a space in its name.
+/// Returns the statement that reads all runs that lead or have led.
 fn runs() -> String {
     format!(
-        "SELECT name, epoch, program, replica.seen, directory - replica.seen AS behind,
+        "SELECT name, machine, epoch, program, replica.seen, directory - replica.seen AS behind,
            CASE WHEN state IN ('serving', 'draining') AND {NOW} - beaten > lease + 1000 THEN 'silent'
                 WHEN state = 'serving' AND is_asked_to_leave THEN 'asked to stop' ELSE state END AS state,
            ({NOW} - beaten) / 1000 AS silent,
            (SELECT count(*) FROM task WHERE owner = epoch) AS tasks
-        FROM replica CROSS JOIN cluster WHERE position(' ' IN name) = 0 ORDER BY name, epoch"
+        FROM replica CROSS JOIN cluster WHERE leads ORDER BY name, epoch"
     )
 }
-
-/// Evicts the run of a name, whatever it has said. It is not the run that asks, whose row in
-/// `writer` this statement updates.
-const EVICT_RUN: &str = ",
-    out AS (
-        UPDATE replica SET state = 'evicted', evicted_at = now() FROM turn
-            WHERE name = $4 AND replica.epoch <> $2 AND state IN ('serving', 'draining') RETURNING replica.epoch),
-    closed AS (DELETE FROM writer USING out WHERE writer.epoch = out.epoch)
-    SELECT turn.one, out.epoch AS answer FROM turn LEFT JOIN out ON true";
 
 const ASK_TO_LEAVE: &str = ",
     asked AS (
@@ -105,19 +99,20 @@ impl Postgres {
         found.iter().map(run).collect()
     }
 
+    /// Returns true if a run leads.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn has_leader(&self) -> Result<bool, StoreError> {
+        let sql = "SELECT EXISTS (SELECT FROM replica WHERE leads AND state IN ('serving', 'draining'))";
+        let read = self.inspector.read(|client| async move { client.query_one(sql, &[]).await.map_err(unavailable) });
+        Ok(read.await?.get(0))
+    }
+
     /// Returns the name of this run.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.replica
-    }
-
-    /// Evicts the run of another replica, also if it beats. Nothing that it writes lands from now
-    /// on, and other replicas adopt its tasks. Returns the epoch of that run, if there was one.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    pub async fn evict_run(&self, name: &str) -> Result<Option<Epoch>, StoreError> {
-        self.name_run(EVICT_RUN, name).await
     }
 
     /// Asks the run of a replica to stop. It learns of that with its next beat. Returns its epoch,
@@ -141,6 +136,7 @@ fn run(row: &Row) -> Result<ReplicaRun, StoreError> {
     let number = |column| Ok::<_, StoreError>(u64::try_from(get::<i64>(row, column)?).unwrap_or(0));
     Ok(ReplicaRun {
         name: get(row, "name")?,
+        machine: get(row, "machine")?,
         epoch: number("epoch")?,
         program: get(row, "program")?,
         state: RunState::deserialize(get::<&str>(row, "state")?.into_deserializer()).map_err(unknown)?,

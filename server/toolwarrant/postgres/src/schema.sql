@@ -32,6 +32,10 @@ CREATE TABLE replica (
     -- Grows, and begins with the time in microseconds, so that a store that has forgotten runs does not number two alike.
     epoch   bigint  PRIMARY KEY,
     name    text    NOT NULL,
+    -- True if it serves or is about to, and false for a command. One run that leads lives at a time.
+    leads   boolean NOT NULL,
+    -- The machine that it runs on.
+    machine text    NOT NULL,
     -- The audit trail in its folder.
     trail   text    NOT NULL,
     program text    NOT NULL,
@@ -54,8 +58,9 @@ CREATE TABLE replica (
     state   text    NOT NULL DEFAULT 'serving' CHECK (state IN ('serving', 'draining', 'left', 'evicted'))
 ) WITH (fillfactor = 50);
 
--- At most one run of a name lives.
+-- At most one run of a name lives, and at most one that leads.
 CREATE UNIQUE INDEX ix_replica_name ON replica (name) WHERE state IN ('serving', 'draining');
+CREATE UNIQUE INDEX ix_replica_leads ON replica (leads) WHERE leads AND state IN ('serving', 'draining');
 
 -- One row for each connection of a replica that writes. It counts batches, so that a batch lands once. Without the row, nothing
 -- of that epoch lands. A batch finds the row by its count, too: while an old transaction is open, the former versions of the

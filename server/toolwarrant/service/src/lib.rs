@@ -66,6 +66,7 @@ mod question;
 mod replica;
 mod server;
 mod service;
+mod standby;
 mod start;
 pub mod tasks;
 mod timekeeping;

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use toolwarrant_base::clock::Clock;
 use toolwarrant_http::edge::{ConnectionLimiter, HostOriginPolicy, Limits, Tls, TrustedProxies};
 use toolwarrant_http::monitor::Monitor;
@@ -16,7 +16,8 @@ use toolwarrant_operator::metrics::ServiceStatus;
 
 /// The listeners of a server, and the rules for connections and requests.
 pub(crate) struct Listening {
-    pub(crate) listener: TcpListener,
+    /// Has the address, and refuses connections until it listens.
+    pub(crate) socket: TcpSocket,
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) limits: Limits,
     pub(crate) limiter: Arc<ConnectionLimiter>,
@@ -27,7 +28,7 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    /// Listens, for the monitor first.
+    /// Listens for the monitor, and takes the address for clients.
     ///
     /// # Errors
     /// An option is wrong, or an address cannot be listened on. The message names the flag that
@@ -61,16 +62,37 @@ impl Listening {
             }
             None => None,
         };
-        let listener = TcpListener::bind(listen).await.map_err(|error| cannot_listen(LISTEN, listen, &error))?;
-        let bound = listener.local_addr().context("cannot read the address that is listened on")?;
+        let socket = take_address(listen).map_err(|error| cannot_listen(LISTEN, listen, &error))?;
+        let bound = socket.local_addr().context("cannot read the address that is listened on")?;
         if let Some(why) = in_clear(bound, tls.as_ref()) {
             tracing::warn!("{why}");
         }
         let policy = HostOriginPolicy::new(bound, public_url.as_deref(), &allow_hosts, &allow_origins)?;
         let url = public_url.unwrap_or_else(|| url_of(bound, tls.as_ref()));
-        Ok(Self { listener, tls, limits, limiter: ConnectionLimiter::behind(proxies, limits), policy, url, monitor })
+        Ok(Self { socket, tls, limits, limiter: ConnectionLimiter::behind(proxies, limits), policy, url, monitor })
     }
 }
+
+/// Binds a socket that does not listen yet.
+fn take_address(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // As a listener has it, so that an address of connections that have just ended is free.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    Ok(socket)
+}
+
+/// Listens at an address that was taken.
+///
+/// # Errors
+/// Another program listens there. The message names the flag that helps.
+pub(crate) fn listen(socket: TcpSocket) -> Result<TcpListener> {
+    let address = socket.local_addr().context("cannot read the address to listen on")?;
+    socket.listen(BACKLOG).map_err(|error| cannot_listen(LISTEN, address, &error))
+}
+
+/// Connections that may wait to be accepted: as many as Linux usually allows.
+const BACKLOG: u32 = 4_096;
 
 /// The certificate, the trusted proxies and the limits of the public listener.
 fn edge_of(options: EdgeOptions) -> Result<(Option<Arc<Tls>>, TrustedProxies, Limits)> {

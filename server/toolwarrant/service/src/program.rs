@@ -21,7 +21,7 @@ use toolwarrant_operator::cli::{
     Alone, CommandLine, Flags, Invocation, LogOptions, NoFlags, ServeOptions, WayToServer,
 };
 use toolwarrant_operator::data::DataFolder;
-use toolwarrant_operator::offline::{Offline, ServiceParts};
+use toolwarrant_operator::offline::{MakeParts, Offline, ServiceParts};
 use toolwarrant_operator::owner::become_owner;
 use toolwarrant_operator::{
     AuditCommand, Check, Config, ConfigError, ConfigTable, Names, NoCommands, OperatorCommand, OperatorError,
@@ -201,7 +201,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             catalogue: H::CATALOGUE,
             checks: self.identity.checks.into(),
             store,
-            parts: Box::new(parts),
+            parts: Box::new(parts) as MakeParts<'_>,
         };
         if let OperatorCommand::Audit(AuditCommand::Tail { lines, follow: true }) = command {
             let show = |lines: &Value| {
@@ -237,8 +237,9 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context(NO_RUNTIME)?;
         // The service may start tasks while it is made.
         let _entered = runtime.enter();
-        let signals = Signals::listen().context("cannot listen for signals")?;
-        let start = Start::begin(&runtime, self.identity, serve, place, H::CATALOGUE)?;
+        let mut signals = Signals::listen().context("cannot listen for signals")?;
+        let begun = Start::begin(&runtime, self.identity, serve, place, H::CATALOGUE, &mut signals.stop)?;
+        let Some(start) = begun else { return Ok(ExitCode::SUCCESS) };
         let service = compose(start.setup(flags, config))?;
         let Service { handlers, executor, inventory, own, upstreams, background, serves, hint, .. } = service;
         let answering = start.answer(start.core(&runtime, executor)?, handlers)?;

@@ -1,58 +1,77 @@
-//! The life of a server as one of several replicas: when it must stop, how it drains, and how it
-//! leaves.
+//! The life of a server that leads: when it must stop, and how it hands over.
 
+use anyhow::{Result, anyhow};
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
-use toolwarrant_core::cluster::{Eviction, ReplicaState};
-use toolwarrant_operator::{Shared, StoreOptions};
+use tokio::time::{sleep, timeout};
+use toolwarrant_operator::Shared;
 use toolwarrant_tasks::engine::Engine;
 
 /// A server that shares its store.
 pub(crate) struct ReplicaLife {
     /// The store and the membership.
     pub(crate) shared: Shared,
-    /// Time for which it still answers when it has to stop.
-    drain: Duration,
     /// Passes notices on, until this is dropped.
     _hearing: JoinSet<()>,
 }
 
 impl ReplicaLife {
     /// Returns the life of a replica; `None` for a server with a store of its own.
-    pub(crate) fn new(shared: Option<Shared>, options: &StoreOptions, engine: &Arc<Engine>) -> Option<Self> {
-        let drain = Duration::from_secs(options.drain_seconds);
+    pub(crate) fn new(shared: Option<Shared>, engine: &Arc<Engine>) -> Option<Self> {
         shared.map(|shared| {
             let hearing = JoinSet::from_iter([shared.hear(Arc::clone(engine))]);
-            Self { shared, drain, _hearing: hearing }
+            Self { shared, _hearing: hearing }
         })
     }
 
-    /// Waits until the program or this replica has to stop. Returns an error if it was evicted.
-    pub(crate) async fn wait_for_stop(this: Option<&mut Self>, stop: impl Future<Output = ()>) -> Result<(), Eviction> {
-        let Some(Self { shared, .. }) = this else {
+    /// Waits until the program or this replica has to stop. Returns an error if it may not lead any
+    /// more.
+    pub(crate) async fn wait_for_stop(this: Option<&mut Self>, stop: impl Future<Output = ()>) -> Result<()> {
+        let Some(Self { shared: Shared { claim, sharing, running, .. }, .. }) = this else {
             stop.await;
             return Ok(());
         };
+        let lost = async {
+            match claim {
+                Some(claim) => claim.wait_for_end().await,
+                None => pending().await,
+            }
+        };
         tokio::select! {
+            why = lost => Err(anyhow!("this process does not lead any more, because its session has ended: {why}")),
             () = stop => Ok(()),
-            () = shared.sharing.member.wait_for_drain() => {
+            () = sharing.member.wait_for_drain() => {
                 tracing::info!("an operator has asked this replica to stop");
                 Ok(())
             }
-            ended = &mut shared.running => ended.unwrap_or(Ok(())),
+            ended = running => Ok(ended.unwrap_or(Ok(()))?),
         }
     }
 
-    /// Says that it is about to leave, and waits until a balancer sends no more requests.
-    pub(crate) async fn drain(&self) {
-        self.shared.sharing.member.set_state(ReplicaState::Draining);
-        tokio::time::sleep(self.drain).await;
-    }
-
-    /// Gives back what it holds, and leaves, so that others take its tasks over at once.
-    pub(crate) async fn leave(self) {
-        self.shared.sharing.budgets.give_back().await;
-        self.shared.leave().await;
+    /// Gives back what it holds, and leaves, so that the process that waits leads at once. Then
+    /// waits until that answers, for a moment at most: clients that have waited here are led to it.
+    pub(crate) async fn hand_over(self) {
+        let Self { shared, .. } = self;
+        shared.sharing.budgets.give_back().await;
+        let store = Arc::clone(&shared.store);
+        shared.leave().await;
+        let led = async {
+            while !store.has_leader().await.unwrap_or(true) {
+                sleep(LOOK_EVERY).await;
+            }
+            sleep(NOTICED).await;
+        };
+        let _ = timeout(SUCCESSOR, led).await;
     }
 }
+
+/// Interval at which a process that has left looks for its successor.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Time in which the successor answers and a balancer notices that.
+const NOTICED: Duration = Duration::from_secs(1);
+
+/// Time that a process that has left waits for all of this.
+const SUCCESSOR: Duration = Duration::from_millis(2_500);

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_core::nonces::dump_reads;
 use toolwarrant_core::registry::Durability;
-use toolwarrant_http::edge::{self, ConnectionLimiter, Responder, Tls};
+use toolwarrant_http::edge::{self, ConnectionLimiter, Gate, Responder, Tls};
 use toolwarrant_http::monitor::Monitor;
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::keeping::AuditKeeper;
@@ -176,57 +176,45 @@ impl Server {
         } = self;
         // Their secrets have been printed.
         drop(keys);
-        let (serving, kept) = (Arc::clone(&engine), Arc::clone(&engine));
-        // In the order in which the parts stop.
-        let operating = sockets.into_iter().map(|socket| {
-            let context = Arc::clone(&context);
-            Background::start("an operator socket", PATIENCE, |stopped| socket.serve(context, stopped))
-        });
-        let operating: Vec<_> = operating.collect();
-        let beside = [
-            Background::start("the engine", ENGINE_PATIENCE, |stopped| engine.run(stopped)),
-            Background::of_service(background),
-            Background::start("the registry", PATIENCE, |stopped| settle(Arc::clone(&context), stopped)),
-            Background::start("the directory", PATIENCE, |stopped| until(stopped, follow(Arc::clone(&context)))),
-        ];
-        let mut last = vec![
-            Background::start("the keeper of the audit", PATIENCE, |_| keeper.run()),
-            Background::start("the keeper of the time", PATIENCE, |stopped| {
-                timekeeping::keep(context.clock.clone(), context.store.clone(), stopped)
-            }),
-        ];
         let status = monitor.as_ref().map(|(_, status)| Arc::clone(status));
-        last.extend(monitor.map(|(monitor, status)| {
+        let watching = monitor.map(|(monitor, status)| {
             Background::start("the monitor", PATIENCE, |stopped| async move {
                 stopped.await;
                 monitor.close().await;
                 status.release().await;
             })
-        }));
+        });
+        let mut work = Work::start(&engine, background, &context, keeper, sockets);
+        let gate = replica.is_some().then(|| Arc::new(Gate::new(Arc::clone(&endpoint))));
+        let responder = gate.clone().map_or(endpoint, |gate| gate);
         let mut stopped = Ok(());
         let closing = async {
             stopped = ReplicaLife::wait_for_stop(replica.as_mut(), stop).await;
-            status.inspect(|status| status.set_stopping());
-            if let (Ok(()), Some(replica)) = (stopped, &replica) {
-                replica.drain().await;
+            if let (Ok(()), Some(gate), Some(leader)) = (&stopped, &gate, replica.take()) {
+                status.as_ref().inspect(|status| status.set_handing_over());
+                work.stop_engine().await;
+                engine.close();
+                let mut held = gate.hold().await;
+                work.stop_beside().await;
+                held.take();
+                work.stop_last().await;
+                leader.hand_over().await;
             }
-            serving.close();
+            status.inspect(|status| status.set_stopping());
+            engine.close();
         };
-        edge::serve(listener, Arc::clone(&endpoint), limiter, tls, closing).await;
-        // Together, so that no socket accepts commands while another finishes its own.
-        operating.into_iter().map(Background::stop).collect::<JoinSet<()>>().join_all().await;
-        for work in beside {
-            work.stop().await;
-        }
+        edge::serve(listener, responder, limiter, tls, closing).await;
+        work.stop_engine().await;
+        work.stop_beside().await;
         // This ends the writer of the audit, which the work before it has needed.
-        drop(endpoint);
-        for work in last {
-            work.stop().await;
+        drop(gate);
+        work.stop_last().await;
+        if let Some(watching) = watching {
+            watching.stop().await;
         }
         let settled = context.registry.settle().await;
-        match replica {
-            Some(replica) => replica.leave().await,
-            None => keep_reads(&kept, &context).await,
+        if context.shared.is_none() {
+            keep_reads(&engine, &context).await;
         }
         stopped?;
         if let Durability::Owed(why) = settled {
@@ -236,6 +224,66 @@ impl Server {
         }
         drop((context, folder));
         Ok(())
+    }
+}
+
+/// The work beside the listener, in the order in which it stops.
+struct Work {
+    engine: Vec<Background>,
+    operating: Vec<Background>,
+    beside: Vec<Background>,
+    last: Vec<Background>,
+}
+
+impl Work {
+    fn start(
+        engine: &Arc<Engine>,
+        of_service: Vec<BoxFuture<'static, ()>>,
+        context: &Arc<OperatorContext>,
+        keeper: AuditKeeper,
+        sockets: Vec<OperatorSocket>,
+    ) -> Self {
+        let context = || Arc::clone(context);
+        let operating = sockets.into_iter().map(|socket| {
+            Background::start("an operator socket", PATIENCE, |stopped| socket.serve(context(), stopped))
+        });
+        Self {
+            engine: vec![Background::start("the engine", ENGINE_PATIENCE, |stopped| Arc::clone(engine).run(stopped))],
+            operating: operating.collect(),
+            beside: vec![
+                Background::of_service(of_service),
+                Background::start("the registry", PATIENCE, |stopped| settle(context(), stopped)),
+                Background::start("the directory", PATIENCE, |stopped| until(stopped, follow(context()))),
+            ],
+            last: vec![
+                Background::start("the keeper of the audit", PATIENCE, |_| keeper.run()),
+                Background::start("the keeper of the time", PATIENCE, |stopped| {
+                    timekeeping::keep(context().clock.clone(), context().store.clone(), stopped)
+                }),
+            ],
+        }
+    }
+
+    /// Begins no send any more, and waits for those under way.
+    async fn stop_engine(&mut self) {
+        for work in self.engine.drain(..) {
+            work.stop().await;
+        }
+    }
+
+    async fn stop_beside(&mut self) {
+        // Together, so that no socket accepts commands while another finishes its own.
+        self.operating.drain(..).map(Background::stop).collect::<JoinSet<()>>().join_all().await;
+        for work in self.beside.drain(..) {
+            work.stop().await;
+        }
+    }
+
+    /// Ends what writes to the store until the end.
+    async fn stop_last(&mut self) {
+        for work in self.last.drain(..) {
+            work.stop().await;
+        }
     }
 }
 
@@ -253,7 +301,7 @@ async fn follow(context: Arc<OperatorContext>) {
 
 /// Time for background work to stop: twice the time that the store waits for another program that
 /// holds the database.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The same for the engine, which itself waits 10 s for effects in progress.
 const ENGINE_PATIENCE: Duration = Duration::from_secs(15);
@@ -299,7 +347,7 @@ const SETTLE_PAUSE: Duration = Duration::from_millis(200);
 
 /// The signals that a server listens for.
 pub(crate) struct Signals {
-    stop: StopSignals,
+    pub(crate) stop: StopSignals,
     hangup: Hangup,
 }
 
@@ -314,7 +362,7 @@ impl Signals {
 }
 
 /// The signals that stop the program: SIGINT and SIGTERM.
-struct StopSignals {
+pub(crate) struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
 }
@@ -327,7 +375,7 @@ impl StopSignals {
     }
 
     /// Waits for the next signal.
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

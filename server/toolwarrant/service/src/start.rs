@@ -5,10 +5,11 @@
 
 use crate::core::{Core, CoreParts};
 use crate::hangup::Renewal;
-use crate::listening::{Listening, base_path};
+use crate::listening::{Listening, base_path, listen};
 use crate::replica::ReplicaLife;
-use crate::server::{Identity, Server};
+use crate::server::{Identity, Server, StopSignals};
 use crate::service::Setup;
+use crate::standby::Waiting;
 use crate::welcome::Demo;
 use anyhow::{Context, Result};
 use std::io::{self, IsTerminal};
@@ -49,7 +50,6 @@ pub(crate) struct Start {
     checks: Vec<Check>,
     catalogue: &'static Catalogue,
     random: Random,
-    store: StoreOptions,
     /// True if the keys of the demo are printed even if standard output is not a terminal.
     prints_keys: bool,
     keeping: AuditOptions,
@@ -60,7 +60,8 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    /// Listens, and opens the data folder.
+    /// Takes the address, waits until this process may lead, and opens the data folder. Returns
+    /// `None` if it is stopped before it may lead.
     ///
     /// # Errors
     /// A part cannot be started. The message names the flag that helps.
@@ -70,31 +71,44 @@ impl Start {
         serve: ServeOptions,
         (data, store): (&Path, StoreOptions),
         catalogue: &'static Catalogue,
-    ) -> Result<Self> {
+        stop: &mut StopSignals,
+    ) -> Result<Option<Self>> {
         runtime.block_on(async {
             let Identity { names, demo, checks } = identity;
             let (names, random, wanted, keeping) = (Arc::new(names), Random::System, serve.demo, serve.audit);
             let groups = groups_of(&serve);
             let listening = Listening::open(serve, &names).await?;
             let folder = DataFolder::open(data, &names).map_err(OpenError::from).map_err(OperatorError::from)?;
-            let opened = OpenedData::open(&folder, &names, catalogue, &random, (&store, None)).await?;
+            let claim = match store.is_folder() {
+                true => None,
+                false => {
+                    let status = listening.monitor.as_ref().map(|(_, status)| &**status);
+                    let (names, checks, store, folder, groups) = (&names, &*checks, &store, &folder, &groups);
+                    let waiting = Waiting { names, catalogue, checks, store, folder, groups, status };
+                    let Some(claim) = waiting.wait(stop).await? else { return Ok(None) };
+                    Some(claim)
+                }
+            };
+            let mut opened = OpenedData::open(&folder, &names, catalogue, &random, (&store, None)).await?;
+            if let Some(shared) = &mut opened.shared {
+                shared.claim = claim;
+            }
             warn_of_keys_off(&*opened.database).await?;
             // Output in a file or a pipe may be collected and stored, so it must not have secrets.
             let prints_keys = wanted || io::stdout().is_terminal();
-            Ok(Self {
+            Ok(Some(Self {
                 names,
                 demo,
                 checks,
                 catalogue,
                 random,
-                store,
                 prints_keys,
                 keeping,
                 groups,
                 listening,
                 folder,
                 opened,
-            })
+            }))
         })
     }
 
@@ -136,14 +150,14 @@ impl Start {
     /// A part cannot be started. The message names the flag that helps.
     pub(crate) fn finish(self, runtime: &Runtime, answering: Answering, around: ServiceAround) -> Result<Server> {
         runtime.block_on(async {
-            let Self { names, demo, checks, catalogue, store, prints_keys, groups, listening, folder, opened, .. } =
-                self;
+            let Self { names, demo, checks, catalogue, prints_keys, groups, listening, folder, opened, .. } = self;
             let Answering { endpoint, engine, keeper, requests, audit } = answering;
             let ServiceAround { inventory, own, upstreams, background, serves, hint } = around;
-            let Listening { listener, tls, limiter, url, monitor, .. } = listening;
+            let Listening { socket, tls, limiter, url, monitor, .. } = listening;
+            let listener = listen(socket)?;
             let demo = Demo { hint, ..demo };
             let OpenedData { registry, keyring: _, database, shared, clock } = opened;
-            let replica = ReplicaLife::new(shared, &store, &engine);
+            let replica = ReplicaLife::new(shared, &engine);
             warn_of_permissions(&registry, catalogue).await;
             let sockets = open_sockets(&folder, &groups)?;
             // The keys come last, because their secrets are lost if the start fails after them.
@@ -226,7 +240,7 @@ fn groups_of(serve: &ServeOptions) -> OperatorGroups {
 }
 
 /// Opens the sockets for the owner and for the groups.
-fn open_sockets(folder: &DataFolder, groups: &OperatorGroups) -> Result<Vec<OperatorSocket>> {
+pub(crate) fn open_sockets(folder: &DataFolder, groups: &OperatorGroups) -> Result<Vec<OperatorSocket>> {
     let mut sockets = vec![OperatorSocket::open(folder.path())?];
     sockets.extend(OperatorSocket::open_for_groups(groups)?);
     Ok(sockets)

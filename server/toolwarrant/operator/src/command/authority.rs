@@ -79,7 +79,7 @@ impl OperatorCommand {
                 ..
             }
             | Self::Apply { dry_run: false, .. }
-            | Self::Cluster(ClusterCommand::Drain { .. } | ClusterCommand::Evict { .. })
+            | Self::Cluster(ClusterCommand::Drain { .. })
             | Self::Own { .. } => Authority::Changes,
             Self::Backup { .. }
             | Self::Restore { .. }

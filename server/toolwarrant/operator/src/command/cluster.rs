@@ -36,10 +36,10 @@ pub enum StoreCommand {
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ClusterCommand {
-    /// List the replicas: since when each is silent, the tasks that it owns, and the changes of
-    /// applications and keys that are not in force there yet
+    /// List the replica that leads and those that have led: since when each is silent, and the
+    /// tasks that it owns
     List,
-    /// Ask a replica to stop as SIGTERM does: it drains, hands its tasks over and leaves
+    /// Ask the replica that leads to stop as SIGTERM does: it hands over to one that waits
     ///
     /// It learns of this with its next beat, within a second or two. Its supervisor decides about a
     /// restart.
@@ -47,18 +47,10 @@ pub enum ClusterCommand {
         /// Its name
         name: String,
     },
-    /// End a replica at once, also if it lives; use this if it cannot be reached and does not drain
-    ///
-    /// Nothing that it writes is stored from now on, and other replicas take its tasks over. It
-    /// answers until its next beat or the end of its lease. Then its process ends with an error.
-    Evict {
-        /// Its name
-        name: String,
-    },
     /// Go on without writes that PostgreSQL has lost at a failover; first stop the replica here
     ///
-    /// It ends every replica, turns all keys off, and ends the tasks in flight as `timeout`: they
-    /// may have been sent. Without a loss it changes nothing.
+    /// It ends the replica that leads, turns all keys off, and ends the tasks in flight as
+    /// `timeout`: they may have been sent. Without a loss it changes nothing.
     AcceptLoss {
         /// Accept the loss without asking
         #[arg(long)]

@@ -29,14 +29,6 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
                 Err(OperatorError::refusal("no replica misses an acknowledged write, so there is no loss to accept"))
             }
         },
-        ClusterCommand::Evict { name } if name == store.name() => Err(OperatorError::refusal(format!(
-            "`{name}` itself carries out this command; stop its process, or run the command in the folder of another replica"
-        ))),
-        ClusterCommand::Evict { name } => {
-            let act_id = put_act_on(context, origin, store, &name, RunState::Evicted).await?;
-            let evicted = store.evict_run(&name).await?.ok_or_else(|| no_replica(&name))?;
-            Ok(json!({"replica": name, "epoch": evicted.0, "state": RunState::Evicted, "act_id": act_id}))
-        }
     }
 }
 

@@ -46,7 +46,8 @@ async fn join(address: &Address, name: &str) -> Arc<Postgres> {
 
 fn replica(name: &str, key: [u8; 32]) -> NewReplica {
     let (name, program) = (name.to_owned(), "test 1".to_owned());
-    NewReplica { trail: name.clone(), name, program, lease: LEASE, key, notices: true }
+    let machine = "here".to_owned();
+    NewReplica { trail: name.clone(), name, leads: false, machine, program, lease: LEASE, key, notices: true }
 }
 
 /// Returns the step of a task from version 0 to that phase.
@@ -334,16 +335,16 @@ async fn a_run_that_joins_while_the_layout_changes_is_refused() {
     let Some(address) = cluster().await else { return };
     let one = join(&address, "one").await;
     let joining = address.clone();
-    let joined = meet(&address, "UPDATE cluster SET layout = 2", async move {
+    let joined = meet(&address, "UPDATE cluster SET layout = 3", async move {
         Postgres::join(&joining, replica("one", KEY)).await.map(drop)
     });
     let refused = joined.await.expect_err("another layout").to_string();
-    assert!(refused.contains("layout 2, which is newer than 1"), "{refused}");
+    assert!(refused.contains("layout 3, which is newer than 2"), "{refused}");
     let replicas = one.beat(Beat::default()).await.expect("the server runs").replicas;
     let states: Vec<_> = replicas.iter().map(|row| row.state).collect();
     assert_eq!(states, [ReplicaState::Serving], "the run before it goes on");
     let known = server().expect("it runs").count(&address, "SELECT level::bigint FROM replica").await;
-    assert_eq!(known, 1, "who changes the layout sees what each run knows");
+    assert_eq!(known, 2, "who changes the layout sees what each run knows");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

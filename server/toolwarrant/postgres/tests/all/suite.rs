@@ -18,6 +18,8 @@ fn server() -> Option<&'static TestPostgres> {
 async fn join(address: &Address) -> Postgres {
     let replica = NewReplica {
         name: "one".to_owned(),
+        leads: false,
+        machine: "here".to_owned(),
         trail: "one".to_owned(),
         program: "test 1".to_owned(),
         lease: LEASE,

@@ -1,10 +1,11 @@
-//! Several shops on one PostgreSQL, with the same machines. Without PostgreSQL on the machine,
-//! these cases are left out.
+//! Several shops on one PostgreSQL, with the same machines: one leads, and the others wait. Without
+//! PostgreSQL on the machine, these cases are left out.
 
 use crate::process::{call, operate, program};
-use driver::{Instance, KeyPair, Process, ProgramOperator};
+use driver::{Instance, KeyPair, Process, ProgramOperator, get, wait_for};
 use serde_json::{Value, json};
 use std::fs::{self, DirBuilder, File};
+use std::net::TcpListener;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -75,18 +76,35 @@ impl Cluster {
         data
     }
 
-    /// Starts a shop of that name on a free port.
+    /// Starts a shop of that name on a free port. It leads at once, or as soon as the one that does
+    /// ends.
     pub(crate) async fn start(&self, name: &str) -> Instance {
+        let (process, operator) = self.spawn(name, "127.0.0.1:0");
+        Instance::ready(process, operator).await.expect("it serves")
+    }
+
+    /// Starts a shop of that name while another one leads. Returns once it waits.
+    async fn stand_by(&self, name: &str, monitor: &str) -> (Process, ProgramOperator) {
+        let (process, operator) = self.spawn(name, monitor);
+        let log = self.home.path().join(format!("{name}.log"));
+        let waits = wait_for(async || match fs::read_to_string(&log) {
+            Ok(log) if log.contains("another process leads") => Ok(()),
+            log => Err(format!("{log:?}")),
+        });
+        waits.await.expect("it waits");
+        (process, operator)
+    }
+
+    fn spawn(&self, name: &str, monitor: &str) -> (Process, ProgramOperator) {
         let data = self.make_folder(name);
         let mut command = program();
-        command.args(["--json", "--demo", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
-        command.args(["--drain-seconds", "0", "--authority-lease", self.lease]);
+        command.args(["--json", "--demo", "--listen", "127.0.0.1:0", "--admin-listen", monitor]);
+        command.args(["--authority-lease", self.lease]);
         command.args(["--store", &self.url, "--replica", name]).arg("--data").arg(&data);
         command.arg("--machines").arg(self.home.path().join("machines"));
         command.stderr(File::create(self.home.path().join(format!("{name}.log"))).expect("a log"));
-        let process = Process::start(command).expect("the program starts");
         let operator = ProgramOperator { program: env!("CARGO_BIN_EXE_print-shop").into(), data };
-        Instance::ready(process, operator).await.expect("it serves")
+        (Process::start(command).expect("the program starts"), operator)
     }
 
     /// Returns the number of pages that a printer has printed.
@@ -107,49 +125,68 @@ pub(crate) async fn end(shop: &Instance, key: &KeyPair, job: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_job_of_a_killed_shop_is_ended_by_another_with_evidence_and_printed_once() {
+async fn a_job_of_a_killed_shop_is_ended_by_the_one_that_waited_with_evidence_and_printed_once() {
     let Some(mut cluster) = Cluster::make().await else { return };
-    // A job has 8 s, and others take it over a second after this lease.
-    cluster.lease = "3";
+    // The one that waits leads a second after this lease is over.
+    cluster.lease = "2";
     let mut one = cluster.start("one").await;
-    let two = cluster.start("two").await;
+    let (two, operator) = cluster.stand_by("two", "127.0.0.1:0").await;
     let key = one.keys[0].clone();
     let print = |printer: &str| json!({"printer_id": printer, "mode": "draft", "idempotency_key": printer});
     // The answer of this printer is lost, so the shop is still reading when it is killed.
     let job = call(one.address, &key, "print_page", print("p-4")).await.expect("a job");
     one.kill().await.expect("it runs");
+    cluster.hold_tasks().await;
+    let two = Instance::ready(two, operator).await.expect("it leads");
     let repeated = call(two.address, &key, "print_page", print("p-4")).await.expect("the same job");
     assert_eq!((&repeated["task_id"], &repeated["idempotent_hit"]), (&job["task_id"], &json!(true)));
+    cluster.release_tasks().await;
     let ended = end(&two, &key, &job).await;
     assert_eq!((&ended["status"], cluster.pages("p-4")), (&json!("success"), 1), "{ended}");
-    // A restart under the same name takes part again, and sees what happened meanwhile.
-    let one = cluster.start("one").await;
+    // The former leader waits in its turn, and leads at once when this one hands over.
+    let (one, operator) = cluster.stand_by("one", "127.0.0.1:0").await;
     let job = call(two.address, &key, "print_page", print("p-1")).await.expect("a job");
+    let mut two = two;
+    let (stopped, one) = tokio::join!(two.stop(), Instance::ready(one, operator));
+    let (one, (status, last)) = (one.expect("it leads"), stopped.expect("it ends"));
+    assert!(status.success() && last.is_empty(), "{status} {last}");
     assert_eq!(end(&one, &key, &job).await["status"], "success");
     assert_eq!(cluster.pages("p-1"), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_that_is_revoked_anywhere_calls_nowhere() {
+async fn a_shop_that_waits_reads_serves_nobody_and_names_the_one_that_leads() {
     let Some(cluster) = Cluster::make().await else { return };
-    let (mut one, two) = (cluster.start("one").await, cluster.start("two").await);
-    let key = two.operator.key("demo").await.expect("a key");
-    let (address, nothing) = (one.address, json!({}));
-    let list = || driver::rpc(address, &key, "tools/list", &nothing);
-    assert!(list().await.expect("an answer")["result"]["tools"].is_array());
-    let (code, said) = operate(&two.operator.data, &format!("key revoke {}", key.id)).await;
-    assert_eq!(code, 0, "{said}");
-    assert_eq!(list().await.expect("an answer")["error"]["data"]["code"], "unauthenticated");
-    // A command needs no server here, only the URL and the key.
+    let mut one = cluster.start("one").await;
+    let monitor = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").to_string();
+    let (mut two, _) = cluster.stand_by("two", &monitor).await;
+    let (waiting, third) = (cluster.data("two"), cluster.make_folder("three"));
+    let ready = get(&format!("http://{monitor}/readyz")).await.expect("an answer");
+    assert!(ready.status == 503 && ready.body.contains("the replica `one`"), "{} {}", ready.status, ready.body);
+    let created = operate(&cluster.data("one"), "app create late --permission print").await;
+    assert_eq!(created.0, 0, "{}", created.1);
+    for line in ["app list --json", "doctor"] {
+        let (code, said) = operate(&waiting, line).await;
+        assert_eq!(code, 0, "{line}: {said}");
+    }
+    let (_, said) = operate(&waiting, "app list --json").await;
+    assert!(said.contains("\"late\""), "what the leader has changed shows: {said}");
+    let create = "app create later --permission print";
+    let elsewhere = cluster.with_store(&format!("{create} --replica three"));
+    for (folder, line) in [(&waiting, create), (&third, &*elsewhere)] {
+        let (code, said) = operate(folder, line).await;
+        assert!(code == 5 && said.contains("the replica `one` on the machine"), "{code} {said}");
+    }
+    // A process that waits stops at once.
+    let (status, last) = two.stop().await.expect("it runs");
+    assert!(status.success() && last.is_empty(), "{status} {last}");
     let (status, last) = one.stop().await.expect("it runs");
     assert!(status.success() && last.is_empty(), "{status} {last}");
-    let (code, said) = operate(&cluster.data("one"), &cluster.with_store("key list --json")).await;
-    assert!(code == 0 && said.contains(&*key.id), "{said}");
-    let create = cluster.with_store("app create later --permission print");
-    let (code, said) = operate(&cluster.data("one"), &create).await;
+    // A command needs no server, only the URL and the key.
+    let (code, said) = operate(&waiting, &cluster.with_store(create)).await;
     assert_eq!(code, 0, "{said}");
     // Each trail is whole, with the lines of the acts that were made in its folder.
-    for (name, other, acts) in [("one", "two", "app create"), ("two", "one", "key revoke")] {
+    for (name, other, acts) in [("one", "two", "app create"), ("two", "one", "app create")] {
         for check in ["audit verify", "doctor"] {
             let (code, said) = operate(&cluster.data(name), &cluster.with_store(check)).await;
             assert_eq!(code, 0, "{name}: {check}: {said}");
@@ -194,36 +231,4 @@ async fn a_service_whose_machines_are_its_own_and_a_folder_of_another_replica_ar
     assert!(code == 1 && said.contains("as in postgres://user@host/db"), "{code} {said}");
     let (code, said) = operate(&cluster.data("one"), "app list --replica one").await;
     assert!(code == 2 && said.contains("--replica is for a store"), "{code} {said}");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn notices_wake_a_held_poll_and_make_a_shop_beat_at_once() {
-    let Some(cluster) = Cluster::make().await else { return };
-    let shop = cluster.start("one").await;
-    let key = shop.keys[0].clone();
-    cluster.hold_tasks().await;
-    let print = async |printer: &str| {
-        let page = json!({"printer_id": printer, "mode": "draft", "idempotency_key": printer});
-        call(shop.address, &key, "print_page", page).await.expect("a job")["task_id"].clone()
-    };
-    let (noticed, other) = (print("p-1").await, print("p-4").await);
-    let poll = |job: &Value, seconds: u64| {
-        call(shop.address, &key, "get_job", json!({"task_id": job, "wait_seconds": seconds}))
-    };
-    let beats = async || cluster.count("SELECT beat FROM replica").await;
-    let begun = beats().await;
-    let words = format!("directory {}", noticed.as_str().expect("an id"));
-    let notify = format!("SELECT 1::bigint FROM pg_notify('toolwarrant ' || 'cluster'::regclass::oid, '{words}')");
-    let noticing = async {
-        loop {
-            cluster.run(&notify).await;
-        }
-    };
-    let beating = async { while beats().await < begun + 20 {} };
-    // Otherwise the shop beats each second, and no job ends.
-    tokio::select! {
-        _ = async { tokio::join!(poll(&noticed, 50), beating) } => {}
-        () = noticing => {}
-        held = poll(&other, 5) => panic!("no notice was heard: {held:?}"),
-    }
 }

@@ -1,0 +1,66 @@
+//! A process that waits until it may lead. It serves nobody, but answers its monitor and operators.
+
+use crate::server::{PATIENCE, StopSignals};
+use crate::start::open_sockets;
+use anyhow::Result;
+use std::sync::Arc;
+use tokio::sync::{Mutex, watch};
+use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_operator::data::DataFolder;
+use toolwarrant_operator::metrics::ServiceStatus;
+use toolwarrant_operator::socket::OperatorGroups;
+use toolwarrant_operator::standby::Standby;
+use toolwarrant_operator::{Background, Check, Claim, Names, OperatorError, StoreOptions};
+
+/// The parts of a start that a waiting process needs.
+pub(crate) struct Waiting<'a> {
+    pub(crate) names: &'a Arc<Names>,
+    pub(crate) catalogue: &'static Catalogue,
+    pub(crate) checks: &'a [Check],
+    pub(crate) store: &'a StoreOptions,
+    pub(crate) folder: &'a DataFolder,
+    pub(crate) groups: &'a OperatorGroups,
+    pub(crate) status: Option<&'a ServiceStatus>,
+}
+
+impl Waiting<'_> {
+    /// Waits until this process may lead. Returns `None` if it is stopped before that.
+    ///
+    /// # Errors
+    /// See [`StoreOptions::claim`]; or a socket cannot be opened.
+    pub(crate) async fn wait(self, stop: &mut StopSignals) -> Result<Option<Claim>> {
+        let Self { names, catalogue, checks, store, folder, groups, status } = self;
+        let (shown, mut leader) = watch::channel(None);
+        status.inspect(|status| status.set_waiting(leader.clone()));
+        let claiming = store.claim(folder, names, &shown);
+        tokio::pin!(claiming);
+        tokio::select! {
+            claimed = &mut claiming => return Ok(Some(claimed.map_err(OperatorError::from)?)),
+            () = stop.next() => return Ok(None),
+            _ = leader.wait_for(Option::is_some) => {}
+        }
+        tracing::info!("another process leads; this one takes over when that ends");
+        let standby = Arc::new(Standby {
+            names: Arc::clone(names),
+            catalogue,
+            checks: checks.into(),
+            store: store.clone(),
+            folder: folder.clone(),
+            leader: leader.clone(),
+            reading: Mutex::default(),
+        });
+        let mut answering = Vec::new();
+        for socket in open_sockets(folder, groups)? {
+            let standby = standby.clone();
+            answering.push(Background::start("an operator socket", PATIENCE, |stopped| socket.serve(standby, stopped)));
+        }
+        let claimed = tokio::select! {
+            claimed = claiming => Some(claimed.map_err(OperatorError::from)?),
+            () = stop.next() => None,
+        };
+        for socket in answering {
+            socket.stop().await;
+        }
+        Ok(claimed)
+    }
+}
