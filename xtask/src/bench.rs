@@ -19,11 +19,9 @@ enum Section {
     /// Instructions, allocations and clock readings of each operation, and its largest functions;
     /// needs valgrind (2 min)
     Instructions,
-    /// Replicas on one PostgreSQL: accepted tasks compared with SQLite, and reads while PostgreSQL
-    /// stalls (3 min)
+    /// A replica on PostgreSQL: accepted tasks compared with SQLite, and reads while PostgreSQL
+    /// stalls (2 min)
     Cluster,
-    /// The wait of polls whose tasks end on another replica, and the cost of notices (2 min)
-    Polls,
     /// CPU time and waits of each operation compared with the baseline, with 1 and 32 connections
     /// (50 s)
     Load,

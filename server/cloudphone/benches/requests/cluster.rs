@@ -1,11 +1,10 @@
-//! Replicas on one PostgreSQL. Nothing is bound to a core, and the load sleeps: replicas,
-//! PostgreSQL and load share all cores.
+//! A replica on PostgreSQL. Nothing is bound to a core, and the load sleeps: replica, PostgreSQL and
+//! load share all cores.
 //!
 //! The service is [`replica`](crate::replica), whose executor answers at once. So an accepted task
 //! ends within moments, and its steps take part in each figure.
 
 pub(crate) mod endurance;
-pub(crate) mod polls;
 mod reads;
 mod server;
 mod tasks;
@@ -17,7 +16,7 @@ use crate::server::{PROGRAM, Server};
 use crate::wire::{call, request};
 use anyhow::{Result, ensure};
 use cloudphone::platforms::simulator::{Part, Sim};
-use serde_json::{Value, json};
+use serde_json::json;
 use server::Postgres;
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
@@ -83,11 +82,6 @@ fn phones() -> impl Iterator<Item = String> {
 /// Returns a request to write to a phone. A boot takes no time.
 fn write(key: &Key, phone: Option<String>, action: &str) -> Vec<u8> {
     request(key, &call("set_power", json!({"device_id": phone, "action": action})))
-}
-
-/// Returns a request to wait for the end of a task.
-fn wait(key: &Key, task: &Value) -> Vec<u8> {
-    request(key, &call("get_task", json!({"task_id": task, "wait_seconds": 50})))
 }
 
 /// Adds a line to what was missed, if a figure is beyond its limit.

@@ -35,16 +35,15 @@ type Missed = Vec<String>;
 type Section = fn() -> Result<Missed>;
 
 /// Sections that use all cores. They come before this process is bound to one.
-const ON_ALL_CORES: [&str; 4] = ["instructions", "cluster", "polls", ON_REQUEST];
+const ON_ALL_CORES: [&str; 3] = ["instructions", "cluster", ON_REQUEST];
 
 /// The section that runs only if it is named, because it takes longest.
 const ON_REQUEST: &str = "endurance";
 
 /// Each section by its name.
-const SECTIONS: [(&str, Section); 7] = [
+const SECTIONS: [(&str, Section); 6] = [
     ("instructions", instructions::run),
     ("cluster", cluster::run),
-    ("polls", cluster::polls::run),
     (ON_REQUEST, cluster::endurance::run),
     ("load", compared::run),
     ("start", start::run),
