@@ -115,6 +115,19 @@ async fn a_change_of_a_key_is_in_the_database_and_below_the_watermark_before_the
 }
 
 #[tokio::test]
+async fn a_change_is_stored_with_its_act_or_not_at_all() {
+    let folder = quick_folder();
+    let store = open(folder.path());
+    let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON act BEGIN SELECT RAISE(ABORT, 'no act'); END;";
+    Connection::open(database(folder.path())).unwrap().execute_batch(refuse).unwrap();
+    store.put_application(application("a", "first"), vec![], None).await.unwrap();
+    let before = store.directory().await.unwrap();
+    assert!(store.put_application(application("a", "other"), vec![act_of_restore()], None).await.is_err());
+    assert!(store.put_key(key("k", &[1]), vec![act_of_restore()], None).await.is_err());
+    assert_eq!(store.directory().await.unwrap(), before);
+}
+
+#[tokio::test]
 async fn commits_are_below_the_watermark_after_a_while_even_without_a_change_of_a_key() {
     let folder = quick_folder();
     let store = open(folder.path());
