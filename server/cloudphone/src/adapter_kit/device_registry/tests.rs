@@ -5,6 +5,7 @@ mod files;
 mod model;
 mod refreshes;
 mod replicas;
+mod stories;
 
 use super::*;
 use crate::phones::port::NoPlatformName;
