@@ -207,8 +207,11 @@ async fn names_and_seats_come_from_the_list_of_seats_and_no_pad_of_either_list_i
             seats_paged,
             ..State::default()
         };
-        let pads = listing(state).list().await.unwrap();
+        let platform = listing(state);
+        let pads = platform.list().await.unwrap();
         assert_eq!(describe_pads(&pads), "AC00000@1 AC00001@2 AC00002 AC9@9");
+        let asked = platform.lists.state().calls.iter().filter(|call| **call == "seats").count();
+        assert_eq!(asked, if seats_paged { 3 } else { 1 }, "a list without pages is read once");
     }
     let state = State { infos: vec!["A".into()], seats: seats(&[(1, "A"), (2, "A")]), ..State::default() };
     assert_eq!(
