@@ -135,6 +135,21 @@ async fn a_journal_does_not_grow_for_ever_and_its_old_operations_are_forgotten_w
 }
 
 #[tokio::test]
+async fn a_journal_that_cannot_be_folded_is_as_good_as_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("simulated.jsonl");
+    let sim = open(&path, &Clock::manual(NOW)).unwrap();
+    send(&sim, 1, 1, "restart").await;
+    fs::create_dir(folder.path().join("simulated.jsonl.new")).unwrap();
+    if let Journal::File { fold_at, .. } = &mut sim.record().journal {
+        *fold_at = 0;
+    }
+    assert!(matches!(send(&sim, 1, 2, "restart").await, Sent::Pending(_)));
+    let again = open(&path, &Clock::manual(NOW)).unwrap();
+    assert_eq!(again.record().truth.numbers(request(1)).len(), 2);
+}
+
+#[tokio::test]
 async fn a_journal_that_is_cut_anywhere_opens_with_what_is_whole_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("simulated.jsonl");
