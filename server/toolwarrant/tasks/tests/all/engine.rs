@@ -293,3 +293,21 @@ async fn an_orphan_that_this_contract_cannot_read_waits_for_a_replica_that_can()
     let owner = caller("owner", Grants::nothing());
     assert_eq!(poll(&able, &owner, &id).await.expect("a task").status, TaskStatus::Success);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_target_cools_down_longer_where_the_next_task_may_have_another_clock() {
+    let clock = Clock::start_at(START);
+    let mut starts = Vec::new();
+    for store in [Memory::default(), Memory::default().replica("a")] {
+        let engine = Engine::start(parts(&Arc::new(store), Obedient, &clock)).await.expect("a store that can be read");
+        let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
+        let begun = clock.now();
+        accept(&engine, WriteRequest { now: begun, ..write("printer", "p-1") }).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let next = accept(&engine, WriteRequest { now: clock.now(), ..write("printer", "p-1") }).await;
+        let next = poll(&engine, &caller("owner", Grants::nothing()), &next).await.expect("a task");
+        starts.push(next.deadline_at.since(begun).as_secs());
+        runner.abort();
+    }
+    assert_eq!(starts[1] - starts[0], 2, "{starts:?}");
+}
