@@ -8,7 +8,7 @@ use syn::{LitStr, parse_quote};
 use toolwarrant_codegen::{concerns, expand};
 use toolwarrant_contract::format_code;
 use toolwarrant_reader::model::Contract;
-use toolwarrant_reader::{ContractRecord, load};
+use toolwarrant_reader::{ContractRecord, load, sentences};
 
 /// Largest number of lines of a golden file. Reviewers do not read longer ones.
 const LONGEST: usize = 350;
@@ -40,6 +40,26 @@ fn cut(line: &str) -> String {
 fn print_shop() -> Contract {
     let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/services/print_shop/spec");
     load(&spec).expect("a contract without problems")
+}
+
+/// A caller gets a sentence as a whole or not at all: an abbreviation ends none, and a longer word
+/// names no tool.
+#[test]
+fn a_sentence_needs_the_permission_of_each_tool_that_it_names() {
+    let contract = print_shop();
+    let needs = |name: &str| {
+        let tool = contract.tools().find(|tool| tool.name == name).expect("a tool of the shop");
+        1_u64 << tool.permission.index
+    };
+    let text = "Wait 1.5 s. Look, e.g. with get_printer! Print with print_page? It has no print_pages.";
+    let told: Vec<_> = sentences(&contract, text).into_iter().map(|told| (told.text, told.needs)).collect();
+    let expected = [
+        ("Wait 1.5 s.", 0),
+        ("Look, e.g. with get_printer!", needs("get_printer")),
+        ("Print with print_page?", needs("print_page")),
+        ("It has no print_pages.", 0),
+    ];
+    assert_eq!(told, expected.map(|(text, needs)| (text.to_owned(), needs)));
 }
 
 /// Expands the contract in a folder of a package.
