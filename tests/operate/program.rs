@@ -22,6 +22,7 @@ async fn the_printed_curl_line_works_as_pasted() {
     let output = Command::new("sh").arg("-c").arg(curl).output().await.expect("a shell");
     let answer = String::from_utf8_lossy(&output.stdout);
     assert!(answer.contains("phone-0000001") && answer.contains("\"isError\":false"), "{curl}\n{answer}");
+    assert!(!answer.contains("phone-0000004"), "it has its arguments: {curl}\n{answer}");
     let (status, last) = program.stop().await.expect("it ends");
     assert!(status.success() && last == "cloudphone has stopped\n", "{last}");
 }
