@@ -120,6 +120,20 @@ async fn a_missing_effect_is_refunded_once_a_check_has_shown_that_readings_follo
 }
 
 #[tokio::test]
+async fn a_restart_that_was_seen_proves_the_readings_of_later_restarts_on_that_phone() {
+    let (site, double) = (Site::new(), Double::start(2, FAST).await);
+    site.configure(&site.table("lab", &double));
+    let program = site.start(2, &[]).await;
+    let code = double.codes().await.swap_remove(0);
+    let restart = json!({"device_id": id("lab", &code), "action": "restart"});
+    let seen = end(&program, "set_power", restart.clone()).await;
+    assert_eq!((&seen["status"], site.ledger().get("refund")), (&json!("success"), None), "{seen}");
+    double.switch(Some(&code), &json!({"effect": {"value": "never", "endpoint": "restart"}})).await;
+    let swallowed = end(&program, "set_power", restart).await;
+    assert_eq!((&swallowed["status"], site.ledger().get("refund")), (&json!("failed_silent"), Some(&1)), "{swallowed}");
+}
+
+#[tokio::test]
 async fn a_check_reads_an_own_address_again_and_proves_restarts_without_a_proxy() {
     let (site, double) = (Site::new(), Double::start(2, FAST).await);
     site.configure(&(echo() + &site.table("lab", &double)));
