@@ -1,5 +1,5 @@
-//! A replica on PostgreSQL. Nothing is bound to a core, and the load sleeps: replica, PostgreSQL and
-//! load share all cores.
+//! A replica on PostgreSQL. Nothing is bound to a core, and the load sleeps: replica, PostgreSQL
+//! and load share all cores.
 //!
 //! The service is [`replica`](crate::replica), whose executor answers at once. So an accepted task
 //! ends within moments, and its steps take part in each figure.

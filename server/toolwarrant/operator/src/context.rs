@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::Mutex;
-use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
 use toolwarrant_audit::AuditHandle;
 use toolwarrant_base::BoxFuture;
@@ -26,10 +25,9 @@ use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::cluster::{Cluster, ClusterStore, Eviction, Membership};
 use toolwarrant_core::registry::Registry;
 use toolwarrant_core::sharing::Sharing;
-use toolwarrant_postgres::{Claim, Notice, Postgres};
+use toolwarrant_postgres::{Claim, Postgres};
 use toolwarrant_sqlite::Sqlite;
 use toolwarrant_store::Store;
-use toolwarrant_tasks::engine::Engine;
 
 /// The context of operator commands.
 pub struct OperatorContext {
@@ -223,21 +221,6 @@ impl Shared {
         let run = Arc::clone(&member);
         let sharing = Sharing::new(store.clone(), member, budgets, keyring);
         Self { claim: None, store, sharing, running: tokio::spawn(async move { run.run().await }) }
-    }
-
-    /// Passes the notices of other replicas on.
-    pub fn hear(&self, engine: Arc<Engine>) -> impl Future<Output = ()> + Send + use<> {
-        let (mut notices, member) = (self.store.notices(), self.sharing.member.clone());
-        async move {
-            loop {
-                match notices.recv().await {
-                    Ok(Notice::Ended(task)) => engine.notice_end(task),
-                    Ok(Notice::Directory) => member.beat_now(),
-                    Err(RecvError::Lagged(_)) => {}
-                    Err(RecvError::Closed) => return,
-                }
-            }
-        }
     }
 
     /// Leaves the cluster, so that other replicas adopt the tasks of this one at once.

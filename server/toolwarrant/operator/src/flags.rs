@@ -31,7 +31,6 @@ pub const STORE_PASSWORD: &str = "store-password-file";
 pub const REPLICA: &str = "replica";
 
 /// The use of notices between replicas.
-pub const STORE_NOTICES: &str = "store-notices";
 
 /// The time for which a replica answers without its store.
 pub const AUTHORITY_LEASE: &str = "authority-lease";

@@ -10,7 +10,7 @@ use crate::flags;
 use crate::names::Names;
 use crate::open_error::OpenError;
 use clap::error::ErrorKind;
-use clap::{ArgMatches, Args, FromArgMatches, ValueEnum};
+use clap::{ArgMatches, Args, FromArgMatches};
 use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -39,24 +39,12 @@ pub struct StoreOptions {
     #[arg(long = flags::REPLICA, global = true, value_name = "NAME")]
     pub replica: Option<String>,
 
-    /// Use of notices, by which replicas tell each other of changes through the store; without
-    /// them, as behind a proxy that does not pass notifications on, they look every second
-    #[arg(long = flags::STORE_NOTICES, global = true, value_name = "USE", default_value = "on", value_enum)]
-    pub store_notices: StoreNotices,
-
     /// Seconds for which the replica that leads answers without its store; another one leads a
     /// second later at the earliest
     // A revocation waits for it, and an operator waits 30 s for the revocation.
     #[arg(long = flags::AUTHORITY_LEASE, global = true, value_name = "SECONDS", default_value = "5",
           value_parser = clap::value_parser!(u64).range(2..=20))]
     pub authority_lease: u64,
-}
-
-/// The use of notices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum StoreNotices {
-    On,
-    Off,
 }
 
 /// Parses a path. An empty one counts as not set.
@@ -69,8 +57,7 @@ const NAME_MAX: usize = 63;
 
 impl Default for StoreOptions {
     fn default() -> Self {
-        let store_notices = StoreNotices::On;
-        Self { store: None, store_password: None, replica: None, store_notices, authority_lease: 5 }
+        Self { store: None, store_password: None, replica: None, authority_lease: 5 }
     }
 }
 
@@ -163,8 +150,7 @@ impl StoreOptions {
         }
         let (leads, machine) = (command.is_none(), machine());
         let program = format!("{} {}", names.program, names.version);
-        let (lease, notices) = (self.lease(), self.store_notices == StoreNotices::On);
-        let new = NewReplica { name, leads, machine, trail: trail.clone(), program, lease, key, notices };
+        let new = NewReplica { name, leads, machine, trail: trail.clone(), program, lease: self.lease(), key };
         let store = Postgres::join(&self.address()?, new).await?;
         // A command that reads writes no line.
         if is_new && command != Some(Authority::Reads) {

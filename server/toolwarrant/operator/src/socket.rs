@@ -103,11 +103,20 @@ pub struct OperatorSocket {
 }
 
 impl OperatorSocket {
+    /// Listens for the owner, in a data folder that this process has locked, and for the groups.
+    ///
+    /// # Errors
+    /// See [`SocketError`].
+    pub fn open_all(folder: &Path, groups: &OperatorGroups) -> Result<Vec<Self>, SocketError> {
+        let owner = Self::open(folder)?;
+        Ok([owner].into_iter().chain(Self::open_for_groups(groups)?).collect())
+    }
+
     /// Listens in a data folder that this process has locked.
     ///
     /// # Errors
     /// See [`SocketError`].
-    pub fn open(folder: &Path) -> Result<Self, SocketError> {
+    fn open(folder: &Path) -> Result<Self, SocketError> {
         // An earlier process may have left its socket. It no longer runs, because this process
         // holds the lock.
         Self::listen(folder.join(SOCKET), None, Channel::OwnerSocket)
@@ -119,7 +128,7 @@ impl OperatorSocket {
     /// # Errors
     /// There is no folder or no such group, this user cannot give a file to the group, or another
     /// server listens there.
-    pub fn open_for_groups(groups: &OperatorGroups) -> Result<Vec<Self>, SocketError> {
+    fn open_for_groups(groups: &OperatorGroups) -> Result<Vec<Self>, SocketError> {
         let OperatorGroups { folder, operate, view } = groups;
         let named = [
             (operate, OPERATE_GROUP, OPERATE_SOCKET, Channel::OperateSocket),

@@ -106,7 +106,7 @@ impl Candidate {
                         tracing::warn!(%error, "cannot ask for the claim to lead; retrying");
                     }
                     fails = true;
-                    if let Ok(other) = server.connect(|_| {}).await {
+                    if let Ok(other) = server.connect().await {
                         client = other;
                     }
                 }
@@ -135,7 +135,7 @@ impl Claim {
 /// # Errors
 /// The server cannot be reached, or has no tables.
 pub async fn find_leader(address: &Address) -> Result<Option<Leader>, StoreError> {
-    let client = Server::parse(address)?.connect(|_| {}).await?;
+    let client = Server::parse(address)?.connect().await?;
     let found = rows(client.query(NOT_SILENT, &[]).await)?;
     found.first().map(|row| Ok(Leader { name: get(row, "name")?, machine: get(row, "machine")? })).transpose()
 }

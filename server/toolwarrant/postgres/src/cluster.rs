@@ -28,8 +28,6 @@ pub struct NewReplica {
     pub lease: Duration,
     /// The fingerprint of its master key.
     pub key: Digest,
-    /// True if it sends and hears notices.
-    pub notices: bool,
 }
 
 /// The number of connections of a replica that write.
@@ -64,7 +62,7 @@ pub(crate) fn check_layout(layout: i32) -> Result<(), StoreError> {
 /// Joins under a name, and evicts the earlier runs of that name. A run that leads evicts all that
 /// have led. Returns the epoch, and the timeline and the time of the server.
 pub(crate) async fn join(client: &mut Client, new: &NewReplica) -> Result<(Epoch, String, Timestamp), StoreError> {
-    let NewReplica { name, leads, machine, trail, program, lease, key: _, notices: _ } = new;
+    let NewReplica { name, leads, machine, trail, program, lease, key: _ } = new;
     let lease = i32::try_from(lease.as_millis()).unwrap_or(i32::MAX);
     let joined = async {
         let transaction = client.transaction().await?;

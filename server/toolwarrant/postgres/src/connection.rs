@@ -3,7 +3,6 @@
 
 use crate::tls::Encryption;
 use std::error::Error as StdError;
-use std::future::poll_fn;
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use tokio::time::timeout;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::error::Severity;
 use tokio_postgres::types::WrongType;
-use tokio_postgres::{AsyncMessage, Client, Config, Connection, Error, NoTls};
+use tokio_postgres::{Client, Config, Connection, Error, NoTls};
 use toolwarrant_base::text::Secret;
 use toolwarrant_core::store::StoreError;
 
@@ -74,22 +73,21 @@ impl Server {
         Ok(Self { config, encryption })
     }
 
-    /// Opens a session on the server that accepts writes. `message` receives notices and
-    /// notifications.
+    /// Opens a session on the server that accepts writes.
     ///
     /// # Errors
     /// No such server can be reached.
-    pub(crate) async fn connect(&self, message: impl Fn(AsyncMessage) + Send + 'static) -> Result<Client, StoreError> {
+    pub(crate) async fn connect(&self) -> Result<Client, StoreError> {
         let connected = timeout(CONNECT_PATIENCE, async {
             let client = match &self.encryption {
                 Some(encryption) => {
                     let (client, connection) = self.config.connect(encryption.clone()).await?;
-                    drive(connection, message);
+                    drive(connection);
                     client
                 }
                 None => {
                     let (client, connection) = self.config.connect(NoTls).await?;
-                    drive(connection, message);
+                    drive(connection);
                     client
                 }
             };
@@ -138,16 +136,12 @@ pub(crate) async fn wait_for_standby(client: &Client) -> Result<(), Error> {
 }
 
 /// Drives a connection until its client is dropped or the server closes it.
-fn drive<S, T>(mut connection: Connection<S, T>, message: impl Fn(AsyncMessage) + Send + 'static)
+fn drive<S, T>(connection: Connection<S, T>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    tokio::spawn(async move {
-        while let Some(Ok(received)) = poll_fn(|context| connection.poll_message(context)).await {
-            message(received);
-        }
-    });
+    tokio::spawn(async move { drop(connection.await) });
 }
 
 /// Returns true if nothing between this process and the host can read along.

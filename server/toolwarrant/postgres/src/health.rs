@@ -114,7 +114,7 @@ impl Postgres {
     /// # Errors
     /// The server cannot be reached.
     pub async fn inspect(address: &Address) -> Result<Value, StoreError> {
-        let client = Server::parse(address)?.connect(|_| {}).await?;
+        let client = Server::parse(address)?.connect().await?;
         inspect(&client).await
     }
 

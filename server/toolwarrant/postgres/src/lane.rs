@@ -395,7 +395,7 @@ impl Session {
         let open = match &mut self.open {
             Some(open) if !open.is_closed() => open,
             _ => {
-                let client = self.server.connect(|_| {}).await.map_err(Broken::NotSent)?;
+                let client = self.server.connect().await.map_err(Broken::NotSent)?;
                 self.open.insert(PreparedClient::new(client))
             }
         };

@@ -15,7 +15,6 @@ mod directory;
 mod documents;
 mod health;
 mod lane;
-mod notices;
 mod operating;
 mod partitions;
 mod ports;
@@ -34,7 +33,6 @@ pub use claim::{Candidate, Claim, Leader, find_leader};
 pub use cluster::NewReplica;
 pub use connection::Address;
 pub use health::{COUNTED_MAX, Safekeeping, ServerCheck, ServerFigures};
-pub use notices::Notice;
 pub use operating::{ReplicaRun, RunState};
 
 use accepting::Accepting;
@@ -48,7 +46,6 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{broadcast, mpsc};
 use tokio::time::Instant;
 use tokio_postgres::Client;
 use toolwarrant_base::clock::Timestamp;
@@ -81,8 +78,8 @@ pub struct Postgres {
     accepting: Lane<Accepting>,
     advancing: Lane<Advancing>,
     single: Lane<Single>,
-    /// Beats, questions before a send, and notices.
-    control: Arc<Reader>,
+    /// Beats, and questions before a send.
+    control: Reader,
     /// Reads of requests.
     reader: Arc<Reader>,
     /// Reads of one task each.
@@ -91,10 +88,6 @@ pub struct Postgres {
     repeats: Queue<Identity, Option<DuplicateOf>>,
     /// Reads that may take minutes.
     inspector: Reader,
-    /// Notices to send; `None` if this replica sends and hears none.
-    saying: Option<mpsc::Sender<Notice>>,
-    /// Notices from the server.
-    heard: broadcast::Sender<Notice>,
 }
 
 impl Postgres {
@@ -134,7 +127,7 @@ impl Postgres {
     /// The server cannot be reached, has no tables, or refuses this. Or the account of the address
     /// is not the owner.
     pub async fn grant(address: &Address, account: &str) -> Result<(), StoreError> {
-        let client = Server::parse(address)?.connect(|_| {}).await?;
+        let client = Server::parse(address)?.connect().await?;
         rights::grant(&client, account).await
     }
 
@@ -152,17 +145,6 @@ impl Postgres {
         let (epoch, timeline, time) = cluster::join(&mut client, &new).await?;
         let facts = Arc::new(LaneFacts::default());
         let reader = Arc::new(Reader::of_kept_data(&server));
-        let heard = broadcast::Sender::new(notices::WAITING_MAX);
-        let control = Arc::new(Reader::of_lease(&server, new.lease, new.notices.then_some(&heard)));
-        let saying = new.notices.then(|| {
-            let (saying, said) = mpsc::channel(notices::WAITING_MAX);
-            let control = Arc::clone(&control);
-            notices::send(said, move |payload| {
-                let control = Arc::clone(&control);
-                async move { control.read(|client| notices::notify(client, payload.clone())).await }
-            });
-            saying
-        });
         Ok(Self {
             epoch,
             replica: new.name,
@@ -172,29 +154,16 @@ impl Postgres {
             accepting: lane::start::<Accepting>(&server, epoch, 0, &facts),
             advancing: lane::start::<Advancing>(&server, epoch, 1, &facts),
             single: lane::start::<Single>(&server, epoch, 2, &facts),
-            control,
+            control: Reader::of_lease(&server, new.lease),
             tasks: Queue::of_reads(&reader, reads::tasks_of),
             repeats: Queue::of_reads(&reader, reads::repeats),
             reader,
             inspector: Reader::new(&server),
-            saying,
-            heard,
             facts,
             timeline: Mutex::new(timeline),
             is_synchronous: AtomicBool::new(false),
             joined_at: (time, Instant::now()),
         })
-    }
-
-    /// Returns the notices from now on, of all replicas.
-    #[must_use]
-    pub fn notices(&self) -> broadcast::Receiver<Notice> {
-        self.heard.subscribe()
-    }
-
-    /// Tells other replicas, unless too many notices wait.
-    fn notice(&self, notice: Notice) {
-        let _ = self.saying.as_ref().map(|saying| saying.try_send(notice));
     }
 
     /// Returns the time of the server, as of the joining and this machine's clock since.
@@ -207,7 +176,7 @@ impl Postgres {
 
 /// Connects to a server with the tables of a cluster, and checks everything that a replica needs.
 async fn open(server: &Server, key: Digest) -> Result<Client, StoreError> {
-    let client = server.connect(|_| {}).await?;
+    let client = server.connect().await?;
     check_server(&client).await?;
     rights::check(&client).await?;
     check_tables(&client, key).await?;
@@ -217,7 +186,7 @@ async fn open(server: &Server, key: Digest) -> Result<Client, StoreError> {
 
 /// Connects to a server that has no cluster yet.
 async fn connect_new(address: &Address) -> Result<Client, StoreError> {
-    let client = Server::parse(address)?.connect(|_| {}).await?;
+    let client = Server::parse(address)?.connect().await?;
     check_server(&client).await?;
     let sql = "SELECT to_regclass('cluster') IS NOT NULL, current_user::text, current_schema()::text,
                    coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)";

@@ -8,7 +8,7 @@ use crate::connection::unavailable;
 use crate::lane::{LaneFacts, Parameter, UNSETTLED};
 use crate::prepared::PreparedClient;
 use crate::single::{SingleRequest, Write};
-use crate::{Notice, Postgres, cluster, directory, documents, partitions, reads, rules};
+use crate::{Postgres, cluster, directory, documents, partitions, reads, rules};
 use serde::de::IgnoredAny;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, LazyLock};
@@ -51,7 +51,6 @@ impl Postgres {
     async fn change(&self, write: Result<Write, StoreError>) -> Result<Option<u64>, StoreError> {
         let version = self.write(write?).await?.first().copied();
         let version = version.ok_or(StoreError::Stale)?;
-        self.notice(Notice::Directory);
         Ok(Some(version.cast_unsigned()))
     }
 }
@@ -70,14 +69,7 @@ impl TaskStore for Postgres {
     }
 
     fn advance(&self, advance: Advance) -> Stored<'_, Advanced> {
-        Box::pin(async move {
-            let ended = advance.task.status().map(|_| Notice::Ended(advance.id));
-            let advanced = self.advancing.ask(Advancement::new(advance, self.epoch)?).await?;
-            if let (Advanced::Written, Some(ended)) = (&advanced, ended) {
-                self.notice(ended);
-            }
-            Ok(advanced)
-        })
+        Box::pin(async move { self.advancing.ask(Advancement::new(advance, self.epoch)?).await })
     }
 
     fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>> {

@@ -1,11 +1,10 @@
 //! A connection that reads. Statements of many callers are on their way at the same time.
 
 use crate::connection::{Server, unavailable, wait_for_standby};
-use crate::notices::{LISTEN, Notice, hear};
 use crate::prepared::PreparedClient;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Mutex, broadcast};
+use tokio::sync::Mutex;
 use tokio::time::timeout;
 use toolwarrant_core::store::StoreError;
 
@@ -14,8 +13,6 @@ pub(crate) struct Reader {
     server: Server,
     /// True if a new connection shows only what a failover to the standby keeps.
     is_kept: bool,
-    /// The receivers of notices, if a new connection listens.
-    heard: Option<broadcast::Sender<Notice>>,
     /// Time in which a read must be answered. The next one then gets a new connection.
     patience: Duration,
     open: Mutex<Option<Arc<PreparedClient>>>,
@@ -27,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 impl Reader {
     /// Returns a reader that connects at the first read.
     pub(crate) fn new(server: &Server) -> Self {
-        Self { server: server.clone(), is_kept: false, heard: None, patience: PATIENCE, open: Mutex::new(None) }
+        Self { server: server.clone(), is_kept: false, patience: PATIENCE, open: Mutex::new(None) }
     }
 
     /// Returns a reader for what clients are told: it shows only what a failover to the standby
@@ -36,10 +33,10 @@ impl Reader {
         Self { is_kept: true, ..Self::new(server) }
     }
 
-    /// Returns a reader for a replica with this lease, which hears notices if they are given. Its
-    /// patience is less than that of a beat, which would leave a dead connection in use.
-    pub(crate) fn of_lease(server: &Server, lease: Duration, heard: Option<&broadcast::Sender<Notice>>) -> Self {
-        Self { heard: heard.cloned(), patience: lease / 4, ..Self::new(server) }
+    /// Returns a reader for a replica with this lease. Its patience is less than that of a beat,
+    /// which would leave a dead connection in use.
+    pub(crate) fn of_lease(server: &Server, lease: Duration) -> Self {
+        Self { patience: lease / 4, ..Self::new(server) }
     }
 
     /// Reads, and reads again if the connection has broken meanwhile.
@@ -82,14 +79,7 @@ impl Reader {
         match &*open {
             Some(client) if !client.is_closed() => Ok(Arc::clone(client)),
             _ => {
-                let heard = self.heard.clone();
-                let listen = move |message| heard.iter().for_each(|heard| hear(&message, heard));
-                let client = Arc::new(PreparedClient::new(self.server.connect(listen).await?));
-                if self.heard.is_some()
-                    && let Err(error) = client.batch_execute(LISTEN).await
-                {
-                    tracing::warn!(%error, "cannot hear the notices of other replicas");
-                }
+                let client = Arc::new(PreparedClient::new(self.server.connect().await?));
                 if self.is_kept {
                     wait_for_standby(&client).await.map_err(unavailable)?;
                 }

@@ -9,7 +9,7 @@ use toolwarrant_core::store::StoreError;
 /// this one must still have the session that it had before, and the other one must have another.
 pub(crate) async fn check(server: &Server, client: &Client) -> Result<(), StoreError> {
     let before = process(client).await?;
-    let other = server.connect(|_| {}).await?;
+    let other = server.connect().await?;
     other.batch_execute("BEGIN").await.map_err(unavailable)?;
     let held = process(&other).await?;
     // A pooler without a free session lets this wait until the transaction ends.

@@ -4,28 +4,16 @@ use anyhow::{Result, anyhow};
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use toolwarrant_operator::Shared;
-use toolwarrant_tasks::engine::Engine;
 
 /// A server that shares its store.
 pub(crate) struct ReplicaLife {
     /// The store and the membership.
     pub(crate) shared: Shared,
-    /// Passes notices on, until this is dropped.
-    _hearing: JoinSet<()>,
 }
 
 impl ReplicaLife {
-    /// Returns the life of a replica; `None` for a server with a store of its own.
-    pub(crate) fn new(shared: Option<Shared>, engine: &Arc<Engine>) -> Option<Self> {
-        shared.map(|shared| {
-            let hearing = JoinSet::from_iter([shared.hear(Arc::clone(engine))]);
-            Self { shared, _hearing: hearing }
-        })
-    }
-
     /// Waits until the program or this replica has to stop. Returns an error if it may not lead any
     /// more.
     pub(crate) async fn wait_for_stop(this: Option<&mut Self>, stop: impl Future<Output = ()>) -> Result<()> {

@@ -1,14 +1,13 @@
 //! A process that waits until it may lead. It serves nobody, but answers its monitor and operators.
 
 use crate::server::{PATIENCE, StopSignals};
-use crate::start::open_sockets;
 use anyhow::Result;
 use std::sync::Arc;
 use tokio::sync::{Mutex, watch};
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::metrics::ServiceStatus;
-use toolwarrant_operator::socket::OperatorGroups;
+use toolwarrant_operator::socket::{OperatorGroups, OperatorSocket};
 use toolwarrant_operator::standby::Standby;
 use toolwarrant_operator::{Background, Check, Claim, Names, OperatorError, StoreOptions};
 
@@ -50,7 +49,7 @@ impl Waiting<'_> {
             reading: Mutex::default(),
         });
         let mut answering = Vec::new();
-        for socket in open_sockets(folder, groups)? {
+        for socket in OperatorSocket::open_all(folder.path(), groups)? {
             let standby = standby.clone();
             answering.push(Background::start("an operator socket", PATIENCE, |stopped| socket.serve(standby, stopped)));
         }

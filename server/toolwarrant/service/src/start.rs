@@ -157,9 +157,9 @@ impl Start {
             let listener = listen(socket)?;
             let demo = Demo { hint, ..demo };
             let OpenedData { registry, keyring: _, database, shared, clock } = opened;
-            let replica = ReplicaLife::new(shared, &engine);
+            let replica = shared.map(|shared| ReplicaLife { shared });
             warn_of_permissions(&registry, catalogue).await;
-            let sockets = open_sockets(&folder, &groups)?;
+            let sockets = OperatorSocket::open_all(folder.path(), &groups)?;
             // The keys come last, because their secrets are lost if the start fails after them.
             let keys = if prints_keys { demo.keys(&registry, catalogue).await? } else { Vec::new() };
             let first_steps =
@@ -237,13 +237,6 @@ fn groups_of(serve: &ServeOptions) -> OperatorGroups {
         operate: serve.operate_group.clone(),
         view: serve.view_group.clone(),
     }
-}
-
-/// Opens the sockets for the owner and for the groups.
-pub(crate) fn open_sockets(folder: &DataFolder, groups: &OperatorGroups) -> Result<Vec<OperatorSocket>> {
-    let mut sockets = vec![OperatorSocket::open(folder.path())?];
-    sockets.extend(OperatorSocket::open_for_groups(groups)?);
-    Ok(sockets)
 }
 
 /// Warns of keys that a restore has turned off.

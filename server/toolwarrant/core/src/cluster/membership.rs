@@ -218,11 +218,6 @@ impl Membership {
         self.within_patience(self.store.leave()).await
     }
 
-    /// Beats at once, because another replica has changed the directory.
-    pub fn beat_now(&self) {
-        self.said.send_modify(|_| {});
-    }
-
     /// Returns the time of the store, as the latest beat has shown it; `None` before the first one.
     #[must_use]
     pub fn store_time(&self) -> Option<StoreTime> {
@@ -459,7 +454,7 @@ impl Cluster for Membership {
                 let pause = (now.since(begun) / 4).clamp(ASK_AGAIN, BEAT_EVERY);
                 tokio::select! {
                     _ = everywhere.changed() => {}
-                    () = self.clock.sleep_until(now.plus(pause)) => self.beat_now(),
+                    () = self.clock.sleep_until(now.plus(pause)) => self.said.send_modify(|_| {}),
                 }
             }
         })

@@ -1,7 +1,7 @@
 //! A store that several replicas share: batches that land once or never, whatever breaks.
 
+mod beats;
 mod forgetting;
-mod notices;
 mod pooler;
 mod reads;
 mod relay;
@@ -47,7 +47,7 @@ async fn join(address: &Address, name: &str) -> Arc<Postgres> {
 fn replica(name: &str, key: [u8; 32]) -> NewReplica {
     let (name, program) = (name.to_owned(), "test 1".to_owned());
     let machine = "here".to_owned();
-    NewReplica { trail: name.clone(), name, leads: false, machine, program, lease: LEASE, key, notices: true }
+    NewReplica { trail: name.clone(), name, leads: false, machine, program, lease: LEASE, key }
 }
 
 /// Returns the step of a task from version 0 to that phase.

@@ -24,7 +24,6 @@ async fn join(address: &Address) -> Postgres {
         program: "test 1".to_owned(),
         lease: LEASE,
         key: KEY,
-        notices: true,
     };
     Postgres::join(address, replica).await.expect("the server runs")
 }

@@ -8,7 +8,6 @@ use super::round::Round;
 use super::{Engine, Parts, describe_tasks};
 use crate::command;
 use crate::store::OpenTask;
-use crate::task::TaskId;
 use std::collections::BTreeSet;
 use std::mem::take;
 use std::sync::Arc;
@@ -25,11 +24,6 @@ impl Engine {
     pub fn describe_orphans(&self) -> Option<String> {
         let orphans = ignore_poison(self.others.unreadable.lock());
         describe_tasks("tasks that wait for a replica whose contract can read them", &orphans)
-    }
-
-    /// Releases the polls that wait for the end of this task: another replica has ended it.
-    pub fn notice_end(&self, id: TaskId) {
-        self.polls.release(id);
     }
 
     /// Makes a round. Does nothing if the last one still waits for the store.

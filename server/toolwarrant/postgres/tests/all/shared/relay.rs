@@ -18,8 +18,6 @@ struct State {
     /// Messages until the cut, counted in both directions.
     left: AtomicU32,
     has_cut: AtomicBool,
-    /// Open connections.
-    open: AtomicU32,
 }
 
 /// A count that never comes to an end.
@@ -29,15 +27,13 @@ impl Relay {
     pub(crate) async fn start(socket: PathBuf) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("an address").port();
-        let state =
-            Arc::new(State { left: AtomicU32::new(NEVER), has_cut: AtomicBool::new(false), open: AtomicU32::new(0) });
+        let state = Arc::new(State { left: AtomicU32::new(NEVER), has_cut: AtomicBool::new(false) });
         let kept = Arc::clone(&state);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 client.set_nodelay(true).expect("it is open");
                 let server = UnixStream::connect(&socket).await.expect("the server runs");
                 let state = Arc::clone(&kept);
-                state.open.fetch_add(1, SeqCst);
                 tokio::spawn(async move {
                     let ((from_client, to_client), (from_server, to_server)) =
                         (client.into_split(), server.into_split());
@@ -46,7 +42,6 @@ impl Relay {
                         () = relay(from_client, to_server, &state, true) => {}
                         () = relay(from_server, to_client, &state, false) => {}
                     }
-                    state.open.fetch_sub(1, SeqCst);
                 });
             }
         });
@@ -62,11 +57,6 @@ impl Relay {
     /// Cuts a connection before the message after that many.
     pub(crate) fn cut_at(&self, messages: u32) {
         self.state.left.store(messages, SeqCst);
-    }
-
-    /// Returns the number of open connections.
-    pub(crate) fn count_open(&self) -> u32 {
-        self.state.open.load(SeqCst)
     }
 
     /// Returns the number of messages since the start.
