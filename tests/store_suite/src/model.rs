@@ -77,6 +77,10 @@ pub trait Reopened: Sized {
     /// True if the store deletes old tasks one by one.
     const DELETES_ROWS: bool;
 
+    /// True if the store has a clock of its own, which limits no wait when that of the caller goes
+    /// back.
+    const HAS_CLOCK: bool;
+
     /// Opens a new store.
     fn open() -> impl Future<Output = Self>;
 
@@ -96,7 +100,7 @@ pub fn compare<R: Reopened>(cases: u32) {
         runtime.block_on(async {
             let (mut opened, memory, mut at) = (R::open().await, Memory::default(), AT);
             for (n, (moves, operation)) in (0..).zip(operations) {
-                at = Timestamp(at.0.saturating_add_signed(moves));
+                at = Timestamp(at.0.saturating_add_signed(if R::HAS_CLOCK { moves.max(0) } else { moves }));
                 match operation {
                     Operation::Purge { .. } if !R::DELETES_ROWS => continue,
                     Operation::Reopen { killed } => opened = opened.reopen(killed).await,

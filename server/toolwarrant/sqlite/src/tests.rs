@@ -42,6 +42,7 @@ struct Database(TempDir, Option<Arc<Sqlite>>);
 
 impl model::Reopened for Database {
     const DELETES_ROWS: bool = true;
+    const HAS_CLOCK: bool = false;
 
     async fn open() -> Self {
         let folder = quick_folder();

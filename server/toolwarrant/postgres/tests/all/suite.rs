@@ -52,6 +52,7 @@ struct Rejoined(Address, Postgres);
 
 impl Reopened for Rejoined {
     const DELETES_ROWS: bool = false;
+    const HAS_CLOCK: bool = true;
 
     async fn open() -> Self {
         // Alone on a server, every row of the ledger is there at once.
