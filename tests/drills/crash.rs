@@ -2,7 +2,6 @@
 //! load, many times.
 
 pub(crate) mod audit;
-mod authority;
 mod backups;
 mod cluster;
 pub(crate) mod load;

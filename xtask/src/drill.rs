@@ -3,7 +3,6 @@
 //!
 //! Some drills are tests that other commands skip; `ignored` runs those.
 
-mod authority;
 mod crash;
 mod endurance;
 mod hammer;
@@ -21,9 +20,6 @@ pub(crate) enum Drill {
     Soak(soak::Worlds),
     /// Kill and stop the program repeatedly under load, and audit its data
     Crash(crash::Load),
-    /// Revoke keys, replay signed requests, and call beyond a budget on replicas under load and
-    /// faults
-    Authority(authority::Claims),
     /// Restart phones behind real adb servers while phones, servers and the program fail; needs
     /// root on Debian. With `--simulated`, write to phones of the double instead
     Rack(rack::RackLoad),
@@ -40,7 +36,6 @@ pub(crate) fn run(root: &Path, drill: Drill) -> Result<()> {
     match drill {
         Drill::Soak(worlds) => soak::run(root, &worlds),
         Drill::Crash(load) => crash::run(root, &load),
-        Drill::Authority(claims) => authority::run(root, &claims),
         Drill::Rack(load) => rack::run(root, &load),
         Drill::Endurance(endurance) => endurance::run(root, &endurance),
         Drill::Hammer(blows) => hammer::run(root, &blows),

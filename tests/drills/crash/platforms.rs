@@ -86,11 +86,6 @@ impl Pads {
         &self.codes[0]
     }
 
-    /// Returns the ids of all devices but the operator's.
-    pub(super) fn devices(&self) -> Vec<String> {
-        (1..self.codes.len()).map(|pad| device(&self.codes, pad)).collect()
-    }
-
     /// Writes a configuration with both accounts, after this text. Returns its path.
     pub(super) fn configure(&self, text: &str) -> PathBuf {
         let shown = table("pads", &self.double, &self.folder);

@@ -36,32 +36,12 @@ pub async fn exchange(address: impl ToSocketAddrs, request: &[u8]) -> Result<Htt
     stream.write_all(request).await?;
     let mut text = String::new();
     stream.read_to_string(&mut text).await?;
-    let (answer, is_whole) = parse(&text)?.context("closed without an answer")?;
-    ensure!(is_whole || request.starts_with(b"HEAD"), "closed within the answer");
-    Ok(answer)
-}
-
-/// Does the same on a connection that stays open.
-pub async fn exchange_on(stream: &mut TcpStream, request: &[u8]) -> Result<HttpAnswer> {
-    stream.write_all(request).await?;
-    let mut octets = Vec::new();
-    loop {
-        ensure!(stream.read_buf(&mut octets).await? > 0, "closed before the end of the answer");
-        if let Ok(text) = std::str::from_utf8(&octets)
-            && let Some((answer, true)) = parse(text)?
-        {
-            return Ok(answer);
-        }
-    }
-}
-
-/// Parses an answer whose head is complete. Returns true with it if its body is complete.
-fn parse(text: &str) -> Result<Option<(HttpAnswer, bool)>> {
-    let Some((head, body)) = text.split_once("\r\n\r\n") else { return Ok(None) };
+    let (head, body) = text.split_once("\r\n\r\n").context("closed without an answer")?;
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).context("a status")?;
     let answer = HttpAnswer { status, head: head.to_owned(), body: body.to_owned() };
     let is_whole = answer.header("content-length").unwrap_or("0").parse() == Ok(body.len());
-    Ok(Some((answer, is_whole)))
+    ensure!(is_whole || request.starts_with(b"HEAD"), "closed within the answer");
+    Ok(answer)
 }
 
 /// Sends a GET to a URL of plain HTTP.

@@ -17,7 +17,7 @@ mod relay;
 mod waiting;
 
 pub use double::DoubleProcess;
-pub use http::{HttpAnswer, exchange, exchange_on, get};
+pub use http::{HttpAnswer, exchange, get};
 pub use mcp::{KeyPair, call, outcome, rpc};
 pub use operator::ProgramOperator;
 pub use postgres::PostgresPair;

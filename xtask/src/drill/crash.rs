@@ -82,7 +82,7 @@ pub(crate) fn run(root: &Path, load: &Load) -> Result<()> {
                    "restarts": restarts, "failovers": failovers, "rolls": rolls, "before": before, "takeovers": takeovers, "seed": seed})
         }
         None => {
-            command.args(["--skip", cluster, "--skip", "drills::crash::authority::"]);
+            command.args(["--skip", cluster]);
             let (writes, kills) = (writes.unwrap_or(2_000), kills.unwrap_or(200));
             json!({"tasks": tasks, "writes": writes, "kills": kills, "seed": seed})
         }
