@@ -1,15 +1,16 @@
 //! Replicas on one PostgreSQL with a standby, under load and faults: kills and stops of replicas,
 //! cuts of their links, restarts and failovers of the server, rolling restarts and an upgrade of
-//! the replicas. The audit compares the answers, the store, and the double's journal. Then replicas
-//! end one by one, and the drill measures when others have taken their tasks over.
+//! the replicas. One replica leads, and the others wait for that. The audit compares the answers,
+//! the store, and the double's journal. Then the drill measures for how long clients get no answer
+//! when the leader ends.
 
 mod books;
 mod loss;
-pub(super) mod replica;
+mod replica;
 mod takeover;
 
 use super::audit::AuditBooks;
-use super::load::Load;
+use super::load::{Load, call_at};
 use super::platforms::{PAUSE, Pads};
 use super::{options, report};
 use crate::harness::Key;
@@ -17,8 +18,10 @@ use crate::harness::program::{key_of, operate};
 use driver::PostgresPair;
 use replica::{Outage, Replica};
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -54,6 +57,9 @@ const PADS_MAX: u64 = 2_000;
 /// Time for which a client waits for an answer before it asks another replica.
 const PATIENCE: Duration = Duration::from_secs(6);
 
+/// The same for calls that only ask if the leader answers.
+const ANSWER: Duration = Duration::from_millis(500);
+
 /// A fault, in the order in which they are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ReplicaFault {
@@ -65,16 +71,6 @@ enum ReplicaFault {
     Roll,
 }
 
-/// The parts of a cluster whose replicas do not run yet.
-pub(super) struct PreparedCluster {
-    /// The folder of the servers and of the replicas.
-    pub(super) home: Arc<TempDir>,
-    pub(super) servers: PostgresPair,
-    pub(super) pads: Pads,
-    pub(super) replicas: Vec<Arc<Replica>>,
-    pub(super) key: Key,
-}
-
 /// A cluster under load.
 struct Cluster {
     /// The folder of the servers and of the replicas.
@@ -82,6 +78,8 @@ struct Cluster {
     servers: PostgresPair,
     pads: Pads,
     replicas: Vec<Arc<Replica>>,
+    /// The key of an application that may do everything.
+    key: Key,
     load: Load,
     random: SplitMix,
     /// The supervisors of the replicas, which never end.
@@ -108,7 +106,7 @@ async fn drill(options: ClusterOptions) {
     if options.standby == "asynchronous" {
         let noticed = loss::lose(&mut cluster, &options).await;
         println!(
-            "{noticed} of {} failovers that lost something were noticed by all who were told, before anything was sent",
+            "{noticed} of {} failovers that lost something were noticed by the next leader, before anything was sent",
             options.failovers
         );
         println!("{} writes, {} s", cluster.load.count_acknowledged(), begun.elapsed().as_secs());
@@ -121,8 +119,9 @@ async fn drill(options: ClusterOptions) {
     let faults = cluster.under_faults(&options).await;
     let mut takeovers = Takeovers::default();
     for number in 0..options.takeovers {
-        takeovers.measure(&cluster, number).await;
+        takeovers.measure(&mut cluster, number).await;
     }
+    cluster.wait_until_one_leads().await;
     let told = cluster
         .load
         .finish(async || cluster.servers.query("SELECT count(*) FROM task").await.ok().as_deref() == Some("0"))
@@ -132,23 +131,37 @@ async fn drill(options: ClusterOptions) {
         AuditBooks::compare_with(&books::copy_store(&cluster.servers).await, &[].into(), &told, Some(&cluster.pads));
     println!("seed {}, {} s; {faults:?}", options.seed, begun.elapsed().as_secs());
     takeovers.print();
-    let unplanned = cluster.replicas.iter().map(|replica| replica.count_ends_by_itself()).sum();
+    let unplanned = cluster.replicas.iter().map(|replica| replica.count_ends_as_leader()).sum();
     let figures = [
         ("pads whose platform misbehaves", spoilt),
-        ("ends of a replica by itself, after it was evicted", unplanned),
+        ("ends of a leader by itself", unplanned),
         ("folders in which the doctor finds faults", doctors),
-        ("takeovers that took too long", takeovers.late()),
+        ("silences that are three times as long as their goal", takeovers.late()),
     ];
     report(&cluster.load, &figures, told.len(), &books);
     assert!(doctors == 0 && takeovers.late() == 0);
     cluster.remove_files();
 }
 
-impl PreparedCluster {
-    /// Starts the servers and the double, and makes the replicas and the key of an application that
-    /// may do everything. `before` is the program of the first runs, if that is another one.
-    /// Returns `None` if PostgreSQL is not installed.
-    pub(super) async fn prepare(count: u64, pads: u64, is_synchronous: bool, before: Option<PathBuf>) -> Option<Self> {
+/// Calls a tool at these addresses, the latest first, until one answers. Returns that address too.
+async fn call_any(
+    addresses: &[SocketAddr],
+    key: &Key,
+    call: (&str, &Value),
+) -> Option<(SocketAddr, Result<Value, Value>)> {
+    for address in addresses.iter().rev() {
+        if let Some(answer) = call_at(*address, key, call, ANSWER).await {
+            return Some((*address, answer));
+        }
+    }
+    None
+}
+
+impl Cluster {
+    /// Starts the servers, the double, the replicas and the clients, which do not wish yet. Returns
+    /// `None` if PostgreSQL is not installed.
+    async fn start(options: &ClusterOptions) -> Option<Self> {
+        let ClusterOptions { replicas: count, writes, seed, ref before, ref standby, .. } = *options;
         let (mut home, mut journal) =
             (TempDir::with_prefix("pg-").expect("a folder"), TempDir::new().expect("a folder"));
         // The servers run as another user.
@@ -157,20 +170,17 @@ impl PreparedCluster {
         home.disable_cleanup(true);
         journal.disable_cleanup(true);
         println!("logs: {}; journal: {}", home.path().display(), journal.path().display());
-        let servers = PostgresPair::start(home.path(), is_synchronous).await.expect("the servers start")?;
-        let pads = Pads::start(pads, journal).await;
+        let servers = PostgresPair::start(home.path(), standby == "synchronous").await.expect("the servers start")?;
+        let pads = Pads::start(writes.min(PADS_MAX), journal).await;
         let config = pads.configure("");
         let mut replicas = Vec::new();
         for number in 1..=count {
             replicas.push(Arc::new(Replica::make(number, home.path(), &servers, (&config, before.clone())).await));
         }
         let first = &replicas[0];
-        let store = format!("--store {}", servers.url());
-        for line in [
-            format!("store init --replica {} {store}", first.name),
-            format!("app create load --permission device --requests-per-minute 100000000 {store}"),
-        ] {
-            let (code, said) = first.operate(&line).await;
+        let init = format!("store init --replica {}", first.name);
+        for line in [init.as_str(), "app create load --permission device --requests-per-minute 100000000"] {
+            let (code, said) = first.operate(line).await;
             assert_eq!(code, 0, "{line}: {said}");
         }
         for other in &replicas[1..] {
@@ -178,34 +188,52 @@ impl PreparedCluster {
             fs::set_permissions(&other.data, fs::Permissions::from_mode(0o700)).expect("it is ours");
             fs::copy(first.data.join("master.key"), other.data.join("master.key")).expect("the key of the first");
         }
-        // Replicas publish their addresses to the load, whose key is made at one of them.
+        // The replicas announce their addresses to the load, whose key one of them makes.
         let mut starting = first.spawn();
         starting.greeting().await.expect("it serves");
         first.operate("device assign load --all").await;
         let key = key_of(&first.data, "load").await;
+        pads.prove(&first.data).await;
         starting.stop().await.expect("it ran");
-        Some(Self { home: Arc::new(home), servers, pads, replicas, key })
-    }
-}
-
-impl Cluster {
-    /// Starts everything; `None` if PostgreSQL is not installed.
-    async fn start(options: &ClusterOptions) -> Option<Self> {
-        let ClusterOptions { replicas, writes, seed, ref before, ref standby, .. } = *options;
-        let site =
-            PreparedCluster::prepare(replicas, writes.min(PADS_MAX), standby == "synchronous", before.clone()).await?;
-        let PreparedCluster { home, servers, pads, replicas, key } = site;
-        let (folder, data) = (home.path().to_owned(), replicas[0].data.clone());
-        let load = Load::with_key(home, data, key, pads.plan_with_pads_only(seed, PATIENCE));
+        let (folder, data) = (home.path().to_owned(), first.data.clone());
+        let load = Load::with_key(Arc::new(home), data, key.clone(), pads.plan_with_pads_only(seed, PATIENCE));
         let mut supervisors = JoinSet::new();
         for replica in &replicas {
             supervisors.spawn(Arc::clone(replica).supervise(load.announcer()));
         }
-        for replica in &replicas {
-            replica.wait_until_it_serves().await;
-            pads.prove(&replica.data).await;
+        let random = SplitMix(seed);
+        let cluster = Self { home: folder, servers, pads, replicas, key, load, random, supervisors };
+        cluster.wait_until_one_leads().await;
+        Some(cluster)
+    }
+
+    /// Returns the replica that leads, or was the last that did.
+    fn leader(&self) -> Option<&Arc<Replica>> {
+        let leaders = self.replicas.iter().filter(|replica| replica.leads_since().is_some());
+        leaders.max_by_key(|replica| replica.leads_since())
+    }
+
+    /// Waits until one replica leads, and the others wait for that.
+    async fn wait_until_one_leads(&self) {
+        loop {
+            let mut leads = Vec::new();
+            for replica in &self.replicas {
+                leads.push(replica.leads().await);
+            }
+            if leads.iter().all(Option::is_some) && leads.contains(&Some(true)) {
+                return;
+            }
+            sleep(Duration::from_millis(100)).await;
         }
-        Some(Self { home: folder, servers, pads, replicas, load, random: SplitMix(seed), supervisors })
+    }
+
+    /// Draws the leader two times in three, and otherwise a replica that waits.
+    fn draw(&mut self) -> Arc<Replica> {
+        let hits_leader = self.random.below(3) > 0;
+        let is_leader = |replica: &&Arc<Replica>| self.leader().is_some_and(|leader| leader.name == replica.name);
+        let (leader, others): (Vec<_>, Vec<_>) = self.replicas.iter().cloned().partition(|replica| is_leader(&replica));
+        let of = if others.is_empty() || hits_leader && !leader.is_empty() { leader } else { others };
+        Arc::clone(&of[self.random.below(of.len() as u64) as usize])
     }
 
     /// Writes under all faults, in a random order. Returns how many there were of each kind.
@@ -246,10 +274,10 @@ impl Cluster {
     }
 
     async fn inflict(&mut self, fault: ReplicaFault, outages: &mut JoinSet<()>) {
+        let replica = self.draw();
         let random = &mut self.random;
-        let replica = Arc::clone(&self.replicas[random.below(self.replicas.len() as u64) as usize]);
         match fault {
-            // Its supervisor is as quick as usual, or others have taken the tasks over meanwhile.
+            // Its supervisor is as quick as usual, or another replica leads meanwhile.
             ReplicaFault::Kill => {
                 let pause = [100, 100, 1_000, 12_000][random.below(4) as usize];
                 replica.kill(Duration::from_millis(pause)).await;
@@ -267,7 +295,9 @@ impl Cluster {
                 for replica in &self.replicas {
                     replica.upgrade();
                     replica.stop(Duration::ZERO).await;
-                    replica.wait_until_it_serves().await;
+                    while replica.leads().await.is_none() {
+                        sleep(Duration::from_millis(100)).await;
+                    }
                 }
             }
             ReplicaFault::Restart => {

@@ -22,6 +22,9 @@ use toolwarrant_base::random::SplitMix;
 /// The number of clients, each with a connection of its own.
 pub(super) const CLIENTS: usize = 64;
 
+/// The pause before a client asks again.
+const PAUSE: Duration = Duration::from_millis(50);
+
 /// The time after which the program counts as hanging; it limits no other measurement.
 const HANGS: Duration = Duration::from_secs(60);
 
@@ -184,6 +187,7 @@ impl Shared {
                     Some(answer) => break answer,
                     None => self.unanswered.fetch_add(1, Relaxed),
                 };
+                sleep(PAUSE).await;
             };
             // No later life of the program may accept an answered request again.
             while let Some(request) = &signed {
@@ -214,26 +218,12 @@ impl Shared {
     /// the request.
     async fn send(&self, request: &Signed, turn: &mut u64) -> Option<SignedAnswer> {
         let answer = timeout(self.plan.patience, request.try_send(self.address(turn).await)).await.ok()?.ok()?;
-        self.unless_overloaded(answer.body["code"] == "overloaded", answer).await
+        (answer.body["code"] != "overloaded").then_some(answer)
     }
 
     /// Calls a tool. Returns `None` if there was no answer, or one that asks to repeat the call.
     async fn call(&self, tool: &str, arguments: &Value, turn: &mut u64) -> Option<Result<Value, Value>> {
-        let (at, call) = (self.address(turn).await, json!({"name": tool, "arguments": arguments}));
-        let answer = timeout(self.plan.patience, rpc(at, &self.key, "tools/call", &call)).await.ok()?.ok()?;
-        let answer = match answer.get("error") {
-            Some(error) => Err(error["data"].clone()),
-            None => outcome(&answer).expect("an answer of a tool"),
-        };
-        let is_overloaded = answer.as_ref().is_err_and(|failure| failure["code"] == "overloaded");
-        self.unless_overloaded(is_overloaded, answer).await
-    }
-
-    async fn unless_overloaded<T>(&self, is_overloaded: bool, answer: T) -> Option<T> {
-        if is_overloaded {
-            sleep(Duration::from_millis(200)).await;
-        }
-        (!is_overloaded).then_some(answer)
+        call_at(self.address(turn).await, &self.key, (tool, arguments), self.plan.patience).await
     }
 
     /// Reads the task that an answer names, and the device.
@@ -245,9 +235,28 @@ impl Shared {
                 self.unknown.fetch_add(u64::from(task.is_err_and(|failure| failure["code"] == "not_found")), Relaxed);
                 break;
             }
+            sleep(PAUSE).await;
         }
         self.call("get_device", &json!({"device_id": wish.device}), turn).await;
     }
+}
+
+/// Calls a tool. Returns `None` if there was no answer in this time, or one that asks to repeat the
+/// call.
+pub(super) async fn call_at(
+    address: SocketAddr,
+    key: &Key,
+    (tool, arguments): (&str, &Value),
+    patience: Duration,
+) -> Option<Result<Value, Value>> {
+    let call = json!({"name": tool, "arguments": arguments});
+    let answer = timeout(patience, rpc(address, key, "tools/call", &call)).await.ok()?.ok()?;
+    let answer = match answer.get("error") {
+        Some(error) => Err(error["data"].clone()),
+        None => outcome(&answer).expect("an answer of a tool"),
+    };
+    let is_overloaded = answer.as_ref().is_err_and(|failure| failure["code"] == "overloaded");
+    (!is_overloaded).then_some(answer)
 }
 
 /// A program under load, with its clients.
@@ -323,6 +332,12 @@ impl Load {
         self.shared.told.lock().expect("no panic").clone()
     }
 
+    /// Returns the first task that a client was told of.
+    pub(super) fn first_task(&self) -> Value {
+        let told = self.shared.told.lock().expect("no panic");
+        told.iter().find_map(|(_, answer)| Some(answer.as_ref().ok()?["task_id"].clone())).expect("a task")
+    }
+
     /// Lets clients make one wish per `time`, until there are to be no more.
     pub(crate) fn allow_every(&mut self, time: Duration) {
         let shared = Arc::clone(&self.shared);
@@ -358,6 +373,11 @@ impl Load {
                 listening.extend(new);
             });
         }
+    }
+
+    /// Returns the addresses at which programs listen, the latest last.
+    pub(super) fn addresses(&self) -> watch::Receiver<Vec<SocketAddr>> {
+        self.shared.addresses.subscribe()
     }
 
     fn withdraw_all(&self) {

@@ -118,16 +118,6 @@ impl Pads {
         Plan { seed, flags, life: 0..1, patience, reads: true, wish: Box::new(wish) }
     }
 
-    /// Lets the platform answer writes only after some seconds, or as usual again.
-    pub(super) async fn delay_answers(&self, delay: Duration) {
-        // The switches that are not named are turned off.
-        let times = TIMES.iter().filter_map(|time| time.split_once('='));
-        let times = times.map(|(name, time)| (name.to_owned(), json!(time.parse::<u64>().expect("a number"))));
-        let slow = json!({"value": delay.as_millis() as u64, "endpoint": "setProxy"});
-        let switches = times.chain([("stall_answer_ms".to_owned(), slow)]).collect();
-        self.double.switch(None, &Value::Object(switches)).await;
-    }
-
     /// Makes the platform misbehave on a share of the pads. Returns their number.
     pub(super) async fn spoil(&self, seed: u64) -> u64 {
         let mut spoilt = 0;

@@ -3,9 +3,10 @@
 //! checks each of them. In another round, half of the writes go to pads of the double of ARMCloud,
 //! which resets connections and loses answers. The audit then also reads the double's journal.
 //!
-//! With `--replicas`, several programs share one PostgreSQL, which has a standby. The drill also
-//! stops replicas for a while, cuts their links, and restarts and replaces the server. Rolling
-//! restarts stop the replicas one after the other; with `--before` the first one is an upgrade.
+//! With `--replicas`, several programs share one PostgreSQL, which has a standby. One of them
+//! leads, and the others wait for that. The drill also stops replicas for a while, cuts their
+//! links, and restarts and replaces the server. Rolling restarts stop the replicas one after the
+//! other; with `--before` the first one is an upgrade.
 
 use super::ignored::{build, test, tests_of_the_product};
 use anyhow::Result;
@@ -61,8 +62,9 @@ struct ClusterFaults {
     /// An earlier build of the program, which replicas have until the first rolling restart
     #[arg(long, requires = "replicas")]
     before: Option<PathBuf>,
-    /// Ends of a replica after the other faults, to measure how others take its tasks over
-    #[arg(long, default_value_t = 12, requires = "replicas")]
+    /// Ends of the leader after the other faults, in five ways, to measure how long clients get no
+    /// answer
+    #[arg(long, default_value_t = 15, requires = "replicas")]
     takeovers: u64,
 }
 

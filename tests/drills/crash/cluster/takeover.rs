@@ -1,102 +1,113 @@
-//! Replicas that end under load without another fault, and the time until the tasks of each were
-//! stepped by others.
+//! Ends of the leader under load, one at a time and without another fault, and the time for which a
+//! client gets no answer.
 
-use super::Cluster;
-use super::replica::Replica;
-use serde_json::Value;
+use super::{Cluster, call_any};
+use crate::harness::Key;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// A way in which a replica ends. The name and the limits in seconds, for tasks that were not
-/// being sent, and for those that were.
-const ENDS: [(&str, u64, u64); 3] =
-    [("kill", 8, 25), ("kill, and a start under its name", 2, 19), ("planned stop", 2, 19)];
+/// The ends, each with the goal for the silence in seconds. After a failover, the silence begins
+/// when the server can commit.
+const ENDS: [(&str, u64); 5] = [
+    ("kill, and a start at once", 2),
+    ("kill, and no start", 7),
+    ("stop of the process", 7),
+    ("planned stop", 2),
+    ("failover of PostgreSQL", 3),
+];
 
-/// Time in which all tasks of a replica that has ended must go on.
-const PATIENCE: Duration = Duration::from_secs(40);
+/// A silence of that many times its goal is a failure.
+const TOLERANCE: u64 = 3;
 
-/// The times of all takeovers.
+/// Time for which a leader is away.
+const AWAY: Duration = Duration::from_secs(25);
+
+/// Time after which a run that has taken over still leads, unless it loses its claim at once.
+const STEADY: Duration = Duration::from_secs(5);
+
+/// Time in which another run must answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The silences after each end.
 #[derive(Default)]
-pub(super) struct Takeovers {
-    /// For each way, the times of tasks that were not being sent, and of others.
-    times: [[Vec<Duration>; 2]; 3],
-    /// Tasks that did not go on.
-    stuck: u64,
-}
+pub(super) struct Takeovers([Vec<Duration>; ENDS.len()]);
 
 impl Takeovers {
-    /// Ends a replica, and waits until others have taken its tasks over: drive them, and have
-    /// stepped those that were being sent.
-    pub(super) async fn measure(&mut self, cluster: &Cluster, number: u64) {
-        let (way, servers) = (number as usize % 3, &cluster.servers);
-        let replica = &cluster.replicas[number as usize % cluster.replicas.len()];
-        replica.wait_until_it_serves().await;
-        // Lists of an earlier start are over, and it has tasks. Some of them are being sent.
-        sleep(Duration::from_secs(6)).await;
-        cluster.pads.delay_answers(Duration::from_secs(3)).await;
-        sleep(Duration::from_secs(3)).await;
-        let query = async |sql: String| servers.query(&sql).await.expect("the server answers");
-        let epoch = query(format!("SELECT max(epoch) FROM replica WHERE name = '{}'", replica.name)).await;
-        let ended_at = end(replica, way).await;
-        cluster.pads.delay_answers(Duration::ZERO).await;
-        let tasks = "SELECT id, version, coalesce(state::json ->> 'phase' = 'sending', false) AS is_sent FROM task";
-        let mut left = rows(&query(format!("SELECT json_agg(kept) FROM ({tasks} WHERE owner = {epoch}) kept")).await);
-        while !left.is_empty() && ended_at.elapsed() < PATIENCE {
-            sleep(Duration::from_millis(200)).await;
-            let still = format!(
-                "SELECT json_agg(kept) FROM json_to_recordset('{}') AS kept (id uuid, version integer, is_sent boolean)
-                 WHERE CASE WHEN is_sent THEN NOT EXISTS (SELECT FROM event WHERE task = id AND event.version > kept.version
-                                                          AND what NOT LIKE '%\"adopted\"%')
-                       ELSE EXISTS (SELECT FROM task WHERE task.id = kept.id AND owner = {epoch}) END",
-                Value::from(left.clone())
-            );
-            let still = rows(&query(still).await);
-            for task in left.iter().filter(|task| !still.contains(task)) {
-                self.times[way][usize::from(task["is_sent"] == true)].push(ended_at.elapsed());
+    /// Ends the leader in the way that this number has, and waits until another run answers.
+    pub(super) async fn measure(&mut self, cluster: &mut Cluster, number: u64) {
+        let way = number as usize % ENDS.len();
+        cluster.wait_until_one_leads().await;
+        let leader = cluster.leader().expect("one leads").clone();
+        let answers = tokio::spawn(call_until_another_answers(
+            cluster.load.addresses(),
+            cluster.key.clone(),
+            // The store alone knows a task that has ended.
+            json!({"task_id": cluster.load.first_task(), "wait_seconds": 0}),
+        ));
+        sleep(Duration::from_secs(1)).await;
+        let mut begun = Instant::now();
+        match way {
+            0 => leader.kill(Duration::ZERO).await,
+            1 => leader.kill(AWAY).await,
+            2 => leader.pause(AWAY).await,
+            3 => leader.stop(AWAY).await,
+            _ => {
+                cluster.servers.fail_over().await.expect("the standby takes over");
+                // Without a standby, no commit ends.
+                cluster.servers.remake_standby().await.expect("another standby follows");
+                begun = Instant::now();
             }
-            left = still;
         }
-        self.stuck += left.len() as u64;
-        for task in left {
-            println!("after {}, nobody has taken {task} over", ENDS[way].0);
-        }
+        let mut answers = answers.await.expect("no panic");
+        answers.retain(|at| *at > begun);
+        let starts = [begun].into_iter().chain(answers.iter().copied());
+        let silences = starts.zip(&answers).map(|(from, to)| to.duration_since(from));
+        self.0[way].push(silences.max().unwrap_or_default());
     }
 
-    /// Returns the number of tasks that went on too late, or not at all.
+    /// Returns the number of ends after which a silence was too long.
     pub(super) fn late(&self) -> u64 {
+        let is_late = |goal: u64, silence: &Duration| *silence > Duration::from_secs(TOLERANCE * goal);
         let late =
-            |times: &[Duration], limit| times.iter().filter(|time| **time > Duration::from_secs(limit)).count() as u64;
-        let ways = self.times.iter().zip(ENDS);
-        self.stuck
-            + ways.map(|([others, sent], (_, limit, of_sent))| late(others, limit) + late(sent, of_sent)).sum::<u64>()
+            self.0.iter().zip(ENDS).map(|(times, (_, goal))| times.iter().filter(|time| is_late(goal, time)).count());
+        late.sum::<usize>() as u64
     }
 
     pub(super) fn print(&self) {
-        for (ways, (name, limit, of_sent)) in self.times.iter().zip(ENDS) {
-            for ((times, limit), class) in ways.iter().zip([limit, of_sent]).zip(["not being sent", "being sent"]) {
-                let mut times = times.clone();
-                times.sort_unstable();
-                let [p50, slowest] =
-                    [times.get(times.len() / 2), times.last()].map(|time| time.map_or(0, Duration::as_millis));
-                let count = times.len();
-                println!("after a {name}: {count} tasks {class}, p50 {p50} ms, maximum {slowest} ms, limit {limit} s");
+        for (times, (name, goal)) in self.0.iter().zip(ENDS) {
+            let mut times: Vec<_> = times.iter().map(Duration::as_secs_f64).collect();
+            times.sort_unstable_by(f64::total_cmp);
+            if let Some(slowest) = times.last() {
+                let (count, p50) = (times.len(), times[(times.len() - 1) / 2]);
+                println!("{name}: {count} times, no answer for p50 {p50:.1} s, maximum {slowest:.1} s, goal {goal} s");
             }
         }
     }
 }
 
-/// Ends a replica. Returns the moment from which its takeover counts.
-async fn end(replica: &Replica, way: usize) -> Instant {
-    let begun = Instant::now();
-    match way {
-        0 => replica.kill(Duration::from_secs(20)).await,
-        1 => replica.kill(Duration::ZERO).await,
-        _ => replica.stop(Duration::from_secs(10)).await,
+/// Reads a task again and again, until another run than at the first time has answered for a while.
+/// Returns the times of the answers, and at last the present time.
+async fn call_until_another_answers(
+    addresses: watch::Receiver<Vec<SocketAddr>>,
+    key: Key,
+    task: Value,
+) -> Vec<Instant> {
+    let (begun, mut answers, mut first, mut answered_at) = (Instant::now(), Vec::new(), None, None);
+    while begun.elapsed() < PATIENCE {
+        let known = addresses.borrow().clone();
+        if let Some((address, _)) = call_any(&known, &key, ("get_task", &task)).await {
+            answers.push(Instant::now());
+            if *first.get_or_insert(address) != address
+                && answered_at.get_or_insert_with(Instant::now).elapsed() > STEADY
+            {
+                break;
+            }
+        }
+        sleep(Duration::from_millis(20)).await;
     }
-    if way == 0 { begun } else { Instant::now() }
-}
-
-/// Parses rows; the text is empty if there are none.
-fn rows(told: &str) -> Vec<Value> {
-    if told.is_empty() { Vec::new() } else { serde_json::from_str(told).expect("rows") }
+    answers.push(Instant::now());
+    answers
 }
