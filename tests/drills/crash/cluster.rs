@@ -1,13 +1,14 @@
 //! Replicas on one PostgreSQL with a standby, under load and faults: kills and stops of replicas,
 //! cuts of their links, restarts and failovers of the server, rolling restarts and an upgrade of
 //! the replicas. One replica leads, and the others wait for that. The audit compares the answers,
-//! the store, and the double's journal. Then the drill measures for how long clients get no answer
-//! when the leader ends.
+//! the store, and the double's journal; what an operator has taken away must stay away. Then the
+//! drill measures for how long clients get no answer when the leader ends.
 
 mod books;
 mod loss;
 mod replica;
 mod takeover;
+mod takings;
 
 use super::audit::AuditBooks;
 use super::load::{Load, call_at};
@@ -27,7 +28,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use takeover::Takeovers;
+use takings::Takings;
 use tempfile::TempDir;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use toolwarrant_base::random::SplitMix;
@@ -116,12 +119,17 @@ async fn drill(options: ClusterOptions) {
         return;
     }
     let spoilt = cluster.pads.spoil(options.seed).await;
+    let (operates, goes_on) = watch::channel(true);
+    let operator = tokio::spawn(Takings::new(&cluster, options.seed).work(goes_on));
     let faults = cluster.under_faults(&options).await;
+    operates.send_replace(false);
+    let mut takings = operator.await.expect("no panic");
     let mut takeovers = Takeovers::default();
     for number in 0..options.takeovers {
         takeovers.measure(&mut cluster, number).await;
     }
     cluster.wait_until_one_leads().await;
+    takings.examine(cluster.leader().expect("one leads")).await;
     let told = cluster
         .load
         .finish(async || cluster.servers.query("SELECT count(*) FROM task").await.ok().as_deref() == Some("0"))
@@ -138,7 +146,14 @@ async fn drill(options: ClusterOptions) {
         ("folders in which the doctor finds faults", doctors),
         ("silences that are three times as long as their goal", takeovers.late()),
     ];
+    let figures = [&figures[..], &takings.figures()].concat();
     report(&cluster.load, &figures, told.len(), &books);
+    assert!(
+        takings.returned.is_empty() && takings.revealed.is_empty(),
+        "{:#?}, {:?}",
+        takings.returned,
+        takings.revealed
+    );
     assert!(doctors == 0 && takeovers.late() == 0);
     cluster.remove_files();
 }

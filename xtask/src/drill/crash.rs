@@ -6,7 +6,8 @@
 //! With `--replicas`, several programs share one PostgreSQL, which has a standby. One of them
 //! leads, and the others wait for that. The drill also stops replicas for a while, cuts their
 //! links, and restarts and replaces the server. Rolling restarts stop the replicas one after the
-//! other; with `--before` the first one is an upgrade.
+//! other; with `--before` the first one is an upgrade. Meanwhile an operator makes keys and takes
+//! them away.
 
 use super::ignored::{build, test, tests_of_the_product};
 use anyhow::Result;

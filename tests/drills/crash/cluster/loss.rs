@@ -13,8 +13,8 @@ const BATCHES: &str = "SELECT sum(batches) FROM writer JOIN replica USING (epoch
 /// The words of a replica that has noticed a loss, in its log and at `/readyz`.
 const NOTICED: &str = "the store has lost acknowledged writes";
 
-/// Time in which the leader is told of something that is lost later, and in which the next one
-/// notices it.
+/// Time in which the server acknowledges a write that is lost later, and in which the next leader
+/// notices the loss.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Time after which the writes of a burst are being sent.
