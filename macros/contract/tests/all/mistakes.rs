@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fs;
 use toolwarrant_reader::model::Contract;
-use toolwarrant_reader::{Report, Rule, description, instructions_text, load, reference, type_schema};
+use toolwarrant_reader::{Problem, Report, Rule, description, instructions_text, load, reference, type_schema};
 
 const SERVICE: &str = "service.toml";
 const ERRORS: &str = "errors.toml";
@@ -23,6 +23,14 @@ const FILES: [&str; 9] = [SERVICE, ERRORS, TYPES, RESERVED, PRINTERS, PRINTING, 
 /// Text that no TOML parser accepts.
 const GARBAGE: &str = "this is [[[ no TOML\n";
 
+#[derive(serde::Deserialize)]
+struct MistakeCases {
+    /// Edits whose problems are shown by a line each: another case shows a report of their rule.
+    briefly: BTreeMap<String, Vec<Vec<String>>>,
+    #[serde(flatten)]
+    reported: BTreeMap<String, MistakeCase>,
+}
+
 /// A case: the edits of the copy that provoke the mistake.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,8 +44,8 @@ struct MistakeCase {
 #[test]
 fn every_mistake_is_reported_with_its_place_and_its_remedy() {
     let mut shortest: BTreeMap<&str, String> = BTreeMap::new();
-    let cases: BTreeMap<String, MistakeCase> = toml::from_str(include_str!("mistakes.toml")).expect("cases");
-    for (behaviour, MistakeCase { edits }) in cases {
+    let MistakeCases { briefly, reported } = toml::from_str(include_str!("mistakes.toml")).expect("cases");
+    for (behaviour, MistakeCase { edits }) in reported {
         let report = spoil(&edits).expect_err(&behaviour);
         insta::with_settings!({ snapshot_path => "mistakes", prepend_module_to_snapshot => false, omit_expression => true }, {
             insta::assert_snapshot!(behaviour, report);
@@ -51,12 +59,24 @@ fn every_mistake_is_reported_with_its_place_and_its_remedy() {
             }
         }
     }
+    let lines = briefly.iter().map(|(behaviour, edits)| {
+        let report = spoil(edits).expect_err(behaviour);
+        format!("{behaviour}\n{}", report.problems.iter().map(line).collect::<String>())
+    });
+    insta::assert_snapshot!("what_else_the_rules_refuse", lines.collect::<String>());
     let unproven: Vec<_> = Rule::ALL.iter().filter(|rule| !shortest.contains_key(rule.id())).collect();
     assert!(unproven.is_empty(), "no case breaks {unproven:?}");
     let reports: String = shortest.iter().map(|(id, report)| format!("## {id}\n\n{report}\n\n")).collect();
     insta::with_settings!({ snapshot_path => "../../src/examples", prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!("mistakes", reports);
     });
+}
+
+/// Returns a problem with its place and its help in one line.
+fn line(problem: &Problem) -> String {
+    let Problem { rule, file, line, column, message, rendered } = problem;
+    let help = rendered.split_once("\nhelp: ").map(|(_, help)| format!("; {help}")).unwrap_or_default();
+    format!("  {file}:{line}:{column} {}: {message}{help}\n", rule.id())
 }
 
 /// The content of a broken file is unknown, so references to it are not reported as unknown.
