@@ -53,6 +53,9 @@ impl World {
             money(record, entries, truth, &mut violated);
             says_what_happened(record, truth, &mut violated);
             says_no_more_than_was_shown(record, &sight, &mut violated);
+            if !self.disturbed {
+                forgets_no_answer(record, truth, &mut violated);
+            }
             if !self.disturbed && self.nature.weather.broken_disk == 0 && self.nature.weather.dark == 0 {
                 says_all_that_can_be_known(record, truth, &sight, &mut violated);
                 comes_as_soon_as_it_can(record, truth, &sight, &mut violated);
@@ -124,6 +127,14 @@ fn says_what_happened(record: &Record, truth: &Truth, violated: &mut impl FnMut(
             violated("nobody said that it failed")
         }
         _ => {}
+    }
+}
+
+/// Checks that an answer is not lost, even if the disk fails when it comes. Without it, nothing is
+/// refunded.
+fn forgets_no_answer(record: &Record, truth: &Truth, violated: &mut impl FnMut(&str)) {
+    if truth.told.is_some() && record.task.outcome.map(|(upstream, _)| upstream) != truth.told {
+        violated("its answer was forgotten");
     }
 }
 

@@ -20,7 +20,7 @@ use toolwarrant_core::catalogue::PolicyDef;
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
 use toolwarrant_tasks::leave::Leave;
 use toolwarrant_tasks::machine::{Facts, Provability, Sent};
-use toolwarrant_tasks::task::{Reading, TaskId, Verdict};
+use toolwarrant_tasks::task::{Reading, TaskId, UpstreamAnswer, Verdict};
 
 /// A turn that was less than this ago seems to be the effect of a request, to a mutant.
 const YOUNG: Duration = Duration::from_secs(60);
@@ -94,6 +94,8 @@ pub(super) struct Truth {
     pub(super) done_at: Option<Timestamp>,
     /// The time at which the upstream found that the outcome is lost.
     pub(super) lost_at: Option<Timestamp>,
+    /// The answer of the last send, if its sender learned it.
+    pub(super) told: Option<UpstreamAnswer>,
     answer: Option<Sent>,
     /// The result of an operation, and the time at which it is known.
     operation: Option<(Timestamp, Option<Sent>)>,
@@ -197,6 +199,7 @@ impl Wheels {
     /// Sends a request, and waits for its answer.
     async fn request(self, write: Write, leave: Leave) -> Sent {
         let Nature { clock, weather, .. } = &*self.nature;
+        self.state().truths.entry(write.id).or_default().told = None;
         self.thaw().await;
         if !self.may_leave(leave).await {
             return Sent::NotSent("the moment has passed".into());
@@ -215,6 +218,11 @@ impl Wheels {
         tokio::spawn(self.clone().travel(write.id, wheel, act, tell));
         let answer = told.await.unwrap_or_else(|_| Sent::NoAnswer("reset".into()));
         self.thaw().await;
+        self.state().truths.entry(write.id).or_default().told = match &answer {
+            Sent::Ok => Some(UpstreamAnswer::Ok),
+            Sent::Err(_) => Some(UpstreamAnswer::Err),
+            _ => None,
+        };
         answer
     }
 
