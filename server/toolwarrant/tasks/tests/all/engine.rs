@@ -311,3 +311,14 @@ async fn a_target_cools_down_longer_where_the_next_task_may_have_another_clock()
     }
     assert_eq!(starts[1] - starts[0], 2, "{starts:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_set_back_between_two_starts_holds_no_task_up() {
+    let (store, earlier) = (Arc::default(), Clock::start_at(START.minus(Duration::from_hours(24))));
+    let start = async |clock| Engine::start(parts(&store, Obedient, clock)).await.expect("a store that can be read");
+    let later = Clock::manual(START);
+    let id = accept(&*start(&later).await, write("printer", "p-1")).await;
+    assert_eq!(end(&start(&earlier).await, &id).await.status, TaskStatus::Success);
+    let took = earlier.now().since(START.minus(Duration::from_hours(24)));
+    assert!(took < Duration::from_mins(3), "{took:?}");
+}
