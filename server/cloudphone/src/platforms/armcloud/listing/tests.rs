@@ -1,8 +1,11 @@
 //! Lists from platforms whose pages are irregular.
 
 use super::*;
+use crate::phones::contract::DeviceId;
+use crate::phones::port::PlatformName;
 use serde_json::json;
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 use toolwarrant::Timestamp;
 
 /// A platform with its irregularities.
@@ -260,4 +263,19 @@ async fn a_deleted_pad_is_none() {
     let deleted = r#"[{"padCode":"A","padStatus":25},{"padCode":"B","padStatus":-1},{"padCode":"C","padStatus":24}]"#;
     let PadRows { pads, .. } = serde_json::from_str(deleted).unwrap();
     assert_eq!(pads.iter().map(Pad::is_deleted).collect::<Vec<_>>(), [true, true, false]);
+}
+
+#[tokio::test]
+async fn a_phone_that_is_read_again_is_the_one_of_its_id_or_an_error() {
+    let (clock, folder) = (Clock::manual(Timestamp(1_000_000)), tempfile::TempDir::new().unwrap());
+    let (file, name) = (folder.path().join("roster"), PlatformName::parse("n").unwrap());
+    let registry = DeviceRegistry::open(&file, name, clock.clone()).unwrap();
+    let platform = listing(State { infos: codes(2), records: Some(vec![("AC00000", "AC00001")]), ..State::default() });
+    registry.take(platform.list().await.unwrap(), Vec::new(), clock.now()).await;
+    // The record says that the first pad has become the second, which is another known phone.
+    platform.lists.state().infos.remove(0);
+    clock.advance(Duration::from_secs(1));
+    let [first, second] = ["n-ac00000", "n-ac00001"].map(|id| registry.get(&DeviceId::new(id).ok().unwrap()).unwrap());
+    assert!(platform.reread(&registry, &first, &clock).await.is_err());
+    assert!(platform.reread(&registry, &second, &clock).await.is_ok());
 }
