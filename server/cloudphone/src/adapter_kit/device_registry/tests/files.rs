@@ -81,3 +81,17 @@ fn what_is_no_file_is_refused() {
         DeviceRegistry::<TestRow>::open(folder.path(), PlatformName::parse("n").unwrap(), Clock::manual(Timestamp(0)));
     assert!(refused.unwrap_err().to_string().ends_with("` is not a file"));
 }
+
+#[tokio::test]
+async fn rows_are_not_current_after_a_restart_and_pages_go_on_where_a_phone_is_gone() {
+    let mut kept = TestRegistry::new();
+    kept.registry.take(rows("A C E"), Vec::new(), kept.tick()).await;
+    // The clock of the next process may show an earlier time.
+    kept.clock = Clock::manual(Timestamp(500_000));
+    kept.restart();
+    let gone = DeviceId::new("n-b").ok().unwrap();
+    let after: Vec<_> = page(&kept.registry, Some(&gone), 9);
+    assert_eq!(after.iter().map(|phone| phone.id.as_str()).collect::<Vec<_>>(), ["n-c", "n-e"]);
+    assert!(after.iter().all(|phone| !is_current(phone.read_at, kept.clock.now())));
+    assert!(kept.registry.age() > Some(SHOWN_FOR));
+}

@@ -216,3 +216,20 @@ async fn records_are_asked_for_only_where_a_list_puzzles() {
         assert_eq!((describe(&kit.registry).as_str(), kit.slow.lock().records_asked), (expected, asked), "{told}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_asks_anew_is_answered_in_a_pause_and_the_schedule_goes_on_from_there() {
+    let kit = kit(Duration::ZERO);
+    (kit.slow.lock().down, kit.slow.lock().pauses) = (true, Some(Duration::from_hours(1)));
+    let ask = async {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        kit.refresh.at_least(kit.clock.now()).await.unwrap_err();
+        kit.slow.lock().down = false;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        kit.refresh.at_least(kit.clock.now()).await.unwrap();
+    };
+    tokio::join!(kit.run(Duration::from_secs(125), || ()), ask);
+    let lists = kit.slow.lock().lists.clone();
+    assert_eq!(lists[..3], [0.0, 60.0, 61.0]);
+    assert!(lists.len() >= 5, "it is listed each half minute again: {lists:?}");
+}
