@@ -430,6 +430,9 @@ impl From<StoreError> for RegistryError {
             StoreError::Unavailable(why) => {
                 Self::Unavailable(format!("nothing has changed, because it cannot be stored: {why}"))
             }
+            StoreError::Unanswered(why) => {
+                Self::Unavailable(format!("it is not known if this was stored: {why}; `acts` shows it if it was"))
+            }
             other => registry_error(other),
         }
     }

@@ -25,6 +25,10 @@ pub enum StoreError {
     /// The store cannot read or write now: no space, no permission, a lock. Retry later.
     #[error("{0}")]
     Unavailable(String),
+    /// The store has not answered. It may have done what was asked, or do it later. Find out before
+    /// the request is repeated.
+    #[error("{0}")]
+    Unanswered(String),
     /// Another process has changed the data meanwhile. Nothing was written. Read the changes, and
     /// try again.
     #[error("another replica has changed applications or keys meanwhile; try again")]

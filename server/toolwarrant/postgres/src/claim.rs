@@ -5,6 +5,7 @@
 //! the lock waits until the former leader cannot act any more: it has left, it was a run of the
 //! same data folder, or no beat of it was seen for longer than its lease.
 
+use crate::cluster::end_runs;
 use crate::column::{get, rows};
 use crate::connection::{Address, Server, unavailable};
 use crate::open;
@@ -30,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// differ by less.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// Time after which a holder of the lock that does not lead is gone, too.
+/// Time after which a session that has the lock without leading is ended.
 const BECOMES_LEADER: Duration = Duration::from_mins(1);
 
 /// The lock, one for each schema.
@@ -63,40 +64,42 @@ struct LeadingRun {
 #[derive(Default)]
 struct Watched {
     beats: HashMap<Epoch, (i64, Instant)>,
-    /// The time since which another process has the lock and no run leads.
-    empty_since: Option<Instant>,
-    /// The time at which this process has last ended the session of another one.
-    ended_at: Option<Instant>,
+    /// The session that has the lock, and the time since which it is known.
+    holder: Option<(i32, Instant)>,
 }
 
 /// A process that may lead one day.
 pub struct Candidate {
     server: Server,
-    name: String,
     client: Client,
 }
 
 impl Candidate {
-    /// Connects for the replica of this name, whose master key has this fingerprint.
+    /// Connects for the replica of this name, whose master key has this fingerprint. It ends the
+    /// former run of that name, which is dead: it had the data folder, and the lock of that is this
+    /// process's.
     ///
     /// # Errors
     /// The server cannot be reached, has no tables of this layout, or its secrets were sealed with
     /// another key. Or the account lacks rights, or a pooler shares sessions.
     pub async fn new(address: &Address, name: &str, key: Digest) -> Result<Self, StoreError> {
         let server = Server::parse(address)?;
-        let client = open(&server, key).await?;
-        Ok(Self { server, name: name.to_owned(), client })
+        let mut client = open(&server, key).await?;
+        let ended = async {
+            let transaction = client.transaction().await?;
+            end_runs(&transaction, name, false).await?;
+            transaction.commit().await
+        };
+        ended.await.map_err(unavailable)?;
+        Ok(Self { server, client })
     }
 
     /// Waits until this process may lead, and shows meanwhile who does. It must then join at once.
-    ///
-    /// The former run of the same name is taken for dead, because it had the data folder, and the
-    /// lock of that is this process's.
     pub async fn wait(self, shown: &watch::Sender<Option<Leader>>) -> Claim {
-        let Self { server, name, mut client } = self;
+        let Self { server, mut client } = self;
         let (mut watched, mut fails) = (Watched::default(), false);
         loop {
-            match timeout(PATIENCE, ask(&client, &name, &mut watched, shown)).await {
+            match timeout(PATIENCE, ask(&client, &mut watched, shown)).await {
                 Ok(Ok(true)) => return Claim { client },
                 Ok(Ok(false)) => fails = false,
                 failed => {
@@ -148,16 +151,21 @@ const NOT_SILENT: &str = "SELECT name, machine FROM replica WHERE leads AND stat
 /// Asks for the lock. Returns true if this process may lead.
 async fn ask(
     client: &Client,
-    name: &str,
     watched: &mut Watched,
     shown: &watch::Sender<Option<Leader>>,
 ) -> Result<bool, StoreError> {
     // A session gets a lock as often as it asks, and has it until its end.
-    let held =
-        "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() AND granted)";
-    let has_lock = match client.query_one(held, &[]).await.map_err(unavailable)?.get(0) {
-        true => true,
-        false => {
+    let holder = format!(
+        "SELECT pid, pid = pg_backend_pid() AS is_own FROM pg_locks
+             WHERE locktype = 'advisory' AND granted AND objsubid = 1
+               AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+               AND (classid::bigint << 32) | objid::bigint = {LOCK}"
+    );
+    let holder = rows(client.query(&holder, &[]).await)?.first().map(|row| Ok((get(row, "pid")?, get(row, "is_own")?)));
+    let has_lock = match holder.transpose()? {
+        Some((_, true)) => true,
+        Some((pid, false)) => watched.note_holder(pid),
+        None => {
             let sql = format!("SELECT pg_try_advisory_lock({LOCK})");
             client.query_one(&sql, &[]).await.map_err(unavailable)?.get(0)
         }
@@ -173,36 +181,35 @@ async fn ask(
         })
     });
     let runs = runs.collect::<Result<Vec<_>, StoreError>>()?;
-    let is_over = watched.is_over(&runs, name, has_lock);
-    let other = runs.into_iter().map(|run| run.leader).find(|leader| leader.name != name);
+    let is_over = watched.is_over(&runs);
+    let patience = runs.iter().map(|run| run.lease + MARGIN).max().unwrap_or(BECOMES_LEADER);
+    let leader = runs.into_iter().map(|run| run.leader).next();
     shown.send_if_modified(|known| {
-        let is_news = *known != other;
-        *known = other;
+        let is_news = *known != leader;
+        *known = leader;
         is_news
     });
-    match (has_lock, is_over) {
-        (true, is_over) => Ok(is_over),
-        (false, false) => Ok(false),
-        // Another process that waits may have got the lock meanwhile.
-        (false, true) if watched.ended_at.is_some_and(|at| at.elapsed() < BECOMES_LEADER) => Ok(false),
-        (false, true) => {
-            tracing::warn!("the process that leads stands still; its session is ended");
-            let end = format!(
-                "SELECT pg_terminate_backend(pid) FROM pg_locks
-                     WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND pid <> pg_backend_pid()
-                       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-                       AND (classid::bigint << 32) | objid::bigint = {LOCK}"
-            );
-            client.query(&end, &[]).await.map_err(unavailable)?;
-            watched.ended_at = Some(Instant::now());
-            Ok(false)
-        }
+    // A session that got the lock since then is that of another process that waits.
+    if let (false, true, Some((pid, since))) = (has_lock, is_over, watched.holder)
+        && since.elapsed() >= patience
+    {
+        tracing::warn!("the process that leads stands still; its session is ended");
+        client.query("SELECT pg_terminate_backend($1)", &[&pid]).await.map_err(unavailable)?;
     }
+    Ok(has_lock && is_over)
 }
 
 impl Watched {
+    /// Takes note of the session that has the lock, which is not that of this process.
+    fn note_holder(&mut self, pid: i32) -> bool {
+        if self.holder.is_none_or(|(known, _)| known != pid) {
+            self.holder = Some((pid, Instant::now()));
+        }
+        false
+    }
+
     /// Takes note of the beats. Returns true if none of these runs can act any more.
-    fn is_over(&mut self, runs: &[LeadingRun], name: &str, has_lock: bool) -> bool {
+    fn is_over(&mut self, runs: &[LeadingRun]) -> bool {
         let now = Instant::now();
         self.beats.retain(|epoch, _| runs.iter().any(|run| run.epoch == *epoch));
         let mut is_over = true;
@@ -211,13 +218,8 @@ impl Watched {
             if known.0 != run.beat {
                 *known = (run.beat, now);
             }
-            let is_silent = now.duration_since(known.1) >= run.lease + MARGIN;
-            is_over &= is_silent || run.leader.name == name && has_lock;
+            is_over &= now.duration_since(known.1) >= run.lease + MARGIN;
         }
-        if !runs.is_empty() || has_lock {
-            self.empty_since = None;
-            return is_over;
-        }
-        now.duration_since(*self.empty_since.get_or_insert(now)) >= BECOMES_LEADER
+        is_over
     }
 }

@@ -4,7 +4,7 @@ use crate::column::{get, moment, rows};
 use crate::connection::unavailable;
 use std::cmp::Ordering;
 use std::time::Duration;
-use tokio_postgres::{Client, Row};
+use tokio_postgres::{Client, Error, Row, Transaction};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::keyring::Digest;
 use toolwarrant_core::cluster::{Beat, BeatNumber, Beats, Epoch, ReplicaRow, ReplicaState, StoreTrust};
@@ -59,6 +59,28 @@ pub(crate) fn check_layout(layout: i32) -> Result<(), StoreError> {
     )))
 }
 
+/// Evicts the runs of a name, and those that lead if `leaders` is true. Returns for each of them
+/// the seconds since its latest beat, and true if it has this name and may live.
+pub(crate) async fn end_runs(transaction: &Transaction<'_>, name: &str, leaders: bool) -> Result<Vec<Row>, Error> {
+    // They cannot look for their writes any more, and may have been told of a lost one.
+    let lose = format!(
+        "UPDATE cluster SET lost = $1::text || ' ended before it could look for its writes'
+             WHERE lost IS NULL AND NOT synchronous AND timeline <> {TIMELINE} AND EXISTS (
+                 SELECT FROM replica WHERE (name = $1 OR leads AND $2) AND state IN ('serving', 'draining')
+                     AND whole_in <> {TIMELINE})"
+    );
+    transaction.execute(&lose, &[&name, &leaders]).await?;
+    let evict = format!(
+        "UPDATE replica SET state = 'evicted', evicted_at = now()
+             WHERE (name = $1 OR leads AND $2) AND state IN ('serving', 'draining')
+             RETURNING ({NOW} - beaten) / 1000, name = $1 AND {NOW} - beaten < replica.lease"
+    );
+    let evicted = transaction.query(&evict, &[&name, &leaders]).await?;
+    let forget = "DELETE FROM writer USING replica WHERE writer.epoch = replica.epoch AND replica.state = 'evicted'";
+    transaction.execute(forget, &[]).await?;
+    Ok(evicted)
+}
+
 /// Joins under a name, and evicts the earlier runs of that name. A run that leads evicts all that
 /// have led. Returns the epoch, and the timeline and the time of the server.
 pub(crate) async fn join(client: &mut Client, new: &NewReplica) -> Result<(Epoch, String, Timestamp), StoreError> {
@@ -66,23 +88,7 @@ pub(crate) async fn join(client: &mut Client, new: &NewReplica) -> Result<(Epoch
     let lease = i32::try_from(lease.as_millis()).unwrap_or(i32::MAX);
     let joined = async {
         let transaction = client.transaction().await?;
-        // The former run cannot look for its writes any more. It may have been told of a lost one.
-        let lose = format!(
-            "UPDATE cluster SET lost = $1::text || ' ended before it could look for its writes'
-                 WHERE lost IS NULL AND NOT synchronous AND timeline <> {TIMELINE} AND EXISTS (
-                     SELECT FROM replica WHERE (name = $1 OR leads AND $2) AND state IN ('serving', 'draining')
-                         AND whole_in <> {TIMELINE})"
-        );
-        transaction.execute(&lose, &[&name, leads]).await?;
-        let evict = format!(
-            "UPDATE replica SET state = 'evicted', evicted_at = now()
-                 WHERE (name = $1 OR leads AND $2) AND state IN ('serving', 'draining')
-                 RETURNING ({NOW} - beaten) / 1000, name = $1 AND {NOW} - beaten < replica.lease"
-        );
-        let evicted = transaction.query(&evict, &[&name, leads]).await?;
-        let forget =
-            "DELETE FROM writer USING replica WHERE writer.epoch = replica.epoch AND replica.state = 'evicted'";
-        transaction.execute(forget, &[]).await?;
+        let evicted = end_runs(&transaction, name, *leads).await?;
         let join = format!(
             "INSERT INTO replica (epoch, name, trail, program, level, lease, leads, machine, whole_in)
              SELECT greatest(1 + max(epoch), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), $1, $5, $2, $3, $4, $6, $7,

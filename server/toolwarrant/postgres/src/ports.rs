@@ -44,7 +44,7 @@ static MAY_SEND: LazyLock<String> = LazyLock::new(|| {
 
 impl Postgres {
     pub(crate) async fn write(&self, write: Write) -> Result<Vec<i64>, StoreError> {
-        self.single.ask(SingleRequest::Write(write)).await
+        self.single.ask_to_write(SingleRequest::Write(write)).await
     }
 
     /// Writes a change of the directory. Without an answer, the version was not the expected one.
@@ -454,7 +454,7 @@ impl DocumentStore for Postgres {
         Box::pin(async move {
             let count = given.len();
             let given = given.into_iter().map(|document| (space, document)).collect();
-            let put = self.single.ask(SingleRequest::Put(given)).await?;
+            let put = self.single.ask_to_write(SingleRequest::Put(given)).await?;
             Ok((1..).take(count).map(|place: i64| put.contains(&place)).collect())
         })
     }

@@ -57,6 +57,12 @@ impl<Q, A> Queue<Q, A> {
         timeout(PATIENCE, self.learn_fate(request)).await.unwrap_or_else(|_| Err(no_answer()))
     }
 
+    /// The same, and tells with the error if the request may still be carried out.
+    pub(crate) async fn ask_to_write(&self, request: Q) -> Result<A, StoreError> {
+        let late = || StoreError::Unanswered(format!("no answer for {} s", PATIENCE.as_secs()));
+        timeout(PATIENCE, self.learn_fate(request)).await.unwrap_or_else(|_| Err(late()))
+    }
+
     /// Returns the answer to a request, however long that takes. After an error, the request has
     /// been carried out already, or never will be. One that was not sent in time is withdrawn.
     pub(crate) async fn learn_fate(&self, request: Q) -> Result<A, StoreError> {

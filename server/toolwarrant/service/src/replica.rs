@@ -38,6 +38,12 @@ impl ReplicaLife {
         }
     }
 
+    /// Leaves at once, because it does not lead any more. Nothing of it may be under way.
+    pub(crate) async fn give_up(self) {
+        self.shared.sharing.member.end_lease();
+        let _ = timeout(GIVE_UP, self.shared.leave()).await;
+    }
+
     /// Gives back what it holds, and leaves, so that the process that waits leads at once. Then
     /// waits until that answers, for a moment at most: clients that have waited here are led to it.
     pub(crate) async fn hand_over(self) {
@@ -54,6 +60,9 @@ impl ReplicaLife {
         let _ = timeout(SUCCESSOR, led).await;
     }
 }
+
+/// Time in which a process that does not lead any more tells the store that it has left.
+const GIVE_UP: Duration = Duration::from_secs(1);
 
 /// Interval at which a process that has left looks for its successor.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -16,6 +16,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_core::nonces::dump_reads;
 use toolwarrant_core::registry::Durability;
@@ -177,17 +178,12 @@ impl Server {
         // Their secrets have been printed.
         drop(keys);
         let status = monitor.as_ref().map(|(_, status)| Arc::clone(status));
-        let watching = monitor.map(|(monitor, status)| {
-            Background::start("the monitor", PATIENCE, |stopped| async move {
-                stopped.await;
-                monitor.close().await;
-                status.release().await;
-            })
-        });
+        let watching = monitor.map(watch);
         let mut work = Work::start(&engine, background, &context, keeper, sockets);
         let gate = replica.is_some().then(|| Arc::new(Gate::new(Arc::clone(&endpoint))));
         let responder = gate.clone().map_or(endpoint, |gate| gate);
         let mut stopped = Ok(());
+        let (lose, lost) = oneshot::channel();
         let closing = async {
             stopped = ReplicaLife::wait_for_stop(replica.as_mut(), stop).await;
             if let (Ok(()), Some(gate), Some(leader)) = (&stopped, &gate, replica.take()) {
@@ -202,8 +198,22 @@ impl Server {
             }
             status.inspect(|status| status.set_stopping());
             engine.close();
+            if stopped.is_err() {
+                let _ = lose.send(());
+            }
         };
-        edge::serve(listener, responder, limiter, tls, closing).await;
+        tokio::select! {
+            () = edge::serve(listener, responder, limiter, tls, closing) => {}
+            Ok(()) = lost => {}
+        }
+        if let (Err(_), Some(leader)) = (&stopped, replica) {
+            // Another process waits for the end of this one, which leaves all as a kill would.
+            work.abort();
+            leader.give_up().await;
+            drop(gate);
+            let _ = timeout(AUDIT_PATIENCE, work.stop_last()).await;
+            return stopped;
+        }
         work.stop_engine().await;
         work.stop_beside().await;
         // This ends the writer of the audit, which the work before it has needed.
@@ -279,12 +289,26 @@ impl Work {
         }
     }
 
+    /// Ends everything but the writers of what was done, without waiting for it.
+    fn abort(&mut self) {
+        (self.engine, self.operating, self.beside) = Default::default();
+    }
+
     /// Ends what writes to the store until the end.
     async fn stop_last(&mut self) {
         for work in self.last.drain(..) {
             work.stop().await;
         }
     }
+}
+
+/// Answers monitors until it is stopped.
+fn watch((monitor, status): (Monitor, Arc<ServiceStatus>)) -> Background {
+    Background::start("the monitor", PATIENCE, |stopped| async move {
+        stopped.await;
+        monitor.close().await;
+        status.release().await;
+    })
 }
 
 /// Stores the nonces of reads for the next start.
@@ -302,6 +326,9 @@ async fn follow(context: Arc<OperatorContext>) {
 /// Time for background work to stop: twice the time that the store waits for another program that
 /// holds the database.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The same for the writer of the audit where the process has to end at once.
+const AUDIT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The same for the engine, which itself waits 10 s for effects in progress.
 const ENGINE_PATIENCE: Duration = Duration::from_secs(15);

@@ -401,7 +401,7 @@ fn unreadable(error: StoreError) -> TaskReadError {
 
 fn not_stored(error: StoreError) -> WriteRefusal {
     match error {
-        StoreError::Unavailable(_) => WriteRefusal::Unavailable,
+        StoreError::Unavailable(_) | StoreError::Unanswered(_) => WriteRefusal::Unavailable,
         StoreError::Conflict(_) | StoreError::Stale | StoreError::Corrupt(_) => internal_refusal(error),
     }
 }

@@ -197,6 +197,11 @@ impl Membership {
         }
     }
 
+    /// Answers nothing any more, because this replica does not lead any more.
+    pub fn end_lease(&self) {
+        self.lease.end();
+    }
+
     /// Waits until an operator asks this replica to stop.
     pub async fn wait_for_drain(&self) {
         // The sender lives as long as this does.

@@ -21,6 +21,10 @@ pub(super) const ATTEMPTS: u32 = 5;
 pub(super) const OVERTAKEN: &str =
     "nothing has changed, because other replicas change applications and keys at present; repeat the command";
 
+/// The error of a change that is in force, and that another leader would not know of.
+const IN_FORCE_HERE: &str =
+    "it is in force, but not stored, so it would be gone if another process led; repeat the command until it is stored";
+
 /// Longest time for which a change that only gives authority waits for the other replicas.
 pub(super) const GIVING: Duration = Duration::from_secs(1);
 
@@ -98,6 +102,9 @@ impl Registry {
             let version = known.version;
             drop(known);
             match (&durability, effect) {
+                (Durability::Owed(why), _) if self.cluster.is_some() => {
+                    return Err(RegistryError::Unavailable(format!("{IN_FORCE_HERE}: {why}")));
+                }
                 (Durability::Owed(_), _) => {}
                 (Durability::Stored, Effect::OnlyGives) => self.wait_for_others(version, Some(GIVING)).await,
                 (Durability::Stored, _) => self.wait_for_others(version, None).await,
@@ -196,6 +203,6 @@ impl Registry {
     ) -> Result<T, StoreError> {
         let done = self.clock.before(self.clock.now().plus(STORE_PATIENCE), work).await;
         let silent = || format!("the store has not answered for {} s", STORE_PATIENCE.as_secs());
-        done.unwrap_or_else(|| Err(StoreError::Unavailable(silent())))
+        done.unwrap_or_else(|| Err(StoreError::Unanswered(silent())))
     }
 }
