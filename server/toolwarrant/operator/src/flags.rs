@@ -30,8 +30,6 @@ pub const STORE_PASSWORD: &str = "store-password-file";
 /// The name of a replica.
 pub const REPLICA: &str = "replica";
 
-/// The use of notices between replicas.
-
 /// The time for which a replica answers without its store.
 pub const AUTHORITY_LEASE: &str = "authority-lease";
 
