@@ -186,7 +186,9 @@ impl Server {
         let (lose, lost) = oneshot::channel();
         let closing = async {
             stopped = ReplicaLife::wait_for_stop(replica.as_mut(), stop).await;
-            if let (Ok(()), Some(gate), Some(leader)) = (&stopped, &gate, replica.take()) {
+            if let (Ok(()), Some(gate)) = (&stopped, &gate)
+                && let Some(leader) = replica.take()
+            {
                 status.as_ref().inspect(|status| status.set_handing_over());
                 work.stop_engine().await;
                 engine.close();
