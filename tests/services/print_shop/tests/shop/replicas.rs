@@ -199,6 +199,16 @@ async fn a_shop_that_waits_reads_serves_nobody_and_names_the_one_that_leads() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shop_whose_session_in_the_store_has_ended_ends_and_tells_the_store() {
+    let Some(cluster) = Cluster::make().await else { return };
+    let mut one = cluster.start("one").await;
+    cluster.run("SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE locktype = 'advisory'").await;
+    let (status, _) = one.end().await.expect("it runs");
+    assert!(!status.success(), "{status}");
+    assert_eq!(cluster.count("SELECT count(*) FROM replica WHERE state = 'left'").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_service_whose_machines_are_its_own_and_a_folder_of_another_replica_are_refused() {
     let Some(cluster) = Cluster::make().await else { return };
     let (code, said) = operate(&cluster.data("one"), &cluster.with_store("serve --listen 127.0.0.1:0")).await;
