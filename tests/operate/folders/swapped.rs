@@ -133,6 +133,8 @@ async fn a_folder_that_is_made_in_place_of_a_moved_one_is_another_servers() {
     let (code, said) = operate(&data, "app list").await;
     assert_eq!(code, 0, "the socket of the second is not the first one's to remove: {said}");
     assert!(data.join("admin.sock").exists());
+    let (code, said) = operate(&data, "audit verify").await;
+    assert_eq!(code, 0, "the trail of the second has no line of the first: {said}");
     assert_eq!(write(&second, 13).await, "dispatched");
 }
 

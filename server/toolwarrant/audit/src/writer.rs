@@ -173,23 +173,18 @@ impl Writer {
             return Ok(());
         }
         self.close();
+        // A person who moved the folder wants it back as it was. The one in its place is another's.
+        if self.home.is_none() || id(parent(&self.dir)).ok() != self.home {
+            return Err(io::Error::other(format!("`{}` was moved or replaced", parent(&self.dir).display())));
+        }
         let open = || OpenFile::open(&path, self.head);
         // A person who removed the directory wanted to delete the old lines, not future ones.
         let open = open().or_else(|error| match error.kind() {
-            ErrorKind::NotFound => self.create_again().and_then(|()| open()),
+            ErrorKind::NotFound => DirBuilder::new().mode(0o700).create(&self.dir).and_then(|()| open()),
             _ => Err(error),
         })?;
         self.open = Some(open);
         Ok(())
-    }
-
-    /// Creates the directory again, unless its parent folder is no longer in its place. A person
-    /// moved that folder and will want it back as it was.
-    fn create_again(&self) -> io::Result<()> {
-        if self.home.is_none() || id(parent(&self.dir)).ok() != self.home {
-            return Err(io::Error::other(format!("`{}` was moved or replaced", parent(&self.dir).display())));
-        }
-        DirBuilder::new().mode(0o700).create(&self.dir)
     }
 
     /// Forces the open file, if there is one, to the disk and closes it. This fails if the file is
