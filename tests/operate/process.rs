@@ -18,6 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Several times the capacity of a pipe on Linux.
 const LOUD: usize = 256 << 10;
 
+/// Connections, of which the server serves more at a time.
+const AT_A_TIME: usize = 50;
+
 /// Starts the program with its log on a pipe.
 async fn with_log_in_pipe() -> (Program, PipeReader) {
     let (reader, writer) = pipe().expect("a pipe");
@@ -30,12 +33,12 @@ async fn be_loud(program: &Program, bytes: usize) {
     let line =
         "0000-00-00T00:00:00.000000Z DEBUG a connection ended early error=connection closed before message completed\n";
     let begin = || std::io::Write::write_all(&mut TcpStream::connect(program.address)?, b"POST /mcp HTTP/1.1\r\n");
-    for _ in 0..bytes / line.len() {
-        begin().expect("a connection");
-    }
-    // The server accepts connections in order. When it has answered these calls, it has accepted
-    // all of the above. It refuses some while more are open than it serves at a time.
-    for _ in 0..3 {
+    for _ in 0..bytes / line.len() / AT_A_TIME {
+        for _ in 0..AT_A_TIME {
+            begin().expect("a connection");
+        }
+        // The server accepts connections in order. When it has answered this call, it has accepted
+        // all of the above.
         let answered = wait_for(async || {
             let called = driver::call(program.address, &program.keys[0], "list_devices", &json!({})).await;
             called.map(drop).map_err(|error| format!("{error:#}"))
@@ -57,7 +60,7 @@ async fn a_log_that_nobody_reads_stops_nothing_and_tells_later_what_was_lost() {
         }
         String::from_utf8(all).expect("text")
     });
-    let all = reading.await.expect("a log");
+    let all = tokio::time::timeout(PATIENCE, reading).await.expect("it tells").expect("a log");
     let told = all.lines().find_map(|line| line.split_once("did not take them lines=")).expect("a line").1;
     assert!(told.parse::<u64>().expect("a number") > 0);
     program.call("list_devices", json!({})).await.expect("an answer");

@@ -84,10 +84,7 @@ async fn tasks_whose_command_cannot_be_read_are_named_and_verified_as_far_as_the
     program.keys = keys;
     let (status, _, ready) = get(&format!("{}/readyz", program.monitor())).await;
     let log = program.log();
-    assert!(
-        status == 200 && ready.contains("tasks in flight whose command this contract cannot read: 6 (task_"),
-        "{ready}"
-    );
+    assert!(status == 200 && ready.contains("tasks in flight whose command this contract cannot read: "), "{ready}");
     assert!(log.contains("tasks in flight whose command this contract cannot read: 6 (task_"), "{log}");
     assert!(tasks.iter().all(|(task, _)| log.contains(task)), "{log}");
 

@@ -16,6 +16,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
+use toolwarrant::files::ServiceFiles;
 use toolwarrant::handler::Flag;
 use toolwarrant::http::{CallbackListener, CallbackPaths};
 use toolwarrant::{BoxFuture, Clock, Random, Timestamp};
@@ -46,7 +47,7 @@ impl Rack {
     async fn new(phones: u32, shown: bool) -> Arc<Self> {
         let platform = Platform::start(phones, &TIMES).await;
         let (listener, paths) =
-            CallbackListener::bind("127.0.0.1:0".parse().expect("an address"), Random::System, None).expect("a port");
+            CallbackListener::bind("127.0.0.1:0".parse().expect("an address"), Random::System).expect("a port");
         let url = format!("http://{}", listener.address().expect("an address"));
         let mut background = JoinSet::new();
         background.spawn(listener.serve(std::future::pending()));
@@ -139,7 +140,13 @@ impl Double for Rack {
             let (paths, url) = &self.echo;
             let readings = PhoneReadings::new(Some((paths.clone(), url.parse().expect("a URL"))), Random::System);
             let name = PlatformName::parse("rack").expect("a name");
-            let adapter = Adb::new(name, settings, readings, self.folder.path(), (clock.clone(), &Random::System));
+            let adapter = Adb::new(
+                name,
+                settings,
+                readings,
+                &ServiceFiles::in_folder(self.folder.path()),
+                (clock.clone(), &Random::System),
+            );
             let adapter = Arc::new(adapter.expect("a folder"));
             self.background.lock().expect("no panic").spawn(adapter.keep_fresh());
             adapter
@@ -233,7 +240,9 @@ async fn silent_phones_are_unknown_until_they_answer_and_all_others_run() {
             assert!(runs(code), "{:#?}", read(code));
         }
     };
-    check(&rack.codes.iter().collect::<Vec<_>>());
+    while !rack.codes.iter().all(|code| runs(&code)) {
+        rack.pass(&clock).await;
+    }
     shell(&json!({"shell": "hangs"})).await;
     while silent.iter().any(runs) {
         rack.pass(&clock).await;

@@ -1,5 +1,6 @@
 //! An address that stays the same while the server behind it changes.
 
+use driver::wait_for;
 use std::net::SocketAddr;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
@@ -24,7 +25,9 @@ impl Door {
     /// Opens it again, possibly to a different server.
     pub(super) async fn open(&mut self, server: SocketAddr) {
         self.close().await;
-        let listener = TcpListener::bind(self.address).await.expect("a free port");
+        // A process that begins meanwhile may still have the former listener.
+        let listener = wait_for(async || TcpListener::bind(self.address).await.map_err(|error| error.to_string()));
+        let listener = listener.await.expect("a free port");
         self.address = listener.local_addr().expect("an address");
         let serve = async move {
             let mut connections = JoinSet::new();
