@@ -47,6 +47,25 @@ async fn with_json_it_prints_one_line_with_the_keys_that_it_made_and_nothing_els
 }
 
 #[tokio::test]
+async fn a_budget_goes_on_after_a_stop() {
+    let home = TempDir::new().expect("a temporary folder");
+    let mut first = start(&home).ready().await.expect("it starts");
+    let data = first.operator.data.clone();
+    assert_eq!(operate(&data, "app create frugal --permission device_read --requests-per-minute 3").await.0, 0);
+    let key = first.operator.key("frugal").await.expect("a key");
+    let list = async |address| {
+        let answer = driver::call(address, &key, "list_devices", &json!({})).await.expect("an answer");
+        answer.map_err(|failure| failure["code"].clone()).map(drop)
+    };
+    for _ in 0..3 {
+        assert_eq!(list(first.address).await, Ok(()));
+    }
+    first.stop().await.expect("it ends");
+    let next = start(&home).ready().await.expect("it starts");
+    assert_eq!(list(next.address).await, Err(json!("rate_limited")));
+}
+
+#[tokio::test]
 async fn it_stops_when_asked_and_its_audit_is_whole() {
     let mut program = Program::start(&["--sim-devices", "5"]).await;
     for _ in 0..20 {

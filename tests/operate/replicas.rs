@@ -3,7 +3,7 @@
 
 use crate::harness::double::{Double, table};
 use crate::harness::program::{binary, json_of, operate};
-use driver::{KeyPair, LinkRelay, Process, call, get, wait_for};
+use driver::{KeyPair, LinkRelay, Process, Start, call, exchange, get, wait_for};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
@@ -13,10 +13,13 @@ use std::path::Path;
 use tempfile::TempDir;
 use test_postgres::TestPostgres;
 use tokio::process::Command;
+use toolwarrant_base::clock::Clock;
+use toolwarrant_signing::{Request, header, sign};
 
 const UNIT: &str = include_str!("../../docs/cluster/cloudphone.service");
 const CONFIGURATION: &str = include_str!("../../docs/cluster/cloudphone.toml");
 const BALANCER: &str = include_str!("../../docs/cluster/haproxy.cfg");
+const CELLS: &str = include_str!("../../docs/cluster/cells.cfg");
 
 /// Replaces parts of a text, each of which it must contain.
 pub(super) fn adapt(text: &str, changes: &[(&str, &str)]) -> String {
@@ -104,29 +107,91 @@ async fn until_ready(monitor: SocketAddr, status: u16) {
 
 /// Starts HAProxy before these replicas. Returns its process, and a relay to its socket.
 async fn start_balancer(home: &Path, places: &Places) -> (Process, LinkRelay) {
+    let [one, two] = places.map(|[listen, monitor]| format!("{listen} port {}", monitor.port()));
+    let servers = [("10.0.0.11:8080 port 9090", &*one), ("10.0.0.12:8080 port 9090", &*two)];
+    start_haproxy(home, BALANCER, &servers).await
+}
+
+/// Starts HAProxy with this configuration, and these servers in place of its own.
+async fn start_haproxy(home: &Path, configuration: &str, servers: &[(&str, &str)]) -> (Process, LinkRelay) {
     let signed = rcgen::generate_simple_self_signed(["phones.example".to_owned()]).expect("a certificate");
     let certificate = home.join("phones.pem");
     fs::write(&certificate, signed.cert.pem() + &signed.signing_key.serialize_pem()).expect("written");
     let file = home.join("haproxy.cfg");
     let with_certificate = [("/etc/haproxy/phones.pem", certificate.to_str().expect("text"))];
-    fs::write(&file, adapt(BALANCER, &with_certificate)).expect("written");
+    fs::write(&file, adapt(configuration, &with_certificate)).expect("written");
     check("haproxy", &["-c", "-q", "-f"], &file).await;
 
-    let [one, two] = places.map(|[listen, monitor]| format!("{listen} port {}", monitor.port()));
     let socket = home.join("clients");
     let bind = format!("bind unix@{}", socket.display());
     let changes = [
         // A busy machine may hold up the answers of a replica that is well.
         ("timeout connect 2s", "timeout connect 60s\n    timeout check 60s"),
         ("bind :443 ssl crt /etc/haproxy/phones.pem alpn h2,http/1.1", &*bind),
-        ("10.0.0.11:8080 port 9090", &one),
-        ("10.0.0.12:8080 port 9090", &two),
     ];
-    fs::write(&file, adapt(BALANCER, &changes)).expect("written");
+    fs::write(&file, adapt(configuration, &[&changes, servers].concat())).expect("written");
     let mut command = Command::new("haproxy");
     command.arg("-db").arg("-f").arg(&file).stderr(File::create(home.join("haproxy.log")).expect("a log"));
     let process = Process::start(command).expect("it starts");
     (process, LinkRelay::start(socket).await.expect("a port"))
+}
+
+fn write_with_bearer(KeyPair { id, secret }: &KeyPair) -> String {
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+    format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer {id}:{secret}\r\n\
+         Connection: close\r\nContent-Length: {}\r\n\r\n{message}",
+        message.len()
+    )
+}
+
+fn write_with_signature(KeyPair { id, secret }: &KeyPair) -> String {
+    let timestamp = (Clock::system().wall().0 / 1000).to_string();
+    let (method, path, query, idempotency_key, body, nonce) =
+        ("GET", "/v1/devices", "", "", &b""[..], "cell-0123456789abcdef");
+    let request = Request { key_id: id, timestamp: &timestamp, nonce, method, path, query, idempotency_key, body };
+    let signature = header(&sign(secret, &request.canonical()));
+    format!(
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {id}\r\nX-Timestamp: {timestamp}\r\nX-Nonce: {nonce}\r\n\
+         X-Signature: {signature}\r\nConnection: close\r\n\r\n"
+    )
+}
+
+/// Two services behind one address, each with its own keys.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_balancer_leads_each_key_to_its_cell_and_everything_else_to_the_default_one() {
+    if !is_installed("haproxy", "-v").await {
+        println!("left out: haproxy is not installed (package haproxy)");
+        return;
+    }
+    let home = TempDir::new().expect("a temporary folder");
+    let start = async |cell: &str| {
+        let folder = home.path().join(cell);
+        fs::create_dir(&folder).expect("a folder");
+        let start = Start::new(binary(), folder).flags(&["--demo", "--cell", cell]);
+        start.ready().await.expect("it serves")
+    };
+    let (eu, us) = (start("eu1").await, start("us1").await);
+    let (first, second) = (eu.address.to_string(), us.address.to_string());
+    let servers = [("10.0.0.11:8080", &*first), ("10.1.0.11:8080", &*second)];
+    let (_process, relay) = start_haproxy(home.path(), CELLS, &servers).await;
+    let balancer = SocketAddr::from(([127, 0, 0, 1], relay.port));
+    let reached = wait_for(async || {
+        get(&format!("http://{balancer}/v1/openapi.json")).await.map_err(|error| format!("{error:#}"))
+    });
+    reached.await.expect("the balancer runs");
+    for (cell, other) in [(&eu, &us), (&us, &eu)] {
+        let key = &cell.keys[0];
+        let listed = call(balancer, key, "list_devices", &json!({})).await.expect("an answer");
+        assert!(listed.is_ok(), "{listed:?}");
+        let elsewhere = call(other.address, key, "list_devices", &json!({})).await;
+        assert!(!matches!(elsewhere, Ok(Ok(_))), "a key belongs to one cell: {elsewhere:?}");
+        for request in [write_with_bearer(key), write_with_signature(key)] {
+            let answer = exchange(balancer, request.as_bytes()).await.expect("an answer");
+            assert_eq!(answer.status, 200, "{request}: {}", answer.body);
+        }
+    }
+    assert!(eu.keys[0].id.starts_with("cpk_eu1_") && us.keys[0].id.starts_with("cpk_us1_"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -187,6 +252,8 @@ async fn the_unit_starts_replicas_and_behind_the_balancer_no_call_fails_while_on
         }
     };
     assert!(status.success(), "{status}");
+    let log = fs::read_to_string(home.path().join("one/log")).expect("a log");
+    assert!(!log.contains("did not stop"), "its work stops in time: {log}");
     until_ready(places[1][1], 200).await;
     until_listed(balancer, &key, 3).await;
     assert_eq!(accepted.len(), 1, "one key is one task: {accepted:?}");

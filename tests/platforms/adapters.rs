@@ -3,7 +3,6 @@
 
 mod adb;
 mod armcloud;
-mod replicas;
 mod simulated;
 
 use crate::harness::double::Double as Platform;

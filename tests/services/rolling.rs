@@ -80,7 +80,7 @@ impl Replicas {
     /// Starts a replica, and stops the one that leads as an operator does once the other one waits.
     async fn hand_over(&mut self, name: &str, build: &Build) {
         let log = self.path(name).join("log");
-        let waits = || fs::read_to_string(&log).unwrap_or_default().matches("another process leads").count();
+        let waits = || fs::read_to_string(&log).unwrap_or_default().matches("this process waits to lead").count();
         let before = waits();
         let (process, operator) = Self::spawn(self.home.path(), &self.url, name, build).await;
         let waiting = wait_for(async || if waits() > before { Ok(()) } else { Err("it does not wait".to_owned()) });

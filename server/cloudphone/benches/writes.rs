@@ -88,6 +88,7 @@ fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
         clock: clock.clone(),
         random,
         max_in_flight: usize::MAX,
+        lease: None,
     }))?;
     let (next, until) = (Arc::new(AtomicU64::new(0)), Instant::now() + SPAN);
     let client = |_| {

@@ -107,7 +107,7 @@ impl Control for OnePhone {
 
     fn send<'a>(&'a self, _: TaskId, command: &'a Command, leave: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
-            if let Err(why) = leave.confirm().await {
+            if let Err(why) = leave.confirm() {
                 return Sent::NotSent(why);
             }
             match command {

@@ -4,7 +4,6 @@
 //! The program then has every operator command, the doctor and the monitor.
 
 use crate::adapter_kit::readings::{CallbackUrls, PhoneReadings, ProxyReader};
-use crate::adapter_kit::shared::SharedPlatforms;
 use crate::commands::{Operated, PhoneCommand};
 use crate::configuration::{self, PlatformConfig, SIMULATOR};
 use crate::phones::contract::Contract;
@@ -26,7 +25,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use toolwarrant::http::{CallbackListener, CallbackPaths};
 use toolwarrant::operator::{Check, Flags, KeyPrefixes, Names};
-use toolwarrant::sharing::Sharing;
 use toolwarrant::{BoxFuture, Clock, Program, Random, Service, Setup};
 
 /// Flags that the product has with every upstream.
@@ -142,10 +140,9 @@ fn simulates(named: &[(PlatformName, PlatformConfig)]) -> bool {
 }
 
 fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, PhoneCommand>> {
-    let Setup { flags, config, folder, sharing, clock, random } = setup;
-    let shared = sharing.clone().map(|sharing| SharedPlatforms::new(sharing, clock.clone()));
+    let Setup { flags, config, folder, files, clock, random } = setup;
     let named = configuration::platforms(&config)?;
-    let echo = echo(&flags, &random, sharing)?;
+    let echo = echo(&flags, &random)?;
     let are_real = named.iter().any(|(_, platform)| !matches!(platform, PlatformConfig::Simulator));
     let own = OwnFlags { allow_private_proxy: flags.own.allow_private_proxy.or(Some(!are_real)) };
     let have_proxies = named.iter().any(|(_, platform)| match platform {
@@ -169,13 +166,13 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
     }
     for (name, platform) in named {
         let cannot = format!("cannot use the platform {name}");
-        let (folder, time) = (folder.path(), (clock.clone(), &random));
+        let time = (clock.clone(), &random);
         let (account, reads_through_proxy) = match platform {
             PlatformConfig::Simulator => continue,
             PlatformConfig::Armcloud { account, reads_through_proxy } => (account, reads_through_proxy),
             PlatformConfig::Adb(settings) => {
                 let readings = PhoneReadings::new(reached.clone(), random.clone());
-                let adapter = Arc::new(Adb::new(name.clone(), *settings, readings, folder, time).context(cannot)?);
+                let adapter = Arc::new(Adb::new(name.clone(), *settings, readings, &files, time).context(cannot)?);
                 background.push(Box::pin(adapter.keep_fresh()));
                 members.push((name, adapter));
                 continue;
@@ -186,13 +183,10 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
             true => readings.with_proxy_reader(ProxyReader::new(own.proxy_hosts())),
             false => readings,
         };
-        let adapter = Armcloud::new(name.clone(), *account, readings, folder, shared.as_ref(), time);
+        let adapter = Armcloud::new(name.clone(), *account, readings, &files, time);
         let adapter = Arc::new(adapter.context(cannot)?);
         background.push(Box::pin(adapter.keep_fresh()));
         members.push((name, adapter));
-    }
-    if let Some(shared) = shared {
-        background.push(Box::pin(async move { shared.run().await }));
     }
     members.sort_by(|(a, _), (b, _)| a.cmp(b));
     // Also if there is only the simulator: it must not answer for phones of a platform that was
@@ -215,15 +209,11 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
 }
 
 /// Binds the callback listener that the flags ask for. Both flags go together.
-fn echo(
-    flags: &ProductFlags,
-    random: &Random,
-    sharing: Option<Sharing>,
-) -> Result<Option<(CallbackListener, CallbackPaths, CallbackUrls)>> {
+fn echo(flags: &ProductFlags, random: &Random) -> Result<Option<(CallbackListener, CallbackPaths, CallbackUrls)>> {
     match (flags.echo_listen, &flags.echo_url) {
         (None, None) => Ok(None),
         (Some(address), Some(url)) => {
-            let bound = CallbackListener::bind(address, random.clone(), sharing);
+            let bound = CallbackListener::bind(address, random.clone());
             let (listener, paths) = bound.with_context(|| format!("cannot listen on {address} for --echo-listen"))?;
             Ok(Some((listener, paths, url.clone())))
         }

@@ -48,6 +48,8 @@ struct ClusterOptions {
     restarts: u64,
     failovers: u64,
     rolls: u64,
+    /// Times for which no standby follows.
+    gaps: u64,
     /// The program with which replicas begin. The first rolling restart upgrades them.
     before: Option<PathBuf>,
     takeovers: u64,
@@ -63,6 +65,9 @@ const PATIENCE: Duration = Duration::from_secs(6);
 /// The same for calls that only ask if the leader answers.
 const ANSWER: Duration = Duration::from_millis(500);
 
+/// Time for which no standby follows. The leader's lease ends meanwhile.
+const GAP: Duration = Duration::from_secs(30);
+
 /// A fault, in the order in which they are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ReplicaFault {
@@ -72,6 +77,7 @@ enum ReplicaFault {
     Restart,
     Failover,
     Roll,
+    Gap,
 }
 
 /// A cluster under load.
@@ -93,8 +99,8 @@ struct Cluster {
 #[ignore = "takes minutes: cargo xtask drill crash --replicas 3"]
 async fn no_fault_of_a_replica_or_of_its_store_loses_or_repeats_anything() {
     let options: ClusterOptions = options();
-    let ClusterOptions { kills, stops, cuts, restarts, failovers, rolls, takeovers, writes, .. } = options;
-    let faults = kills + stops + cuts + restarts + failovers + rolls;
+    let ClusterOptions { kills, stops, cuts, restarts, failovers, rolls, gaps, takeovers, writes, .. } = options;
+    let faults = kills + stops + cuts + restarts + failovers + rolls + gaps;
     let limit = Duration::from_secs(900 + writes / 2 + 30 * faults + 60 * takeovers);
     timeout(limit, drill(options)).await.unwrap_or_else(|_| panic!("it has not ended after {} s", limit.as_secs()));
 }
@@ -253,7 +259,7 @@ impl Cluster {
 
     /// Writes under all faults, in a random order. Returns how many there were of each kind.
     async fn under_faults(&mut self, options: &ClusterOptions) -> BTreeMap<ReplicaFault, u64> {
-        let ClusterOptions { kills, stops, cuts, restarts, failovers, rolls, .. } = *options;
+        let ClusterOptions { kills, stops, cuts, restarts, failovers, rolls, gaps, .. } = *options;
         let mut left = [
             (ReplicaFault::Kill, kills),
             (ReplicaFault::Stop, stops),
@@ -261,6 +267,7 @@ impl Cluster {
             (ReplicaFault::Restart, restarts),
             (ReplicaFault::Failover, failovers),
             (ReplicaFault::Roll, rolls),
+            (ReplicaFault::Gap, gaps),
         ];
         let (mut done, mut outages) = (BTreeMap::new(), JoinSet::new());
         let mut total: u64 = left.iter().map(|(_, count)| count).sum();
@@ -314,6 +321,11 @@ impl Cluster {
                         sleep(Duration::from_millis(100)).await;
                     }
                 }
+            }
+            ReplicaFault::Gap => {
+                self.servers.cut_replication();
+                sleep(GAP).await;
+                self.servers.remake_standby().await.expect("another standby follows");
             }
             ReplicaFault::Restart => {
                 self.servers.restart_immediately().await.expect("the server starts again");

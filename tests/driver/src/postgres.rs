@@ -97,7 +97,6 @@ impl PostgresPair {
     pub async fn promote(&mut self) -> Result<()> {
         let standby = 1 - self.primary;
         self.query_at(standby, "SELECT pg_promote()").await?;
-        self.replication[self.primary].set(LinkState::Open);
         self.primary = standby;
         Ok(())
     }
@@ -106,6 +105,8 @@ impl PostgresPair {
     /// follows.
     pub async fn remake_standby(&mut self) -> Result<()> {
         let standby = 1 - self.primary;
+        self.end(standby).await?;
+        self.replication[self.primary].set(LinkState::Open);
         let data = self.folders[standby].join("data");
         if data.exists() {
             fs::remove_dir_all(&data)?;

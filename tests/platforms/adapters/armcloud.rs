@@ -16,6 +16,7 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
+use toolwarrant::files::ServiceFiles;
 use toolwarrant::http::{CallbackListener, CallbackPaths};
 use toolwarrant::tasks::{Leave, Sent, TaskId};
 use toolwarrant::text::Secret;
@@ -55,7 +56,7 @@ impl Account {
     async fn new(shown: bool) -> Arc<Self> {
         let platform = Platform::start(PADS, &TIMES).await;
         let (listener, paths) =
-            CallbackListener::bind("127.0.0.1:0".parse().expect("an address"), Random::System, None).expect("a port");
+            CallbackListener::bind("127.0.0.1:0".parse().expect("an address"), Random::System).expect("a port");
         let url = format!("http://{}", listener.address().expect("an address"));
         let mut background = JoinSet::new();
         background.spawn(listener.serve(std::future::pending()));
@@ -165,7 +166,7 @@ impl Double for Account {
             let readings = PhoneReadings::new(Some((paths.clone(), url.parse().expect("a URL"))), Random::System);
             let name = PlatformName::parse("pads").expect("a name");
             let time = (clock.clone(), &Random::System);
-            let adapter = Armcloud::new(name, account, readings, self.folder.path(), None, time);
+            let adapter = Armcloud::new(name, account, readings, &ServiceFiles::in_folder(self.folder.path()), time);
             let adapter = Arc::new(adapter.expect("an account"));
             self.background.lock().expect("no panic").spawn(adapter.keep_fresh());
             adapter

@@ -60,7 +60,7 @@ impl Executor for LampFolder {
     fn send<'a>(&'a self, write: &'a Write, leave: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
             let Some((lamp, light)) = order(write) else { return Sent::NotSent("no such lamp".into()) };
-            if let Err(why) = leave.confirm().await {
+            if let Err(why) = leave.confirm() {
                 return Sent::NotSent(why);
             }
             let journal = File::options().create(true).append(true).open(self.0.join("sends"));

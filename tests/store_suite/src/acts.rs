@@ -29,8 +29,8 @@ fn all() -> ActFilter {
 
 pub async fn an_act_is_stored_with_its_change_or_not_at_all(store: Arc<dyn Store>) {
     let [first, second, third] = [1, 2, 3].map(|n| act(n, "alice", "app create", Some("a")));
-    store.put_application(application("a", "first"), vec![first.clone()], None).await.unwrap();
-    store.put_application(application("b", "first"), vec![second.clone()], None).await.unwrap_err();
+    store.put_application(application("a", "first"), vec![first.clone()]).await.unwrap();
+    store.put_application(application("b", "first"), vec![second.clone()]).await.unwrap_err();
     let secret = SecretRow { verifier: [1; 32], sealed: vec![], created_at: None, ends_at: None };
     let key = |secrets: usize| KeyRow {
         id: "k".to_owned(),
@@ -41,11 +41,11 @@ pub async fn an_act_is_stored_with_its_change_or_not_at_all(store: Arc<dyn Store
         labels: Labels::new(),
         suspended_at: None,
     };
-    store.put_key(key(3), vec![second], None).await.unwrap_err();
+    store.put_key(key(3), vec![second]).await.unwrap_err();
     assert_eq!(store.acts(all()).await.unwrap(), [number(1, &first, false)]);
     // A write whose answer was late is repeated.
     for acts in [vec![third.clone()], vec![third.clone()], vec![]] {
-        store.put_key(key(1), acts, None).await.unwrap();
+        store.put_key(key(1), acts).await.unwrap();
     }
     assert_eq!(store.acts(all()).await.unwrap(), [number(2, &third, false), number(1, &first, false)]);
     store.confirm_keys(vec!["k".to_owned()], vec![act(4, "alice", "key confirm", None)]).await.unwrap_err();

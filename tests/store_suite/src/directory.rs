@@ -10,7 +10,7 @@ pub async fn an_application_is_read_unchanged(store: Arc<dyn Store>) {
     let third = ApplicationRow { grants: printers(&["t2", "t1"]), ..application("c", "third") };
     let mut rows = vec![first, second, third];
     for row in &rows {
-        store.put_application(row.clone(), vec![], None).await.unwrap();
+        store.put_application(row.clone(), vec![]).await.unwrap();
     }
     assert_eq!(store.directory().await.unwrap().0, rows);
     let mut rules = Granted::prefix("p-");
@@ -32,13 +32,13 @@ pub async fn an_application_is_read_unchanged(store: Arc<dyn Store>) {
     ];
     for (grants, requests_per_minute) in grants {
         rows[0] = ApplicationRow { grants, requests_per_minute, ..rows[0].clone() };
-        store.put_application(rows[0].clone(), vec![], None).await.unwrap();
+        store.put_application(rows[0].clone(), vec![]).await.unwrap();
         assert_eq!(store.directory().await.unwrap().0, rows);
     }
     rows[0].name = "renamed".to_owned();
     rows[0].permissions.reverse();
     rows[0].created_at = Timestamp(1);
-    store.put_application(rows[0].clone(), vec![], None).await.unwrap();
+    store.put_application(rows[0].clone(), vec![]).await.unwrap();
     assert_eq!(store.directory().await.unwrap().0, rows);
 }
 
@@ -46,7 +46,7 @@ pub async fn grants_of_one_resource_do_not_apply_to_another(store: Arc<dyn Store
     let both = Grants::nothing().with("tray", Granted::some(["p-1"])).with("printer", Granted::some(["p-2"]));
     let all_trays = both.clone().with("tray", Granted::all());
     for (id, grants) in [("a", both), ("b", all_trays)] {
-        store.put_application(ApplicationRow { grants, ..application(id, id) }, vec![], None).await.unwrap();
+        store.put_application(ApplicationRow { grants, ..application(id, id) }, vec![]).await.unwrap();
     }
     let rows = store.directory().await.unwrap().0;
     let sees = |resource, id| [&rows[0], &rows[1]].map(|row| row.grants.covers(resource, id));
@@ -59,11 +59,11 @@ pub async fn grants_of_one_resource_do_not_apply_to_another(store: Arc<dyn Store
 
 pub async fn a_name_belongs_to_one_application(store: Arc<dyn Store>) {
     for (id, name) in [("a", "first"), ("b", "second")] {
-        store.put_application(application(id, name), vec![], None).await.unwrap();
+        store.put_application(application(id, name), vec![]).await.unwrap();
     }
     let before = store.directory().await.unwrap();
     for id in ["b", "c"] {
-        let error = store.put_application(application(id, "first"), vec![], None).await.unwrap_err();
+        let error = store.put_application(application(id, "first"), vec![]).await.unwrap_err();
         assert_eq!(error.to_string(), "an application is named `first` already");
     }
     assert_eq!(store.directory().await.unwrap(), before);
@@ -71,7 +71,7 @@ pub async fn a_name_belongs_to_one_application(store: Arc<dyn Store>) {
 
 pub async fn a_key_is_rotated_and_revoked_in_place(store: Arc<dyn Store>) {
     for (id, name) in [("a", "first"), ("b", "second")] {
-        store.put_application(application(id, name), vec![], None).await.unwrap();
+        store.put_application(application(id, name), vec![]).await.unwrap();
     }
     let secret = |n| SecretRow { verifier: [n; 32], sealed: vec![n; 3], created_at: None, ends_at: None };
     let key = |id: &str, secrets: &[u8]| KeyRow {
@@ -84,15 +84,15 @@ pub async fn a_key_is_rotated_and_revoked_in_place(store: Arc<dyn Store>) {
         suspended_at: None,
     };
     let other = KeyRow { application: "b".to_owned(), ..key("k2", &[9]) };
-    store.put_key(other.clone(), vec![], None).await.unwrap();
+    store.put_key(other.clone(), vec![]).await.unwrap();
     for secrets in [&[1][..], &[2, 1], &[3, 2], &[3], &[]] {
-        store.put_key(key("k1", secrets), vec![], None).await.unwrap();
+        store.put_key(key("k1", secrets), vec![]).await.unwrap();
         assert_eq!(store.directory().await.unwrap().1, [key("k1", secrets), other.clone()]);
     }
 }
 
 pub async fn a_key_without_an_application_or_with_too_many_secrets_is_refused(store: Arc<dyn Store>) {
-    store.put_application(application("a", "first"), vec![], None).await.unwrap();
+    store.put_application(application("a", "first"), vec![]).await.unwrap();
     let key = KeyRow {
         id: "k".to_owned(),
         application: "a".to_owned(),
@@ -103,8 +103,8 @@ pub async fn a_key_without_an_application_or_with_too_many_secrets_is_refused(st
         suspended_at: None,
     };
     let secret = SecretRow { verifier: [1; 32], sealed: vec![], created_at: None, ends_at: None };
-    store.put_key(KeyRow { application: "b".to_owned(), ..key.clone() }, vec![], None).await.unwrap_err();
-    store.put_key(KeyRow { secrets: vec![secret; 3], ..key }, vec![], None).await.unwrap_err();
+    store.put_key(KeyRow { application: "b".to_owned(), ..key.clone() }, vec![]).await.unwrap_err();
+    store.put_key(KeyRow { secrets: vec![secret; 3], ..key }, vec![]).await.unwrap_err();
     assert_eq!(store.directory().await.unwrap().1, []);
 }
 
@@ -124,19 +124,19 @@ pub async fn an_application_has_labels_and_is_suspended_and_deleted(store: Arc<d
     let (live, other) =
         (ApplicationRow { labels: labels.clone(), ..application("a", "first") }, application("b", "second"));
     for row in [&live, &other] {
-        store.put_application(row.clone(), vec![], None).await.unwrap();
-        store.put_key(key(&format!("k{}", row.id), &row.id), vec![], None).await.unwrap();
+        store.put_application(row.clone(), vec![]).await.unwrap();
+        store.put_key(key(&format!("k{}", row.id), &row.id), vec![]).await.unwrap();
     }
     let suspended = ApplicationRow { suspended_at: Some(AT), ..live };
-    store.put_application(suspended.clone(), vec![], None).await.unwrap();
+    store.put_application(suspended.clone(), vec![]).await.unwrap();
     let keys = [key("ka", "a"), key("kb", "b")];
     assert_eq!(store.directory().await.unwrap(), (vec![suspended.clone(), other.clone()], keys.to_vec()));
 
     let mut deleted = suspended;
     deleted.delete(AT);
-    store.put_application(deleted.clone(), vec![], None).await.unwrap();
+    store.put_application(deleted.clone(), vec![]).await.unwrap();
     let next = application("c", "first");
-    store.put_application(next.clone(), vec![], None).await.unwrap();
+    store.put_application(next.clone(), vec![]).await.unwrap();
     let [mut ended, kept] = keys;
     (ended.secrets, ended.labels) = (vec![], Labels::new());
     assert_eq!(store.directory().await.unwrap(), (vec![deleted, other, next], vec![ended, kept]));
@@ -157,4 +157,15 @@ pub async fn the_last_use_of_a_secret_is_the_latest_one(store: Arc<dyn Store>) {
         uses.sort_by_key(|one| (one.key.clone(), one.verifier));
         assert_eq!(uses, expected, "{keys:?}");
     }
+}
+
+pub async fn the_requests_of_a_second_are_replaced_and_old_seconds_are_forgotten(store: Arc<dyn Store>) {
+    let count = |application: &str, second: u64, requests: u32| RequestCount {
+        application: application.to_owned(),
+        second,
+        requests,
+    };
+    store.put_requests(vec![count("a", 1, 7), count("b", 1, 1), count("a", 2, 3)], 0).await.unwrap();
+    store.put_requests(vec![count("a", 2, 5), count("b", 3, u32::MAX)], 2).await.unwrap();
+    assert_eq!(store.requests().await.unwrap(), [count("a", 2, 5), count("b", 3, u32::MAX)]);
 }

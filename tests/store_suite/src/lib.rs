@@ -7,6 +7,7 @@
 mod acts;
 mod deduplication_keys;
 mod directory;
+mod files;
 mod lists;
 pub mod model;
 mod races;
@@ -15,6 +16,7 @@ mod rules;
 pub use acts::*;
 pub use deduplication_keys::*;
 pub use directory::*;
+pub use files::*;
 pub use lists::*;
 pub use races::*;
 pub use rules::*;
@@ -23,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::access::{Granted, Grants};
-use toolwarrant_core::store::{ApplicationRow, KeyRow, Labels, SecretRow, SecretUse, StoreError};
+use toolwarrant_core::store::{ApplicationRow, KeyRow, Labels, RequestCount, SecretRow, SecretUse, StoreError};
 use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_store::Store;
 use toolwarrant_tasks::machine::Entry;
@@ -74,6 +76,7 @@ macro_rules! store_suite {
             a_key_without_an_application_or_with_too_many_secrets_is_refused
             an_application_has_labels_and_is_suspended_and_deleted
             the_last_use_of_a_secret_is_the_latest_one
+            the_requests_of_a_second_are_replaced_and_old_seconds_are_forgotten
             an_act_is_stored_with_its_change_or_not_at_all
             acts_are_found_newest_first_by_each_filter_and_in_pages
             an_act_waits_for_its_line_until_that_is_recorded
@@ -484,4 +487,9 @@ mod in_memory {
 
     crate::store_suite!(open);
     crate::store_row_suite!(open);
+
+    #[tokio::test]
+    async fn a_file_is_read_back_and_replaced() {
+        crate::a_file_is_read_back_and_replaced(Arc::new(Memory::default())).await;
+    }
 }

@@ -208,7 +208,7 @@ async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation
         Operation::PutApplication { id, name, grants } => {
             let row =
                 ApplicationRow { grants: grants_of(grants), ..application(&format!("a{id}"), &format!("n{name}")) };
-            format!("{:?}", store.put_application(row, vec![], None).await.map(drop).map_err(drop))
+            format!("{:?}", store.put_application(row, vec![]).await.map(drop).map_err(drop))
         }
         Operation::PutKey { id, application, secrets } => {
             let secret = |n: &u8| SecretRow { verifier: [*n; 32], sealed: vec![*n], created_at: None, ends_at: None };
@@ -222,7 +222,7 @@ async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation
                 labels: Labels::new(),
                 suspended_at: None,
             };
-            format!("{:?}", store.put_key(row, vec![], None).await.map(drop).map_err(drop))
+            format!("{:?}", store.put_key(row, vec![]).await.map(drop).map_err(drop))
         }
     }
 }

@@ -94,7 +94,7 @@ pub async fn of_many_calls_while_a_task_ends_at_most_one_gets_its_key_or_target(
 pub async fn of_many_simultaneous_applications_with_one_name_one_is_created(store: Arc<dyn Store>) {
     let made = at_once((0..32).map(|n| {
         let (store, row) = (Arc::clone(&store), application(&format!("a{n}"), "name"));
-        async move { store.put_application(row, vec![], None).await.is_ok() }
+        async move { store.put_application(row, vec![]).await.is_ok() }
     }));
     assert_eq!(made.await.into_iter().filter(|made| *made).count(), 1);
     assert_eq!(store.directory().await.unwrap().0.len(), 1);

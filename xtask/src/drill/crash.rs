@@ -60,6 +60,9 @@ struct ClusterFaults {
     /// Rolling restarts: each replica is stopped as planned and started again, one after the other
     #[arg(long, default_value_t = 3, requires = "replicas")]
     rolls: u64,
+    /// Times of half a minute in which no standby follows
+    #[arg(long, default_value_t = 2, requires = "replicas")]
+    gaps: u64,
     /// An earlier build of the program, which replicas have until the first rolling restart
     #[arg(long, requires = "replicas")]
     before: Option<PathBuf>,
@@ -79,10 +82,10 @@ pub(crate) fn run(root: &Path, load: &Load) -> Result<()> {
     let options = match replicas {
         Some(replicas) => {
             let (writes, kills) = (writes.unwrap_or(10_000), kills.unwrap_or(100));
-            let ClusterFaults { standby, stops, cuts, restarts, failovers, rolls, before, takeovers } = faults;
+            let ClusterFaults { standby, stops, cuts, restarts, failovers, rolls, gaps, before, takeovers } = faults;
             let before = before.as_ref().map(fs::canonicalize).transpose()?;
             json!({"replicas": replicas, "standby": standby, "writes": writes, "kills": kills, "stops": stops, "cuts": cuts,
-                   "restarts": restarts, "failovers": failovers, "rolls": rolls, "before": before, "takeovers": takeovers, "seed": seed})
+                   "restarts": restarts, "failovers": failovers, "rolls": rolls, "gaps": gaps, "before": before, "takeovers": takeovers, "seed": seed})
         }
         None => {
             command.args(["--skip", cluster]);

@@ -13,9 +13,9 @@ pub(crate) struct Worlds {
     /// Number of worlds
     #[arg(long, default_value_t = 300_000)]
     worlds: u64,
-    /// Number of worlds with replicas, by default an eighth
+    /// Number of worlds of two processes, by default an eighth
     #[arg(long)]
-    replicas: Option<u64>,
+    pairs: Option<u64>,
     /// Seed of the first world
     #[arg(long, default_value_t = 0)]
     first: u64,
@@ -23,18 +23,18 @@ pub(crate) struct Worlds {
     #[arg(long, conflicts_with_all = ["worlds", "first"])]
     seed: Option<u64>,
     /// Find a world that catches each mutant, and run nothing else
-    #[arg(long, conflicts_with_all = ["worlds", "replicas", "first", "seed"])]
+    #[arg(long, conflicts_with_all = ["worlds", "pairs", "first", "seed"])]
     mutants: bool,
 }
 
-/// Runs the worlds, and worlds with replicas. Unless it is a single world, it also runs the one of
-/// every mutant, and a share with an operator.
-pub(crate) fn run(root: &Path, Worlds { worlds, replicas, first, seed, mutants }: &Worlds) -> Result<()> {
+/// Runs the worlds, and worlds of two processes. Unless it is a single world, it also runs the one
+/// of every mutant, and a share with an operator.
+pub(crate) fn run(root: &Path, Worlds { worlds, pairs, first, seed, mutants }: &Worlds) -> Result<()> {
     let mut command = Command::new(env!("CARGO"));
     command.args(["test", "--release", "--locked", "--package", "toolwarrant-tasks", "--test", "all"]);
     let tests = if seed.is_some() { "no_world" } else { "simulation::" };
     command.args(["--", "--nocapture", tests]).args(mutants.then_some("--ignored"));
-    let options = json!({"worlds": worlds, "replicas": replicas, "first": first, "seed": seed});
+    let options = json!({"worlds": worlds, "pairs": pairs, "first": first, "seed": seed});
     let failure = if *mutants { "a mutant breaks no promise" } else { "a world broke a promise; its history is above" };
     test(root, "soak", command, &options, failure)
 }

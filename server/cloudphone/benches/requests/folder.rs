@@ -6,12 +6,13 @@ use cloudphone::phones::contract::CATALOGUE;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+use tokio::sync::watch;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::act::{Channel, Claims, Origin};
 use toolwarrant_core::registry::{KeyPrefixes, NewApplication, NewKey, Registry};
 use toolwarrant_operator::data::DataFolder;
-use toolwarrant_operator::{Authority, Names, OpenedData, StoreOptions, local_operator};
+use toolwarrant_operator::{Names, OpenedData, StoreOptions, local_operator};
 
 /// A key and its secret.
 #[derive(Clone)]
@@ -51,8 +52,11 @@ pub(crate) fn make_at(data: &Path, applications: usize, place: &StoreOptions) ->
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let folder = DataFolder::open(data, &names)?;
-        let opened =
-            OpenedData::open(&folder, &names, &CATALOGUE, &Random::System, (place, Some(Authority::Changes))).await?;
+        let claim = match place.is_folder() {
+            true => None,
+            false => Some(place.claim(&folder, &names, &watch::Sender::default()).await?),
+        };
+        let opened = OpenedData::open(&folder, &names, &CATALOGUE, &Random::System, (place, claim)).await?;
         let mut keys = Vec::new();
         for n in 0..applications {
             keys.push(application(&opened.registry, n).await?);

@@ -71,7 +71,7 @@ impl Executor for Immediate {
 
     fn send<'a>(&'a self, write: &'a Write, leave: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
-            if let Err(why) = leave.confirm().await {
+            if let Err(why) = leave.confirm() {
                 return Sent::NotSent(why);
             }
             if write.arguments.expose().contains("restart") {

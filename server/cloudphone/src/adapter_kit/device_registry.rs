@@ -1,5 +1,5 @@
 //! The device registry of one platform: its phones in the order of our ids, in memory and in a
-//! file, or in a store that replicas share.
+//! file.
 //!
 //! An id is assigned once. It stays with its phone even if the platform renames the phone, and it
 //! never leads to another phone ([`book`] has the rules). Reads never wait for the platform or for
@@ -10,26 +10,22 @@ mod book;
 mod file;
 pub mod refresh;
 mod row;
-mod shared;
 
 pub use row::{KeptRow, Recoded, Row, SHOWN_FOR, is_current};
 
-use crate::adapter_kit::shared::SharedPlatforms;
 use crate::phones::contract::DeviceId;
 use crate::phones::port::PlatformName;
 use book::Book;
 use row::ListedPhone;
-use shared::SharedRegistry;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Bound;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock, RwLockReadGuard};
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::task::{JoinError, spawn_blocking};
 use toolwarrant::base::ignore_poison;
-use toolwarrant::sharing::StoreError;
+use toolwarrant::files::{ServiceFile, ServiceFiles};
 use toolwarrant::{Clock, Timestamp};
 
 /// A phone of a device registry.
@@ -49,18 +45,17 @@ pub struct Listed<R: Row> {
 pub struct DeviceRegistry<R: Row> {
     name: PlatformName,
     clock: Clock,
-    place: RegistryPlace,
-    /// Changes wait here for each other, and for the disk if ids change.
-    book: Arc<Mutex<Book<R>>>,
+    /// Changes wait here for each other, and for the file if ids change.
+    stored: Arc<Mutex<StoredBook<R>>>,
     /// The phones that the book shows. Locked for as long as it takes to show a page.
     shown: Arc<RwLock<RegistryView<R>>>,
 }
 
-/// The place of a device registry.
+/// The book of a device registry, and its file.
 #[derive(Debug)]
-enum RegistryPlace {
-    File(PathBuf),
-    Shared(Arc<SharedRegistry>),
+struct StoredBook<R: Row> {
+    book: Book<R>,
+    file: ServiceFile,
 }
 
 /// An iterator over phones of a device registry: id, row, and the time when the reading of the row
@@ -75,29 +70,17 @@ struct RegistryView<R: Row> {
 }
 
 impl<R: Row> DeviceRegistry<R> {
-    /// Opens the device registry of a platform from the file at `path`. A damaged file is renamed
-    /// in its folder, and the log says so. Ids are then assigned as if no phone had been seen
+    /// Opens the device registry of a platform from the file of that name. A damaged file is kept
+    /// under another name, and the log says so. Ids are then assigned as if no phone had been seen
     /// before.
     ///
     /// # Errors
     /// The file cannot be read, or cannot be renamed.
-    pub fn open(path: &Path, name: PlatformName, clock: Clock) -> io::Result<Self> {
-        let book = file::read(path, &name, clock.now())?;
-        Ok(Self::of(book, RegistryPlace::File(path.to_owned()), clock))
-    }
-
-    /// Shares the device registry of a platform with other replicas. It is empty until
-    /// [`Self::load`].
-    #[must_use]
-    pub fn of_replicas(shared: Arc<SharedPlatforms>, name: PlatformName, clock: Clock) -> Self {
-        let place = RegistryPlace::Shared(Arc::new(SharedRegistry::new(shared, name.to_string())));
-        Self::of(Book::empty(name), place, clock)
-    }
-
-    fn of(book: Book<R>, place: RegistryPlace, clock: Clock) -> Self {
+    pub fn open(files: &ServiceFiles, file: &str, name: PlatformName, clock: Clock) -> io::Result<Self> {
+        let (file, book) = file::open(files, file, &name, clock.now())?;
         let shown = RegistryView { phones: book.visible_phones(), listed_at: book.listed_at };
-        let (name, shown) = (book.name.clone(), Arc::new(RwLock::new(shown)));
-        Self { name, clock, place, book: Arc::new(Mutex::new(book)), shown }
+        let stored = Arc::new(Mutex::new(StoredBook { book, file }));
+        Ok(Self { name, clock, stored, shown: Arc::new(RwLock::new(shown)) })
     }
 
     /// Returns the name of the platform.
@@ -153,119 +136,66 @@ impl<R: Row> DeviceRegistry<R> {
     /// Returns true if a list contains a phone without a seat and with a new code, and lacks a
     /// known phone. Then changes of codes matter.
     pub async fn is_puzzled_by(&self, rows: &[R]) -> bool {
-        self.book.lock().await.is_puzzled_by(rows)
+        self.stored.lock().await.book.is_puzzled_by(rows)
     }
 
     /// Removes from a list the phones without a seat and with a new code, because each may be a
     /// known phone.
     pub async fn withhold_strangers(&self, rows: &mut Vec<R>) {
-        let book = self.book.lock().await;
-        rows.retain(|row| !book.is_stranger(row));
+        let stored = self.stored.lock().await;
+        rows.retain(|row| !stored.book.is_stranger(row));
     }
 
     /// Takes over a list of the whole platform, whose reading began at `began`, and the platform's
     /// records of changed codes. A phone is gone when two lists in a row lack it. Rows that were
     /// read later stay as they are. The change completes even if the caller goes away. Returns
-    /// false if replicas share the registry, and this list could not be stored for them: then it is
-    /// not shown.
+    /// false if the list could not be stored: then it is not shown.
     pub async fn take(&self, rows: Vec<R>, recoded: Vec<Recoded>, began: Timestamp) -> bool {
-        let work = move |book: &mut Book<R>| {
+        self.change(move |book| {
             book.list(rows, &recoded, began);
             None
-        };
-        match &self.place {
-            RegistryPlace::File(_) => self.change(work).await,
-            RegistryPlace::Shared(shared) => self.publish(shared, work).await,
-        }
+        })
+        .await
     }
 
     /// Takes over the row of one phone, whose reading began at `began`, and the records about its
-    /// code. Works like [`Self::take`], but does not count other phones as missing. If replicas
-    /// share the registry, this one alone knows of the row, and a new phone gets no id.
+    /// code. Works like [`Self::take`], but does not count other phones as missing.
     pub async fn note(&self, row: R, recoded: Vec<Recoded>, began: Timestamp) {
-        let admits = matches!(self.place, RegistryPlace::File(_));
-        self.change(move |book| Some(book.merge(vec![row], &recoded, began, admits).touched)).await;
+        self.change(move |book| Some(book.merge(vec![row], &recoded, began).touched)).await;
     }
 
     /// Changes the book, then the file if ids or members have changed, and then what readers see:
     /// all phones, or those that `work` returns. An id that was shown is never assigned to another
-    /// phone, even by the next process.
+    /// phone, even by the next process. So it is not shown if it cannot be stored where another
+    /// machine reads it. On a full disk of this machine, it is.
     async fn change(&self, work: impl FnOnce(&mut Book<R>) -> Option<Vec<usize>> + Send + 'static) -> bool {
-        let mut book = Arc::clone(&self.book).lock_owned().await;
-        let path = match &self.place {
-            RegistryPlace::File(path) => Some(path.clone()),
-            RegistryPlace::Shared(_) => None,
-        };
+        let mut stored = Arc::clone(&self.stored).lock_owned().await;
         let shown = Arc::clone(&self.shown);
-        let changed = spawn_blocking(move || {
-            let touched = work(&mut book);
-            if let (Some(path), true) = (path, book.dirty) {
-                match file::write(&path, &book) {
-                    Ok(()) => book.dirty = false,
-                    Err(error) => tracing::error!(
-                        path = %path.display(), %error,
-                        "the list of a platform's phones cannot be written; if the server ends now, ids may change"
-                    ),
+        let changed = tokio::spawn(async move {
+            let work = move || {
+                let touched = work(&mut stored.book);
+                let content = stored.book.dirty.then(|| file::encode(&stored.book));
+                (stored, touched, content)
+            };
+            let (mut stored, touched, content) = spawn_blocking(work).await?;
+            if let Some(content) = content {
+                match stored.file.replace(content).await {
+                    Ok(()) => stored.book.dirty = false,
+                    Err(error) => {
+                        tracing::error!(
+                            file = %stored.file, %error,
+                            "the list of a platform's phones cannot be written; if the server ends now, ids may change"
+                        );
+                        if stored.file.is_in_store() {
+                            return Ok(false);
+                        }
+                    }
                 }
             }
-            show(&book, &shown, touched);
+            spawn_blocking(move || show(&stored.book, &shown, touched)).await?;
+            Ok(true)
         });
-        self.is_done(changed.await.map(|()| true))
-    }
-
-    /// Changes the book, then the store, and then what readers see.
-    async fn publish(
-        &self,
-        shared: &Arc<SharedRegistry>,
-        work: impl FnOnce(&mut Book<R>) -> Option<Vec<usize>> + Send + 'static,
-    ) -> bool {
-        let mut book = Arc::clone(&self.book).lock_owned().await;
-        let (shared, shown, clock) = (Arc::clone(shared), Arc::clone(&self.shown), self.clock.clone());
-        let published = tokio::spawn(async move {
-            let worked = spawn_blocking(move || {
-                let touched = work(&mut book);
-                (touched, file::encode(&book, clock.now()), book)
-            });
-            let Ok((touched, body, book)) = worked.await else { return false };
-            let is_stored = shared.put(body).await;
-            is_stored && spawn_blocking(move || show(&book, &shown, touched)).await.is_ok()
-        });
-        self.is_done(published.await)
-    }
-
-    /// Takes over the list that a replica has stored, if that is another version than this process
-    /// knows. The version did not exist before `since`; if that is `None`, no row counts as
-    /// current. A registry in a file has nothing to load.
-    ///
-    /// # Errors
-    /// The store does not answer, or the list cannot be read.
-    pub async fn load(&self, version: u64, since: Option<Timestamp>) -> Result<(), StoreError> {
-        let RegistryPlace::Shared(shared) = &self.place else { return Ok(()) };
-        if shared.version() == Some(version) {
-            return Ok(());
-        }
-        let mut book = Arc::clone(&self.book).lock_owned().await;
-        let Some((version, body)) = shared.read().await? else { return Ok(()) };
-        let (shared, shown, written) = (Arc::clone(shared), Arc::clone(&self.shown), since.ok_or(self.clock.now()));
-        let loaded = spawn_blocking(move || {
-            let mut stored = file::parse(&body, &book.name, written)?;
-            stored.keep_later(&book);
-            *book = stored;
-            show(&book, &shown, None);
-            shared.learn(version);
-            Ok(())
-        });
-        let loaded = loaded.await.map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        loaded.map_err(|why: String| StoreError::Corrupt(format!("the list of the phones of {}: {why}", self.name)))
-    }
-
-    /// Returns the version of the stored list that this process knows, for other replicas.
-    #[must_use]
-    pub fn version(&self) -> Option<u64> {
-        match &self.place {
-            RegistryPlace::File(_) => None,
-            RegistryPlace::Shared(shared) => shared.version(),
-        }
+        self.is_done(changed.await.flatten())
     }
 
     fn is_done(&self, changed: Result<bool, JoinError>) -> bool {

@@ -3,28 +3,20 @@
 //!
 //! A call asks for a [`Pass`] before it starts, and reports its end with it. The line applies the
 //! platform's limits. The circuit is open while the platform cannot be reached or refuses the
-//! credentials. If several replicas use the account, they share its limits. The guard does not send
-//! anything. A write is never a trial: while the circuit is not closed, writes are refused, and a
-//! read tests whether the platform is available again.
+//! credentials. The guard does not send anything. A write is never a trial: while the circuit is
+//! not closed, writes are refused, and a read tests whether the platform is available again.
 
 mod call;
 mod circuit;
 mod line;
-mod parts;
-mod shared;
 #[cfg(test)]
 mod tests;
 
 pub use call::{CallEnd, Class, GuardLimits, Withheld};
 
-use crate::adapter_kit::duty::Duty;
-use crate::adapter_kit::shared::{FOLLOWED_EVERY, SharedPlatforms};
-use crate::phones::port::PlatformName;
 use circuit::Circuit;
 use line::{Line, Turn};
-use parts::Parts;
-use shared::{SharedGuard, StoredDenial, is_fresh};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::Notify;
 use toolwarrant::base::ignore_poison;
@@ -37,7 +29,6 @@ pub struct Guard {
     state: Mutex<GuardCore>,
     /// Wakes the waiting calls, so that they check again.
     changed: Notify,
-    shared: Option<SharedGuard>,
 }
 
 /// The state of a guard, for a monitor.
@@ -78,15 +69,6 @@ struct GuardCore {
     /// The saved budget for retries, in calls. A retry costs [`CALLS_A_RETRY`].
     retries: u32,
     counts: CallCounts,
-    /// The part of this replica, if several use the account.
-    parts: Option<Parts>,
-    /// True if it is known if another replica was refused.
-    has_heard: bool,
-    /// True if other replicas do not know yet that the platform refuses the credentials, or takes
-    /// them again.
-    has_news: bool,
-    /// The end of the pause of the latest refusal that a trial has refuted.
-    refuted: Timestamp,
 }
 
 /// The longest pause of the platform for which a write is still accepted.
@@ -104,37 +86,8 @@ impl Guard {
     pub fn new(limits: GuardLimits, clock: Clock) -> Self {
         let (line, circuit) = (Line::new(limits), Circuit::default());
         let (retries, counts) = (RETRIES_MAX / 2, CallCounts::default());
-        let state = GuardCore {
-            line,
-            circuit,
-            retries,
-            counts,
-            parts: None,
-            has_heard: true,
-            has_news: false,
-            refuted: Timestamp(0),
-        };
-        Self { clock, state: Mutex::new(state), changed: Notify::new(), shared: None }
-    }
-
-    /// Creates the guard of an account that several replicas use. Starts with none of its limits;
-    /// [`Self::share`] must run.
-    #[must_use]
-    pub fn of_replicas(
-        limits: GuardLimits,
-        clock: Clock,
-        shared: &Arc<SharedPlatforms>,
-        platform: &PlatformName,
-        duty: Arc<Duty>,
-    ) -> Self {
-        let guard = Self::new(limits, clock);
-        let parts = Parts::new(Arc::clone(&shared.sharing.member), platform.to_string(), limits);
-        {
-            let mut state = guard.state();
-            (state.parts, state.has_heard) = (Some(parts), false);
-        }
-        let per_minute = limits.at_least_one().per_minute;
-        Self { shared: Some(SharedGuard::new(shared, platform, duty, per_minute)), ..guard }
+        let state = GuardCore { line, circuit, retries, counts };
+        Self { clock, state: Mutex::new(state), changed: Notify::new() }
     }
 
     /// Waits in the line until a call may start.
@@ -157,13 +110,12 @@ impl Guard {
         let now = self.clock.now();
         let state = self.state();
         let paused = state.line.pause_end().filter(|until| *until > now.plus(PATIENCE)).map(Withheld::Paused);
-        let lacks = state.parts.as_ref().is_some_and(|parts| parts.find_lacking().is_some());
-        let crowded = (lacks || state.line.is_crowded()).then_some(Withheld::Crowded);
-        state.circuit.check(Class::Write, now, || false).err().or(paused).or(crowded)
+        let crowded = state.line.is_crowded().then_some(Withheld::Crowded);
+        state.circuit.check(Class::Write, now).err().or(paused).or(crowded)
     }
 
     /// Lets the next read test the platform, whatever pause runs after failures or refused
-    /// credentials, and whichever replica lists.
+    /// credentials.
     pub fn urge_trial(&self) {
         self.state().circuit.urge();
     }
@@ -184,93 +136,34 @@ impl Guard {
     pub fn observe(&self) -> GuardState {
         let GuardCore { line, circuit, counts, .. } = &*self.state();
         GuardState {
-            open: circuit.check(Class::Write, self.clock.now(), || false).err(),
+            open: circuit.check(Class::Write, self.clock.now()).err(),
             waiting: line.queue_length(),
             calls: *counts,
-        }
-    }
-
-    /// Tells other replicas if the platform refuses the credentials, and learns it from them, for
-    /// as long as it is polled. Returns at once if no other replica uses the account. No call
-    /// starts before the first answer of the store.
-    pub async fn share(&self) {
-        let Some(shared) = &self.shared else { return };
-        let mut document = shared.follow();
-        loop {
-            let known = document.take();
-            let own = {
-                let mut state = self.state();
-                state.has_heard |= known.is_read();
-                if known.is_read() && !state.has_news {
-                    let StoredDenial(denial) = known.value();
-                    state.circuit.learn(denial);
-                }
-                state.has_news.then(|| (state.circuit.denial(), state.refuted))
-            };
-            self.changed.notify_waiters();
-            let Some((own, refuted)) = own else {
-                tokio::select! {
-                    () = document.wait_for_change() => {}
-                    () = shared.news.notified() => {}
-                }
-                continue;
-            };
-            match shared.tell(&own, refuted).await {
-                Ok(()) => {
-                    let mut state = self.state();
-                    state.has_news = state.circuit.denial() != own;
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "the other replicas could not be told if a platform refuses the credentials");
-                    self.clock.sleep_until(self.clock.now().plus(FOLLOWED_EVERY)).await;
-                }
-            }
         }
     }
 
     async fn wait(&self, class: Class, deadline: Timestamp) -> Result<Pass<'_>, Withheld> {
         let number = self.state().line.join(class).ok_or(Withheld::Crowded)?;
         let place = Place { guard: self, number, class };
-        let mut paid_at = None;
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             // From here on, a change is not missed.
             changed.as_mut().enable();
-            let until = match self.turn(&place, deadline, paid_at)? {
+            let until = match self.turn(&place, deadline)? {
                 Turn::Now(pass) => return Ok(pass),
                 Turn::At(moment) => moment.min(deadline),
-                // The part of this replica grows without a call.
-                Turn::AfterOthers if self.shared.is_some() => deadline.min(self.clock.now().plus(FOLLOWED_EVERY)),
                 Turn::AfterOthers => deadline,
-                Turn::Unpaid => {
-                    if let Some(shared) = &self.shared {
-                        paid_at = shared.pay(deadline, &self.clock).await?;
-                    }
-                    continue;
-                }
             };
             let _ = self.clock.before(until, changed).await;
         }
     }
 
-    /// Returns what the call at this place has to do. `paid_at` is the time at which it has paid
-    /// for its start.
-    fn turn<'a>(
-        &'a self,
-        place: &Place<'_>,
-        deadline: Timestamp,
-        paid_at: Option<Timestamp>,
-    ) -> Result<Turn<Pass<'a>>, Withheld> {
+    /// Returns what the call at this place has to do.
+    fn turn<'a>(&'a self, place: &Place<'_>, deadline: Timestamp) -> Result<Turn<Pass<'a>>, Withheld> {
         let now = self.clock.now();
         let mut state = self.state();
-        state.circuit.check(place.class, now, || self.shared.as_ref().is_none_or(SharedGuard::may_try))?;
-        let GuardCore { line, parts, has_heard, .. } = &mut *state;
-        if let Some(parts) = parts {
-            line.set_limits(parts.limits(now));
-        }
-        let turn = if *has_heard { line.turn(place.number, place.class, now) } else { Turn::AfterOthers };
-        let is_paid = self.shared.is_none() || paid_at.is_some_and(|paid_at| is_fresh(paid_at, now));
-        let turn = match turn {
+        state.circuit.check(place.class, now)?;
+        let turn = match state.line.turn(place.number, place.class, now) {
             _ if now >= deadline => return Err(Withheld::Crowded),
             Turn::At(moment) if moment >= deadline => {
                 let paused = state.line.pause_end().filter(|until| *until > now);
@@ -278,13 +171,12 @@ impl Guard {
             }
             Turn::At(moment) => Turn::At(moment),
             Turn::AfterOthers => Turn::AfterOthers,
-            Turn::Now(()) if is_paid => {
+            Turn::Now(()) => {
                 state.line.start(place.class, now);
                 state.retries = (state.retries + 1).min(RETRIES_MAX);
                 let is_trial = state.circuit.start();
                 Turn::Now(Pass { guard: self, class: place.class, is_trial, end: None })
             }
-            Turn::Now(()) | Turn::Unpaid => Turn::Unpaid,
         };
         Ok(turn)
     }
@@ -332,16 +224,7 @@ impl Drop for Pass<'_> {
         let now = guard.clock.now();
         let mut state = guard.state();
         state.line.end(class);
-        let before = state.circuit.denial();
         state.circuit.end(is_trial, end, now);
-        let after = state.circuit.denial();
-        if let (Some(before), None) = (&before, &after) {
-            state.refuted = before.until;
-        }
-        if let (true, Some(shared)) = (after != before, &guard.shared) {
-            state.has_news = true;
-            shared.news.notify_one();
-        }
         let CallCounts { answered, failed, denied, limited, abandoned, .. } = &mut state.counts;
         *match end {
             Some(CallEnd::Answered) => answered,

@@ -213,7 +213,7 @@ impl RunningPrograms {
         (task, input): (TaskId, Secret<Vec<u8>>),
         (leave, clock): (Leave, &Clock),
     ) -> Sent {
-        if let Err(why) = leave.confirm().await {
+        if let Err(why) = leave.confirm() {
             return Sent::NotSent(why);
         }
         let mut running = match program.start(target, [Stdio::piped(), Stdio::null()]) {

@@ -4,25 +4,22 @@
 //! Two things are unknown until they are tested: whether requests of a phone's shell take the route
 //! of its applications, and whether the value that is read for a start changes at each start on
 //! this platform. Until a direction is proven, a missing effect is not evidence of absence. The
-//! proofs are stored in a small file, or in a document that replicas share. They hold for the
-//! account that they were made on: other credentials need new ones. Start at
-//! [`ProvenDirections::open`].
+//! proofs are stored in a small file. They hold for the account that they were made on: other
+//! credentials need new ones. Start at [`ProvenDirections::open`].
 
 mod phones;
 
 pub use phones::ProvenPhones;
 
-use super::shared::FollowedDocument;
 use crate::phones::port::Direction;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::fs;
-use std::io::{self, ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::io;
 use std::sync::{Arc, Mutex};
-use tokio::task::spawn_blocking;
+use tokio::sync::Mutex as FileMutex;
 use toolwarrant::Timestamp;
-use toolwarrant::base::{durable, hex, ignore_poison};
+use toolwarrant::base::{hex, ignore_poison};
+use toolwarrant::files::{ServiceFile, ServiceFiles};
 
 /// The time and the circumstances of a proof.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,17 +37,17 @@ pub struct Showing {
 #[derive(Debug)]
 pub struct ProvenDirections {
     account: String,
-    place: ProofPlace,
+    stored: Arc<StoredProofs>,
 }
 
-/// The place of the proofs.
 #[derive(Debug)]
-enum ProofPlace {
-    File(PathBuf, Arc<Mutex<Held>>),
-    Shared(FollowedDocument),
+struct StoredProofs {
+    held: Mutex<Held>,
+    /// Locked for a whole change.
+    file: FileMutex<ServiceFile>,
 }
 
-/// The content of the file or the document.
+/// The content of the file.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Held {
@@ -61,53 +58,42 @@ struct Held {
 }
 
 impl ProvenDirections {
-    /// Reads the proofs in the file at `path` for the account with this access key at this base
-    /// URL. A missing file, or one of another account, has no proof for it. A damaged file is
-    /// renamed, with `.damaged` after its name.
+    /// Reads the proofs in the file of that name for the account with this access key at this base
+    /// URL. A missing file, or one of another account, has no proof for it. A damaged file is kept
+    /// with `.damaged` after its name.
     ///
     /// # Errors
     /// The file cannot be read, or cannot be renamed.
-    pub fn open(path: &Path, base_url: &str, access_key: &str) -> io::Result<Self> {
+    pub fn open(files: &ServiceFiles, file: &str, base_url: &str, access_key: &str) -> io::Result<Self> {
         let account = hash(base_url, access_key);
-        let held = match fs::read(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Held::default(),
-            read => match serde_json::from_slice::<Held>(&read?) {
-                Ok(held) => held.of(&account),
-                Err(error) => {
-                    let aside = path.with_added_extension("damaged");
-                    fs::rename(path, &aside)?;
-                    let aside = aside.display();
-                    tracing::warn!(%error, %aside, "the proven directions of a platform are damaged; the file was renamed, and they must be proven again");
-                    Held::default()
-                }
-            },
+        let (mut file, content) = files.open(file)?;
+        let held = match content.map(|content| (serde_json::from_slice::<Held>(&content), content)) {
+            None => Held::default(),
+            Some((Ok(held), _)) => held.of(&account),
+            Some((Err(error), content)) => {
+                tracing::warn!(%error, %file, "the proven directions of a platform are damaged and kept as `.damaged`; they must be proven again");
+                file.set_aside(content)?;
+                Held::default()
+            }
         };
-        Ok(Self { account, place: ProofPlace::File(path.to_owned(), Arc::new(Mutex::new(held))) })
-    }
-
-    /// Shares the proofs of an account with other replicas.
-    #[must_use]
-    pub fn of_replicas(document: FollowedDocument, base_url: &str, access_key: &str) -> Self {
-        Self { account: hash(base_url, access_key), place: ProofPlace::Shared(document) }
+        let stored = Arc::new(StoredProofs { held: Mutex::new(held), file: FileMutex::new(file) });
+        Ok(Self { account, stored })
     }
 
     /// Returns the proof of a direction; `None` if it is not proven.
     #[must_use]
     pub fn has(&self, direction: Direction) -> Option<Showing> {
-        let held = match &self.place {
-            ProofPlace::File(_, held) => ignore_poison(held.lock()).clone(),
-            ProofPlace::Shared(document) => document.latest().value::<Held>().of(&self.account),
-        };
+        let held = ignore_poison(self.stored.held.lock());
         match direction {
-            Direction::Exit => held.exit,
-            Direction::Start => held.start,
+            Direction::Exit => held.exit.clone(),
+            Direction::Start => held.start.clone(),
         }
     }
 
     /// Records the proof of a direction durably: after a crash the file is the new or the old one.
     ///
     /// # Errors
-    /// The file or the document cannot be written. Then the proof is not recorded.
+    /// The file cannot be written. Then the proof is not recorded.
     pub async fn record(&self, direction: Direction, showing: Showing) -> io::Result<()> {
         self.set(direction, Some(showing)).await
     }
@@ -115,36 +101,26 @@ impl ProvenDirections {
     /// Withdraws the proof of a direction durably, after readings were seen not to follow.
     ///
     /// # Errors
-    /// The file or the document cannot be written. Then the proof stays.
+    /// The file cannot be written. Then the proof stays.
     pub async fn withdraw(&self, direction: Direction) -> io::Result<()> {
         self.set(direction, None).await
     }
 
+    /// The change completes even if the caller goes away.
     async fn set(&self, direction: Direction, proof: Option<Showing>) -> io::Result<()> {
-        let account = self.account.clone();
-        let add = move |held: Held| {
-            let held = Held { account: account.clone(), ..held.of(&account) };
-            let proof = proof.clone();
-            match direction {
+        let (stored, account) = (Arc::clone(&self.stored), self.account.clone());
+        let set = async move {
+            let mut file = stored.file.lock().await;
+            let held = Held { account, ..ignore_poison(stored.held.lock()).clone() };
+            let next = match direction {
                 Direction::Exit => Held { exit: proof, ..held },
                 Direction::Start => Held { start: proof, ..held },
-            }
+            };
+            file.replace((serde_json::to_string_pretty(&next)? + "\n").into_bytes()).await?;
+            *ignore_poison(stored.held.lock()) = next;
+            Ok(())
         };
-        match &self.place {
-            ProofPlace::File(path, held) => {
-                let (path, held) = (path.clone(), Arc::clone(held));
-                let write = move || {
-                    let mut held = ignore_poison(held.lock());
-                    let next = add(held.clone());
-                    let text = serde_json::to_string_pretty(&next)? + "\n";
-                    durable::replace(&path, |file| file.write_all(text.as_bytes()))?;
-                    *held = next;
-                    Ok(())
-                };
-                spawn_blocking(write).await?
-            }
-            ProofPlace::Shared(document) => document.update(|held| Some(add(held))).await.map_err(io::Error::other),
-        }
+        tokio::spawn(set).await?
     }
 }
 

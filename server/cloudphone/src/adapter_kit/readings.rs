@@ -134,7 +134,6 @@ impl PhoneReadings {
             (_, Some(Tool::Missing)) => Err("the phone has no program that makes a request"),
             (CallbackSource::Nobody, _) => Err(NOTHING_ARRIVED),
             (CallbackSource::Several, _) => Err("a request of the phone arrived from several addresses"),
-            (CallbackSource::Unknown, _) => Err("the shared store did not answer, so the phone's request is unknown"),
         };
         let through = match (first, asker(tool)) {
             (CallbackSource::One(address), Some((by, _))) if first == second => Some(match by {

@@ -40,9 +40,9 @@ use server::AdbServer;
 use states::AdbState;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use toolwarrant::base::SplitMix;
+use toolwarrant::files::ServiceFiles;
 use toolwarrant::handler::Flag;
 use toolwarrant::text::Untrusted;
 use toolwarrant::{BoxFuture, Clock, Random, Timestamp};
@@ -98,16 +98,16 @@ const NO_SESSION: &str = "this server does not transmit the screens of phones th
 const NO_START: &str = "the phone does not let its start be read, so no restart could be verified";
 
 impl Adb {
-    /// Sets up an adb server. Does not connect yet. `folder` stores its device registry and its
+    /// Sets up an adb server. Does not connect yet. `files` has its device registry and its
     /// proofs, under names that begin with `name`.
     ///
     /// # Errors
-    /// The file in the folder that cannot be used.
+    /// The file that cannot be used.
     pub fn new(
         name: PlatformName,
         settings: AdbSettings,
         readings: PhoneReadings,
-        folder: &Path,
+        files: &ServiceFiles,
         (clock, random): (Clock, &Random),
     ) -> anyhow::Result<Self> {
         let AdbSettings {
@@ -121,12 +121,12 @@ impl Adb {
             shared_address,
             programs,
         } = settings;
-        let [starts, exits, direct] = ["starts", "exits", "direct"].map(|what| folder.join(format!("{name}.{what}")));
-        let proven_starts = ProvenPhones::open(&starts).with_context(|| format!("cannot use {}", starts.display()))?;
-        let proven_exits = ProvenPhones::open(&exits).with_context(|| format!("cannot use {}", exits.display()))?;
-        let direct = DirectAddresses::open(&direct).with_context(|| format!("cannot use {}", direct.display()))?;
+        let [starts, exits, direct] = ["starts", "exits", "direct"].map(|what| format!("{name}.{what}"));
+        let proven_starts = ProvenPhones::open(files, &starts).with_context(|| format!("cannot use {starts}"))?;
+        let proven_exits = ProvenPhones::open(files, &exits).with_context(|| format!("cannot use {exits}"))?;
+        let direct = DirectAddresses::open(files, &direct).with_context(|| format!("cannot use {direct}"))?;
         let direct = direct.with_shared_addresses(shared_address);
-        let registry = DeviceRegistry::open(&folder.join(format!("{name}.roster.json")), name, clock.clone())
+        let registry = DeviceRegistry::open(files, &format!("{name}.roster.json"), name, clock.clone())
             .context("cannot read the list of its phones")?;
         let (registry, jitter) = (Arc::new(registry), SplitMix(u64::from_le_bytes(random.bytes()?)));
         let running = RunningPrograms::default();

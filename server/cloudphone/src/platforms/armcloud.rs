@@ -18,11 +18,9 @@ pub use sign::Scheme;
 
 use crate::adapter_kit::device_registry::refresh::Refresh;
 use crate::adapter_kit::device_registry::{DeviceRegistry, KnownPhones, Listed, Row};
-use crate::adapter_kit::duty::Duty;
 use crate::adapter_kit::guard::{Class, Guard, GuardLimits};
 use crate::adapter_kit::proven::{ProvenDirections, ProvenPhones};
 use crate::adapter_kit::readings::{DirectAddresses, EverRead, PhoneReadings};
-use crate::adapter_kit::shared::SharedPlatforms;
 use crate::phones::contract::{DeviceId, SessionMode, SessionToken, SetProxyArgs};
 use crate::phones::port::{
     AtHand, DeviceSnapshot, Direction, Found, Pace, Paces, PlatformName, See, Session, SessionError, Unreachable,
@@ -35,10 +33,10 @@ use rows::{Abilities, CodeChanges, Pad, PadRows, Reach, UnservedOperations};
 use serde::Deserialize;
 use serde_json::json;
 use sign::AccountKeys;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant::base::SplitMix;
+use toolwarrant::files::ServiceFiles;
 use toolwarrant::tasks::Leave;
 use toolwarrant::text::{Secret, Words, words};
 use toolwarrant::{BoxFuture, Clock, Random, Timestamp};
@@ -99,17 +97,16 @@ const LEAVES_WITHIN: Duration = Duration::from_secs(8);
 const ROOM_SECONDS: u32 = 90;
 
 impl Armcloud {
-    /// Sets up an account. Does not send anything. `folder` stores its device registry and its
-    /// proofs, under names that begin with `name`, unless replicas share them.
+    /// Sets up an account. Does not send anything. `files` has its device registry and its proofs,
+    /// under names that begin with `name`.
     ///
     /// # Errors
-    /// The part of the account or the folder that cannot be used.
+    /// The part of the account or the file that cannot be used.
     pub fn new(
         name: PlatformName,
         account: Account,
         readings: PhoneReadings,
-        folder: &Path,
-        shared: Option<&Arc<SharedPlatforms>>,
+        files: &ServiceFiles,
         (clock, random): (Clock, &Random),
     ) -> anyhow::Result<Self> {
         let Account {
@@ -125,44 +122,25 @@ impl Armcloud {
             proxy_seconds,
             shared_address,
         } = account;
-        let (shown, proven_starts, direct) = match shared {
-            Some(shared) => {
-                let proofs = shared.follow(format!("{name}/shown"));
-                let shown = ProvenDirections::of_replicas(proofs, base_url.as_str(), access_key.expose());
-                (shown, ProvenPhones::default(), DirectAddresses::of_replicas(Arc::clone(shared)))
-            }
-            None => {
-                let path = folder.join(format!("{name}.shown.json"));
-                let shown = ProvenDirections::open(&path, base_url.as_str(), access_key.expose())
-                    .with_context(|| format!("cannot read the proven directions of {name}"))?;
-                let proven_starts = ProvenPhones::open(&folder.join(format!("{name}.starts")))
-                    .with_context(|| format!("cannot read the proven starts of {name}"))?;
-                let direct = DirectAddresses::open(&folder.join(format!("{name}.direct")))
-                    .with_context(|| format!("cannot read the addresses of the phones of {name}"))?;
-                (shown, proven_starts, direct)
-            }
-        };
+        let shown = format!("{name}.shown.json");
+        let shown = ProvenDirections::open(files, &shown, base_url.as_str(), access_key.expose())
+            .with_context(|| format!("cannot read the proven directions of {name}"))?;
+        let proven_starts = ProvenPhones::open(files, &format!("{name}.starts"))
+            .with_context(|| format!("cannot read the proven starts of {name}"))?;
+        let direct = DirectAddresses::open(files, &format!("{name}.direct"))
+            .with_context(|| format!("cannot read the addresses of the phones of {name}"))?;
         let direct = direct.with_shared_addresses(shared_address);
         let starts = EverRead::new(shown.has(Direction::Start).is_some() || !proven_starts.is_empty());
         let keys = AccountKeys { access_key: access_key.expose().clone(), secret_key };
         let settings =
             ApiSettings { base_url, prefix, family, scheme, read_within: READ_WITHIN, write_within: WRITE_WITHIN };
-        let duty = shared.map(|shared| Arc::new(Duty::new(shared, &name)));
-        let guard = match (shared, &duty) {
-            (Some(shared), Some(duty)) => Guard::of_replicas(limits, clock.clone(), shared, &name, Arc::clone(duty)),
-            _ => Guard::new(limits, clock.clone()),
-        };
-        let api = Arc::new(Api::new(settings, keys, guard, clock.clone())?);
-        let registry = match shared {
-            Some(shared) => DeviceRegistry::of_replicas(Arc::clone(shared), name, clock.clone()),
-            None => DeviceRegistry::open(&folder.join(format!("{name}.roster.json")), name, clock.clone())
-                .context("cannot read the list of its phones")?,
-        };
+        let api = Arc::new(Api::new(settings, keys, Guard::new(limits, clock.clone()), clock.clone())?);
+        let registry = DeviceRegistry::open(files, &format!("{name}.roster.json"), name, clock.clone())
+            .context("cannot read the list of its phones")?;
         let registry = Arc::new(registry);
         let listing = Arc::new(Listing::new(Arc::clone(&api)));
         let jitter = SplitMix(u64::from_le_bytes(random.bytes()?));
-        let refresh = Refresh::new(Arc::clone(&registry), listing.clone(), clock.clone(), jitter);
-        let refresh = Arc::new(refresh.with_duty(duty));
+        let refresh = Arc::new(Refresh::new(Arc::clone(&registry), listing.clone(), clock.clone(), jitter));
         let pace = |settle_seconds| Some(Pace { settle_seconds, deadline_seconds: settle_seconds + ROOM_SECONDS });
         let usual = if family == Family::Armcloud { Abilities::of_network_storage() } else { Abilities::default() };
         let paces = Paces { proxy: pace(proxy_seconds), power: pace(power_seconds) };
@@ -185,10 +163,8 @@ impl Armcloud {
 
     /// Refreshes the list of its phones for as long as it is polled.
     pub fn keep_fresh(&self) -> impl Future<Output = ()> + Send + 'static {
-        let (refresh, api) = (Arc::clone(&self.refresh), Arc::clone(&self.api));
-        async move {
-            tokio::join!(refresh.run(), api.guard().share());
-        }
+        let refresh = Arc::clone(&self.refresh);
+        async move { refresh.run().await }
     }
 
     /// Returns the platform's own name of a phone as it is now.

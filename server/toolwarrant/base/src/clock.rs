@@ -4,13 +4,12 @@
 //! wrong or set back. So code that ends a right uses [`Clock::latest`], and code that deletes uses
 //! [`Clock::earliest`]. [`Clock::since`] continues from the time before a restart.
 
-use crate::ignore_poison;
 use jiff::fmt::temporal::DateTimePrinter;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -50,6 +49,13 @@ impl Timestamp {
         let moment = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
         PRINTER.timestamp_to_string(&moment)
     }
+}
+
+/// Returns the time since the start of the machine. It goes on while the machine sleeps.
+#[must_use]
+pub fn machine_time() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
 fn wall() -> Timestamp {
@@ -114,37 +120,10 @@ pub enum Clock {
         /// The earliest possible time at the start, in milliseconds. It differs from the anchor if
         /// the anchor is doubtful.
         floor: Arc<AtomicU64>,
-        /// The correction by the clock of a store, if processes share one.
-        steering: Option<Arc<Steering>>,
     },
     /// A clock that stands still until it is advanced. Clones share the time.
     Manual(Arc<ManualClock>),
 }
-
-/// The correction of a process clock that follows another one. The clock runs faster or slower by
-/// up to a hundredth, so it never goes back.
-#[derive(Debug, Default)]
-pub struct Steering(Mutex<Correction>);
-
-/// The correction at one moment, and its growth since.
-#[derive(Clone, Copy, Debug, Default)]
-struct Correction {
-    /// Time since the start.
-    at: Duration,
-    /// Microseconds that were added until then.
-    added: i64,
-    /// Millionths that are added since.
-    rate: i64,
-    /// Most microseconds that are added since: the whole error.
-    most: i64,
-}
-
-/// Millionths by which a clock is faster for each millisecond that it is behind: a tenth of the
-/// error goes in a second.
-const RATE: i64 = 100;
-
-/// Largest rate, in millionths.
-const RATE_MAX: i64 = 10_000;
 
 /// The time of a test.
 #[derive(Debug)]
@@ -166,7 +145,7 @@ impl Clock {
     #[must_use]
     pub fn start_at(now: Timestamp) -> Self {
         let floor = Arc::new(AtomicU64::new(now.0));
-        Self::System { anchor: now.0, start: Instant::now(), floor, steering: None }
+        Self::System { anchor: now.0, start: Instant::now(), floor }
     }
 
     /// Returns the clock of this process. It does not go back behind `seen`, the latest time before
@@ -174,43 +153,7 @@ impl Clock {
     /// it has been steady for a [`LEAP`].
     #[must_use]
     pub fn since(seen: Timestamp) -> Self {
-        Self::continue_from(seen, wall())
-    }
-
-    /// Like [`Self::since`], with the time of a store that processes share. [`Self::steer`] keeps
-    /// it near that time.
-    #[must_use]
-    pub fn of_store(seen: Timestamp, time: Timestamp) -> Self {
-        let mut clock = Self::continue_from(seen, time);
-        if let Self::System { steering, .. } = &mut clock {
-            *steering = Some(Arc::default());
-        }
-        clock
-    }
-
-    /// Corrects a clock of a store, little by little. `error` is the time of the store minus that
-    /// of this clock, in milliseconds. Has no effect on other clocks.
-    pub fn steer(&self, error: i64) {
-        if let Self::System { start, steering: Some(steering), .. } = self {
-            let mut correction = ignore_poison(steering.0.lock());
-            let at = start.elapsed();
-            let rate = error.saturating_mul(RATE).clamp(-RATE_MAX, RATE_MAX);
-            let most = error.saturating_mul(1_000).saturating_abs();
-            *correction = Correction { at, added: correction.micros(at), rate, most };
-        }
-    }
-
-    /// Moves a clock of a store forward to that time at once, if it is behind. Has no effect on
-    /// other clocks.
-    pub fn catch_up(&self, time: Timestamp) {
-        let behind = i64::try_from(time.since(self.now()).as_micros()).unwrap_or(i64::MAX);
-        if let Self::System { steering: Some(steering), .. } = self {
-            let mut correction = ignore_poison(steering.0.lock());
-            correction.added = correction.added.saturating_add(behind);
-        }
-    }
-
-    fn continue_from(seen: Timestamp, now: Timestamp) -> Self {
+        let now = wall();
         if now < seen {
             let behind = seen.since(now).as_secs();
             tracing::warn!(behind, "the clock is behind the time of the last run; time continues from there");
@@ -231,9 +174,7 @@ impl Clock {
     #[must_use]
     pub fn floor(&self) -> Timestamp {
         match self {
-            Self::System { start, floor, steering, .. } => {
-                Timestamp(floor.load(Relaxed)).plus(measure(start, steering))
-            }
+            Self::System { start, floor, .. } => Timestamp(floor.load(Relaxed)).plus(start.elapsed()),
             Self::Manual(_) => self.now(),
         }
     }
@@ -258,7 +199,7 @@ impl Clock {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         match self {
-            Self::System { anchor, start, steering, .. } => Timestamp(*anchor).plus(measure(start, steering)),
+            Self::System { anchor, start, .. } => Timestamp(*anchor).plus(start.elapsed()),
             Self::Manual(time) => *time.now.borrow(),
         }
     }
@@ -284,8 +225,8 @@ impl Clock {
     #[must_use]
     pub fn now_and_latest(&self) -> (Timestamp, Timestamp) {
         match self {
-            Self::System { anchor, start, floor, steering } => {
-                let elapsed = measure(start, steering);
+            Self::System { anchor, start, floor } => {
+                let elapsed = start.elapsed();
                 let from = |at: u64| Timestamp(at).plus(elapsed);
                 (from(*anchor), from(floor.load(Relaxed)).max(self.wall()))
             }
@@ -337,25 +278,6 @@ impl Clock {
     }
 }
 
-impl Correction {
-    /// Returns the microseconds that are added at that time since the start.
-    fn micros(&self, elapsed: Duration) -> i64 {
-        let since = i64::try_from(elapsed.saturating_sub(self.at).as_micros()).unwrap_or(i64::MAX);
-        let more = (since.saturating_mul(self.rate) / 1_000_000).clamp(-self.most, self.most);
-        self.added.saturating_add(more)
-    }
-}
-
-/// Returns the time since the start, with its correction.
-fn measure(start: &Instant, steering: &Option<Arc<Steering>>) -> Duration {
-    let Some(steering) = steering else { return start.elapsed() };
-    let correction = ignore_poison(steering.0.lock());
-    let elapsed = start.elapsed();
-    let added = correction.micros(elapsed);
-    let by = Duration::from_micros(added.unsigned_abs());
-    if added < 0 { elapsed.saturating_sub(by) } else { elapsed.saturating_add(by) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -398,36 +320,6 @@ mod tests {
         let clock = Clock::since(now.minus(2 * LEAP));
         clock.prove();
         assert!(clock.earliest() < now.minus(LEAP));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_clock_of_a_store_comes_near_its_time_and_never_goes_back() {
-        let (second, start) = (Duration::from_secs(1), Timestamp(1_000_000));
-        let clock = Clock::of_store(Timestamp(0), start);
-        // The store runs faster by a tenth of a percent, then it is half a second behind.
-        for (drift, step, seconds) in [(1, 0, 100), (0, -500, 200)] {
-            let mut store = clock.now().0.saturating_add_signed(step);
-            for _ in 0..seconds {
-                let before = clock.now();
-                clock.steer(store.cast_signed() - before.0.cast_signed());
-                tokio::time::advance(second).await;
-                store += 1_000 + drift;
-                let passed = clock.now().since(before);
-                assert!(passed >= second - second / 100 && passed <= second + second / 100, "{passed:?}");
-            }
-            let error = store.cast_signed() - clock.now().0.cast_signed();
-            assert!(error.abs() <= 15, "{error}");
-        }
-        // Without further news, the clock stops to change when the error is gone.
-        let before = clock.now();
-        clock.steer(50);
-        tokio::time::advance(second * 60).await;
-        assert_eq!(clock.now().since(before), second * 60 + Duration::from_millis(50));
-        let unsteered = Clock::start_at(start);
-        unsteered.steer(500);
-        unsteered.catch_up(start.plus(second * 60));
-        tokio::time::advance(second).await;
-        assert_eq!(unsteered.now(), start.plus(second));
     }
 
     #[tokio::test]

@@ -35,7 +35,7 @@ use toolwarrant_base::keyring::{Digest, KeyRing, SecretRow, SecretUse};
 use toolwarrant_signing::{Signature, Signer};
 
 /// The keys that requests are checked against. A reader waits for no other thread: a change swaps
-/// in a whole new directory. On one of several replicas, each check needs a lease that stands.
+/// in a whole new directory. If the process has a lease, each check needs one that stands.
 pub struct Access {
     directory: ArcSwap<Directory>,
     /// Notified after each change.
@@ -43,7 +43,7 @@ pub struct Access {
     keyring: KeyRing,
     /// Signs in place of a secret that is missing.
     vacant: Signer,
-    /// The lease of this replica; `None` if this process is alone.
+    /// The time for which this process may answer; `None` if no other one can take its place.
     lease: Option<Lease>,
 }
 
@@ -54,9 +54,9 @@ pub enum AccessError {
     /// unknown, wrong, expired or revoked.
     #[error("the credentials are missing, malformed or wrong")]
     Unauthenticated,
-    /// The lease of this replica is over. Until it hears from its store, it does not know which
-    /// keys are live.
-    #[error("this replica cannot reach its store")]
+    /// The lease of this process is over. Another one may lead, so it does not know which keys are
+    /// live.
+    #[error("this process cannot reach its store")]
     NoLease,
 }
 
@@ -74,7 +74,12 @@ impl Access {
         Self { lease: Some(lease), ..self }
     }
 
-    /// Checks that the lease of this replica stands.
+    /// Returns true if it answers only while a lease stands.
+    pub(crate) fn has_lease(&self) -> bool {
+        self.lease.is_some()
+    }
+
+    /// Checks that the lease of this process stands.
     ///
     /// # Errors
     /// [`AccessError::NoLease`].

@@ -1,46 +1,74 @@
-//! The lease of a replica: the time for which it may answer without news from its store.
+//! The lease of a process that leads: the time for which it may answer and send without news from
+//! its store. After that, another process may lead.
 //!
 //! No timer ends a lease. Each check compares it with the clock, so a process that stood still
-//! finds it over when it goes on. Only the [`Membership`](crate::cluster::Membership) extends it.
+//! finds it over when it goes on.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
-use toolwarrant_base::clock::{Clock, Timestamp};
+use std::time::Duration;
+use toolwarrant_base::clock::{Clock, Timestamp, machine_time};
 
 /// The end of a lease that never stands again.
 const ENDED: u64 = u64::MAX;
 
-/// How long a replica may answer, by its own monotonic clock. Clones share it.
+/// How long a process may answer and send. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Lease {
     clock: Clock,
-    /// The end by the clock, in milliseconds.
-    until: Arc<AtomicU64>,
+    ends: Arc<LeaseEnds>,
 }
+
+/// The end of a lease by two clocks, in milliseconds.
+#[derive(Debug, Default)]
+struct LeaseEnds {
+    /// By the clock of the process, which stands still while the machine sleeps.
+    by_process: AtomicU64,
+    /// By the time of the machine, which goes on.
+    by_machine: AtomicU64,
+}
+
+/// A moment by the clocks of a [`Lease`].
+#[derive(Clone, Copy, Debug)]
+pub struct LeaseStart(Timestamp, Duration);
 
 impl Lease {
     /// Makes a lease that does not stand yet.
-    pub(crate) fn new(clock: Clock) -> Self {
-        Self { clock, until: Arc::default() }
+    #[must_use]
+    pub fn new(clock: Clock) -> Self {
+        Self { clock, ends: Arc::default() }
     }
 
-    /// Returns true if the replica may answer now. This costs one load and one reading of the
-    /// clock.
+    /// Returns true if the process may answer and send now. This costs two loads and two readings
+    /// of clocks.
     #[must_use]
     pub fn stands(&self) -> bool {
-        let until = self.until.load(Acquire);
-        until != ENDED && self.clock.now().0 < until
+        let LeaseEnds { by_process, by_machine } = &*self.ends;
+        let until = by_process.load(Acquire);
+        until != ENDED && self.clock.now().0 < until && millis(machine_time()) < by_machine.load(Acquire)
     }
 
-    /// Extends it, unless it has ended for good.
-    pub(crate) fn extend(&self, until: Timestamp) {
-        let later = |known| (known < until.0).then_some(until.0);
-        let _ = self.until.fetch_update(AcqRel, Acquire, later);
+    /// Returns the current moment. The lease is extended from a moment before the store was asked.
+    #[must_use]
+    pub fn begin(&self) -> LeaseStart {
+        LeaseStart(self.clock.now(), machine_time())
+    }
+
+    /// Extends it to `length` after `start`, unless it has ended for good.
+    pub fn extend(&self, LeaseStart(process, machine): LeaseStart, length: Duration) {
+        let LeaseEnds { by_process, by_machine } = &*self.ends;
+        by_machine.fetch_max(millis(machine + length), AcqRel);
+        let until = process.plus(length).0;
+        let _ = by_process.fetch_update(AcqRel, Acquire, |known| (known < until).then_some(until));
     }
 
     /// Ends it for good.
-    pub(crate) fn end(&self) {
-        self.until.store(ENDED, Release);
+    pub fn end(&self) {
+        self.ends.by_process.store(ENDED, Release);
     }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -8,12 +8,10 @@ pub mod access;
 pub mod act;
 pub mod advice;
 pub mod args;
-pub mod budgets;
 pub mod catalogue;
-pub mod cluster;
 pub mod counts;
-pub mod documents;
 pub mod failure;
+pub mod files;
 #[doc(hidden)]
 pub mod generated;
 pub mod handler;
@@ -28,7 +26,6 @@ pub mod reply;
 pub mod report;
 pub mod revision;
 mod rows;
-pub mod sharing;
 pub mod store;
 pub mod tasks;
 

@@ -1,33 +1,27 @@
 //! The request budget: the number of requests that one application may make in any 60 seconds.
 //!
-//! The window slides. It is exact to a tenth of a second, and errs on the strict side. Replicas
-//! that share a budget hold allowances of it: `shared_log` decides about them, and `share` is the
-//! part of this replica. This module knows neither requests nor applications. Start at
-//! [`Window::admit`].
+//! The window slides. It is exact to a tenth of a second, and errs on the strict side. This module
+//! knows neither requests nor applications. Start at [`Window::admit`].
 
-mod charge;
-mod share;
-mod shared_log;
-
-pub use charge::{HeadCharge, RetryAfter, Shortage};
-pub(crate) use share::WorkerStep;
-pub use shared_log::CLOCK_ERROR;
-pub(crate) use shared_log::SharedLog;
-
-use share::Share;
 use std::collections::VecDeque;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::ignore_poison;
 
 /// Length of a tick, in milliseconds. Requests within one tick share a log entry.
 const TICK_MILLIS: u64 = 100;
 
+const TICKS_A_SECOND: u64 = 1000 / TICK_MILLIS;
+
 /// Ticks for which an entry counts, including its own: 60 seconds and one tick, because a request
 /// at the end of its tick must also count for 60 seconds. So a request counts for more than 60.0
 /// and at most 60.1 seconds.
 const WINDOW_TICKS: u64 = 601;
+
+/// Time after which a second does not count any more: the longest time of a request, and a second.
+pub(crate) const WINDOW: Duration = Duration::from_secs(62);
 
 /// The sliding window of one application. It logs at most one entry a tick, however large the limit
 /// is.
@@ -35,9 +29,33 @@ const WINDOW_TICKS: u64 = 601;
 pub struct Window {
     limit: AtomicU32,
     log: Mutex<Log>,
-    /// The state if several replicas share the budget. The log above is then empty.
-    share: Mutex<Share>,
     refusals: Mutex<Refusals>,
+}
+
+/// The requests of an application in a second of Unix time, as a store keeps them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestCount {
+    /// The id of the application.
+    pub application: String,
+    /// The second.
+    pub second: u64,
+    /// Their number.
+    pub requests: u32,
+}
+
+/// A request that was admitted before its messages were counted. If this is dropped, the request
+/// stays charged.
+#[derive(Clone, Copy, Debug)]
+pub struct HeadCharge(
+    /// The tick in which it was logged.
+    u64,
+);
+
+/// The error that the budget is spent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryAfter {
+    /// Seconds until the same requests fit, if no others arrive; at least 1.
+    pub seconds: u64,
 }
 
 /// Refusals that are not logged yet.
@@ -53,12 +71,7 @@ impl Window {
     /// Makes a window that admits `limit` requests in any 60 seconds, even all at once.
     #[must_use]
     pub fn new(limit: u32) -> Self {
-        Self {
-            limit: AtomicU32::new(limit),
-            log: Mutex::default(),
-            share: Mutex::default(),
-            refusals: Mutex::default(),
-        }
+        Self { limit: AtomicU32::new(limit), log: Mutex::default(), refusals: Mutex::default() }
     }
 
     /// Counts a refusal and returns the number of refusals to log now. There is at most one log
@@ -93,6 +106,25 @@ impl Window {
         log.total
     }
 
+    /// Counts requests that an earlier process has admitted in that second. Call it in the order of
+    /// the seconds, before the first request.
+    pub fn restore(&self, second: u64, requests: u32) {
+        let mut log = ignore_poison(self.log.lock());
+        log.add((second + 1) * TICKS_A_SECOND - 1, requests);
+        log.changed = None;
+    }
+
+    /// Returns the seconds whose numbers of requests have changed since the last call, and these
+    /// numbers.
+    pub(crate) fn take_changes(&self) -> Vec<(u64, u32)> {
+        ignore_poison(self.log.lock()).take_changes()
+    }
+
+    /// Lets [`Self::take_changes`] return this second and all later ones again.
+    pub(crate) fn note_change(&self, second: u64) {
+        ignore_poison(self.log.lock()).note_change(second * TICKS_A_SECOND);
+    }
+
     /// Admits all `n` requests that arrive at `now`, or none. A refusal costs nothing.
     ///
     /// If the body has not arrived yet, the caller admits the head alone. When the body is there,
@@ -123,32 +155,6 @@ impl Window {
         log.add(tick, n.saturating_sub(charged));
         Ok(HeadCharge(tick))
     }
-
-    /// Admits all `n` requests out of the allowance that this replica holds, or none. `head` is one
-    /// of them that was admitted before; if the budget is spent, it is given back.
-    pub(crate) fn spend(&self, head: Option<HeadCharge>, now: Timestamp, n: u32) -> Result<HeadCharge, Shortage> {
-        let limit = self.limit();
-        let mut share = self.share();
-        let spent = match (head, n.saturating_sub(u32::from(head.is_some()))) {
-            (Some(head), 0) => Ok(head),
-            _ if n > limit => Err(Shortage::Spent(RetryAfter { seconds: 60 })),
-            (_, further) => share.spend(now, further),
-        };
-        if let (Some(head), Err(Shortage::Spent(_))) = (head, &spent) {
-            share.give_back(head);
-        }
-        spent
-    }
-
-    /// Takes back a request that was admitted out of the allowance.
-    pub(crate) fn give_back(&self, head: HeadCharge) {
-        self.share().give_back(head);
-    }
-
-    /// Returns the state that replicas share.
-    pub(crate) fn share(&self) -> MutexGuard<'_, Share> {
-        ignore_poison(self.share.lock())
-    }
 }
 
 /// Admitted requests that still count, by tick, in ascending order.
@@ -156,6 +162,8 @@ impl Window {
 struct Log {
     entries: VecDeque<(u64, u32)>,
     total: u32,
+    /// The first second whose number has changed since it was last asked for.
+    changed: Option<u64>,
 }
 
 impl Log {
@@ -186,6 +194,7 @@ impl Log {
             let n = n.min(*count);
             *count -= n;
             self.total -= n;
+            self.note_change(tick);
         }
     }
 
@@ -194,10 +203,29 @@ impl Log {
             return;
         }
         self.total += n;
+        self.note_change(tick);
         match self.entries.back_mut() {
             Some((last, count)) if *last == tick => *count += n,
             _ => self.entries.push_back((tick, n)),
         }
+    }
+
+    fn note_change(&mut self, tick: u64) {
+        let second = tick / TICKS_A_SECOND;
+        self.changed = Some(self.changed.map_or(second, |known| known.min(second)));
+    }
+
+    fn take_changes(&mut self) -> Vec<(u64, u32)> {
+        let Some(first) = self.changed.take() else { return Vec::new() };
+        let mut seconds: Vec<(u64, u32)> = Vec::new();
+        for (tick, count) in &self.entries {
+            match (tick / TICKS_A_SECOND, seconds.last_mut()) {
+                (second, _) if second < first => {}
+                (second, Some((known, sum))) if *known == second => *sum += count,
+                (second, _) => seconds.push((second, *count)),
+            }
+        }
+        seconds
     }
 }
 
@@ -227,6 +255,24 @@ mod tests {
         assert_eq!(head(START + 5_000).map(drop).map_err(|refusal| refusal.seconds), Err(56));
         let _unsound = head(START + 61_000).unwrap();
         assert_eq!(admit(&window, START + 61_000, 1), Err(5), "the head of an unsound request stays charged");
+    }
+
+    #[test]
+    fn a_budget_goes_on_in_the_next_process_from_the_seconds_that_are_stored() {
+        let (window, next) = (Window::new(10), Window::new(10));
+        assert_eq!(admit(&window, START, 2), Ok(()));
+        let head = window.admit(None, Timestamp(START + 900), 1).unwrap();
+        assert_eq!(window.take_changes(), [(START / 1000, 3)]);
+        assert_eq!(window.take_changes(), []);
+        assert!(window.admit(Some(head), Timestamp(START + 900), 20).is_err());
+        assert_eq!(admit(&window, START + 1_000, 5), Ok(()));
+        let stored = window.take_changes();
+        assert_eq!(stored, [(START / 1000, 2), (START / 1000 + 1, 5)]);
+        stored.into_iter().for_each(|(second, requests)| next.restore(second, requests));
+        assert_eq!(next.take_changes(), []);
+        assert_eq!(admit(&next, START + 2_000, 4), Err(59));
+        assert_eq!(admit(&next, START + 2_000, 3), Ok(()));
+        assert_eq!(admit(&next, START + MINUTE + 1_000, 2), Ok(()));
     }
 
     #[test]

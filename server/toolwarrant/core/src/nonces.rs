@@ -10,7 +10,7 @@
 //! again. This module knows no signatures. Start at [`Nonces::take`].
 
 use crate::access::{Access, NONCE_KEPT, Principal, UsedNonce};
-use crate::limit::Shortage;
+use crate::limit::RetryAfter;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::atomic::AtomicBool;
@@ -25,6 +25,10 @@ const STORED_LONGER: Duration = LEAP;
 
 /// Time of the last run that may be missing in its record of the clock: twice the interval.
 const UNRECORDED: Duration = Duration::from_mins(2);
+
+/// The most by which the clocks of two machines differ that use the same store: each may be a
+/// second off.
+const MACHINES_APART: Duration = Duration::from_secs(2);
 
 /// If the wall clock leads the clock of the process by more, the nonces of reads are stored before
 /// the answer. Corrections by time servers are smaller.
@@ -51,8 +55,6 @@ pub struct Nonces {
     started: Timestamp,
     /// Requests that were signed until then are refused.
     floor: Option<Timestamp>,
-    /// True if other processes take requests with the same keys. Then the store has all nonces.
-    shared: bool,
 }
 
 /// The reason why a time of signing is refused.
@@ -75,7 +77,7 @@ pub enum BadNonce {
     /// seconds later can be taken.
     Unknown(u64),
     /// The budget of the application does not admit the request. The nonce can still be used.
-    Unpaid(Shortage),
+    Unpaid(RetryAfter),
 }
 
 impl Nonces {
@@ -85,7 +87,7 @@ impl Nonces {
         let (now, wall) = (clock.now(), clock.wall());
         // The wall clock was set back since the last run if it is behind the clock of the process.
         let started = if now > wall { now.plus(UNRECORDED) } else { wall };
-        Self { clock, started, floor: None, shared: false }
+        Self { clock, started, floor: None }
     }
 
     /// Refuses all requests that were signed until then, reads and others. The data was restored
@@ -95,10 +97,10 @@ impl Nonces {
         Self { floor: restored_at, ..self }
     }
 
-    /// Stores the nonces of reads like all others, because other processes share the store.
+    /// Takes the clock of the earlier run for that of another machine.
     #[must_use]
-    pub fn share(self) -> Self {
-        Self { shared: true, ..self }
+    pub fn after_another_machine(self) -> Self {
+        Self { started: self.started.plus(MACHINES_APART), ..self }
     }
 
     /// Gives the keys the nonces of their reads from storage. Unless the rows have the
@@ -144,20 +146,6 @@ impl Nonces {
     /// # Errors
     /// [`BadNonce`].
     pub fn take(&self, key: &Principal, nonce: &str, timestamp: u64, reads: bool) -> Result<UsedNonce, BadNonce> {
-        let window = &key.application.window;
-        let charge = |now| window.admit(None, now, 1).map(drop).map_err(Shortage::Spent);
-        self.take_if(key, (nonce, timestamp), reads, charge)
-    }
-
-    /// Like [`Self::take`], with another function that charges the request.
-    pub(crate) fn take_if(
-        &self,
-        key: &Principal,
-        (nonce, timestamp): (&str, u64),
-        reads: bool,
-        charge: impl FnOnce(Timestamp) -> Result<(), Shortage>,
-    ) -> Result<UsedNonce, BadNonce> {
-        let reads = reads && !self.shared;
         let signed = Timestamp(timestamp.saturating_mul(1000));
         let (now, wall) = (self.clock.now(), self.clock.wall());
         let (hash, window) = (hash(nonce), &key.application.window);
@@ -173,7 +161,7 @@ impl Nonces {
         if reads && timestamp <= memory.dropped.0 / 1000 {
             return Err(BadNonce::Unknown(memory.dropped.seconds_from(signed) + 1));
         }
-        charge(now).map_err(BadNonce::Unpaid)?;
+        window.admit(None, now, 1).map_err(BadNonce::Unpaid)?;
         let most = usize::try_from(window.limit()).unwrap_or(KEY_MAX).saturating_mul(MINUTES).min(KEY_MAX);
         memory.insert(hash, signed, now, most);
         drop(memory);

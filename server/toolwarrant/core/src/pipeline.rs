@@ -18,7 +18,7 @@
 //!                  accept                     tasks only, after another check of the caller:
 //!                                             overloaded, target_busy
 //!                  still                      other tools: unauthenticated, forbidden, not_found
-//!                                             if the right has ended; overloaded if this replica
+//!                                             if the right has ended; overloaded if this process
 //!                                             cannot reach its store, as in each check of a caller
 //!                  audit                      a line for every call, also for refused ones
 //! ```
@@ -38,12 +38,11 @@ pub use signed::SignedRequest;
 
 use super::access::{Access, AccessError, Caller, Credentials};
 use super::args::Arguments;
-use super::budgets::Budgets;
 use super::catalogue::{Catalogue, PermissionSet, ToolDef};
 use super::counts::Requests;
 use super::failure::Failure;
 use super::handler::{Around, Call, Flag, Proof, Resource, Target, ToolCall, Unresolved};
-use super::limit::{HeadCharge, Shortage};
+use super::limit::{HeadCharge, RetryAfter};
 use super::nonces::Nonces;
 use super::reply::{Answer, Reply, TargetIds, ToolLists};
 use super::revision::Revision;
@@ -145,7 +144,7 @@ impl Outcome {
 
 /// The answer of the budget to a request.
 #[derive(Clone, Copy, Debug)]
-pub struct Charge(Result<(), Shortage>);
+pub struct Charge(Result<(), RetryAfter>);
 
 /// Proof that the calls of a request fit the budget of its application.
 #[derive(Debug)]
@@ -158,8 +157,6 @@ pub struct Pipeline<H> {
     audit: Audit,
     tasks: Arc<dyn Tasks>,
     nonces: Nonces,
-    /// The budgets, if replicas share them.
-    budgets: Option<Arc<Budgets>>,
     clock: Clock,
     counts: Arc<Requests>,
     /// The lists of `tools/list`, by the names of the tools in them.
@@ -179,14 +176,8 @@ impl<H: Handlers> Pipeline<H> {
         clock: Clock,
     ) -> Self {
         let counts = Arc::new(Requests::new(H::CATALOGUE));
-        let (budgets, lists, records_addresses) = (None, Mutex::default(), true);
-        Self { handlers, access, audit, tasks, nonces, budgets, clock, counts, lists, records_addresses }
-    }
-
-    /// Shares the budgets of applications with other replicas.
-    #[must_use]
-    pub fn with_budgets(self, budgets: Arc<Budgets>) -> Self {
-        Self { budgets: Some(budgets), ..self }
+        let (lists, records_addresses) = (Mutex::default(), true);
+        Self { handlers, access, audit, tasks, nonces, clock, counts, lists, records_addresses }
     }
 
     /// Records no addresses of clients.
@@ -219,7 +210,7 @@ impl<H: Handlers> Pipeline<H> {
     /// `from` is the address of the client.
     ///
     /// # Errors
-    /// `unauthenticated`, with the same message for every cause; `overloaded` if this replica
+    /// `unauthenticated`, with the same message for every cause; `overloaded` if this process
     /// cannot reach its store.
     pub fn authenticate(&self, credentials: Option<Credentials<'_>>, from: Option<IpAddr>) -> Result<Caller, Failure> {
         let from = self.address(from);
@@ -234,26 +225,17 @@ impl<H: Handlers> Pipeline<H> {
     }
 
     /// Charges one request to the budget of the application before its body is read. Returns `None`
-    /// if the budget is spent, or not known.
-    pub async fn charge_head(&self, caller: &Caller) -> Option<HeadCharge> {
-        self.charge(caller, None, 1).await.ok()
-    }
-
-    /// Charges requests to the budget. It waits only if replicas share it.
-    async fn charge(&self, caller: &Caller, head: Option<HeadCharge>, requests: u32) -> Result<HeadCharge, Shortage> {
-        match &self.budgets {
-            None => caller.application.window.admit(head, self.now(), requests).map_err(Shortage::Spent),
-            Some(budgets) => budgets.admit(&caller.application, head, requests).await,
-        }
+    /// if the budget is spent.
+    pub fn charge_head(&self, caller: &Caller) -> Option<HeadCharge> {
+        caller.application.window.admit(None, self.now(), 1).ok()
     }
 
     /// Charges `requests` to the budget of the application, all or none. One of them may already be
     /// charged as `head`. The returned proof allows their calls.
     ///
     /// # Errors
-    /// `rate_limited`, with the seconds after which the same requests would fit; `overloaded` if
-    /// the other replicas cannot be asked.
-    pub async fn charge_budget<'c>(
+    /// `rate_limited`, with the seconds after which the same requests would fit.
+    pub fn charge_budget<'c>(
         &self,
         caller: &'c Caller,
         head: Option<HeadCharge>,
@@ -261,7 +243,7 @@ impl<H: Handlers> Pipeline<H> {
     ) -> Result<Admitted<'c>, Failure> {
         let charge = match head {
             Some(_) if requests == 1 => Ok(()),
-            head => self.charge(caller, head, requests).await.map(drop),
+            head => caller.application.window.admit(head, self.now(), requests).map(drop),
         };
         self.admit(caller, Charge(charge), requests)
     }
@@ -269,21 +251,17 @@ impl<H: Handlers> Pipeline<H> {
     /// Turns the answer of the budget to `requests` into the proof that allows their calls.
     ///
     /// # Errors
-    /// `rate_limited`, with the seconds after which the same requests would fit; `overloaded` if
-    /// the other replicas could not be asked.
+    /// `rate_limited`, with the seconds after which the same requests would fit.
     pub fn admit<'c>(
         &self,
         caller: &'c Caller,
         Charge(charge): Charge,
         requests: u32,
     ) -> Result<Admitted<'c>, Failure> {
-        charge.map(|()| Admitted(caller)).map_err(|shortage| match shortage {
-            Shortage::Spent(retry) => {
-                self.counts.rate_limited.add(requests.into());
-                let failure = rate_limited(H::CATALOGUE, requests, caller.application.window.limit());
-                failure.with("retry_after_seconds", retry.seconds)
-            }
-            Shortage::Unknown => overload(H::CATALOGUE, "the request budget cannot be read at present"),
+        charge.map(|()| Admitted(caller)).map_err(|RetryAfter { seconds }| {
+            self.counts.rate_limited.add(requests.into());
+            let failure = rate_limited(H::CATALOGUE, requests, caller.application.window.limit());
+            failure.with("retry_after_seconds", seconds)
         })
     }
 
@@ -384,8 +362,12 @@ impl<H: Handlers> Pipeline<H> {
         result = match &result {
             Ok(_) if tool.task.is_none() => call.still().and(result),
             // A caller that made a task gets its id, even if it has lost its rights meanwhile. But
-            // without a lease, the task may be lost with its store. A repeated call finds it.
-            _ => call.check_lease().and(result),
+            // without a lease, the store may have lost the task. Then no answer is true.
+            Ok(_) => {
+                call.wait_for_lease().await;
+                result
+            }
+            Err(_) => call.check_lease().and(result),
         };
         witness.outcome = outcome(result.as_ref().err());
         result

@@ -2,25 +2,23 @@
 //! effect. A change that takes authority away takes effect at once, and is stored as soon as the
 //! disk accepts it.
 //!
-//! A store holds the data; [`Access`] checks requests against it. If several replicas share the
-//! store, the registry is a copy of the data at one version, and `replicas` keeps it up to date.
-//! Start at [`Registry`].
+//! A store holds the data; [`Access`] checks requests against it. Start at [`Registry`].
 
+mod changes;
 mod edits;
 mod keys;
 mod names;
 mod pending;
-mod replicas;
 
 pub use names::{APPLICATION_NAME_MAX, may_name_application};
 
 use super::access::{Access, Application, Grants, purpose};
 use super::act::{Act, Changes, Origin, RowFacts};
 use super::catalogue::{Catalogue, PermissionSet};
-use super::limit::Window;
-use crate::cluster::Cluster;
-use crate::store::{ApplicationRow, DirectoryChanges, DirectoryStore, KeyRow, Labels, SecretUse, StoreError};
-use edits::{DirectoryRow, Edit, Effect, Pending, RowId};
+use super::limit::{RequestCount, WINDOW, Window};
+use crate::lease::Lease;
+use crate::store::{ApplicationRow, DirectoryStore, KeyRow, Labels, SecretUse, StoreError};
+use edits::{DirectoryRow, Edit, RowId};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
@@ -32,15 +30,15 @@ use toolwarrant_base::random::Random;
 use toolwarrant_base::text::{Remark, Secret};
 
 /// Applications and keys. When a method returns, its change is in force and also stored, unless the
-/// method's documentation differs. On one of several replicas it is in force on all of them; a
-/// change that only gives authority waits for that for a second at most.
+/// method's documentation differs.
 pub struct Registry {
     access: Arc<Access>,
     prefixes: KeyPrefixes,
+    /// The name of the cell and an underscore, which follow the prefix of an id; empty without a
+    /// cell.
+    cell: String,
     catalogue: &'static Catalogue,
     store: Arc<dyn DirectoryStore>,
-    /// The other replicas; `None` if this process is alone.
-    cluster: Option<Arc<dyn Cluster>>,
     clock: Clock,
     random: Random,
     /// The stored data. The lock is held while a change is written, so changes happen one after the
@@ -52,10 +50,10 @@ pub struct Registry {
 struct Known {
     applications: HashMap<String, (ApplicationRow, Arc<Application>)>,
     keys: HashMap<String, KeyRow>,
-    /// Rows that are in force but not stored yet.
-    pending: BTreeMap<RowId, Pending>,
-    /// The version of the directory, if several replicas share it.
-    version: u64,
+    /// Rows that are in force but not stored yet, with their acts since then, in order.
+    pending: BTreeMap<RowId, Vec<Act>>,
+    /// True if it is not known whether a change was stored.
+    has_unknown_fate: bool,
 }
 
 /// The state of a change that is in force: on the disk or not.
@@ -65,7 +63,7 @@ pub enum Durability {
     /// It is on the disk.
     Stored,
     /// It is not on the disk, for this reason. [`Registry::settle`] stores it. A restart before
-    /// that brings back the authority that it took away, and other replicas do not know of it.
+    /// that brings back the authority that it took away.
     Owed(String),
 }
 
@@ -106,7 +104,7 @@ pub struct KeyPrefixes {
 /// A key with a new secret. The secret is shown only this one time.
 #[derive(Debug)]
 pub struct NewKey {
-    /// A prefix and 16 hexadecimal digits.
+    /// A prefix, the name of the cell if there is one, and 16 hexadecimal digits.
     pub key_id: String,
     /// A prefix and 64 hexadecimal digits: 256 random bits.
     pub secret: Secret<String>,
@@ -129,7 +127,8 @@ pub enum RegistryError {
 }
 
 impl Registry {
-    /// Loads all applications and keys. With a `cluster`, [`Self::follow`] must run then.
+    /// Loads all applications and keys. They are in force while the `lease` stands, if there is
+    /// one. A store with leases outlives its machine.
     ///
     /// # Errors
     /// The store cannot be read, or the data was made with another master key than the one in
@@ -141,17 +140,11 @@ impl Registry {
         keyring: KeyRing,
         clock: Clock,
         random: Random,
-        cluster: Option<Arc<dyn Cluster>>,
+        lease: Option<Lease>,
     ) -> Result<Self, StoreError> {
-        let changes = match &cluster {
-            Some(_) => store.changes(0).await?,
-            None => {
-                let (applications, keys) = store.directory().await?;
-                DirectoryChanges { version: 0, applications, keys }
-            }
-        };
+        let (applications, keys) = store.directory().await?;
         // One key is enough to check the master key.
-        if let Some(key) = changes.keys.iter().find(|key| !key.secrets.is_empty()) {
+        if let Some(key) = keys.iter().find(|key| !key.secrets.is_empty()) {
             open_secrets(&keyring, key).map_err(|_| {
                 StoreError::Corrupt(
                     "the master key is not the one that this data was made with; restore that one".to_owned(),
@@ -159,14 +152,26 @@ impl Registry {
             })?;
         }
         let access = Access::new(keyring);
-        let access = Arc::new(match &cluster {
-            Some(cluster) => access.with_lease(cluster.lease()),
-            None => access,
-        });
+        let access = Arc::new(lease.into_iter().fold(access, Access::with_lease));
+        let requests = store.requests().await?;
         let known = Mutex::default();
-        let registry = Self { access, prefixes, catalogue, store, cluster, clock, random, known };
-        registry.take_over(&mut *registry.known.lock().await, changes);
+        let cell = String::new();
+        let registry = Self { access, prefixes, cell, catalogue, store, clock, random, known };
+        let mut known = registry.known.lock().await;
+        known.put_in_force(&registry.access, catalogue, applications, keys);
+        for RequestCount { application, second, requests } in requests {
+            if let Some((_, application)) = known.applications.get(&application) {
+                application.window.restore(second, requests);
+            }
+        }
+        drop(known);
         Ok(registry)
+    }
+
+    /// Lets the ids of new keys have the name of a cell after their prefix.
+    #[must_use]
+    pub fn in_cell(self, name: Option<&str>) -> Self {
+        Self { cell: name.map(|name| format!("{name}_")).unwrap_or_default(), ..self }
     }
 
     /// Returns the directory that requests are checked against.
@@ -178,6 +183,34 @@ impl Registry {
     /// Returns true if there is no application.
     pub async fn is_empty(&self) -> bool {
         self.known.lock().await.applications.is_empty()
+    }
+
+    /// Stores how many requests each application has made in each second, as far as that has
+    /// changed since the last call.
+    ///
+    /// # Errors
+    /// They cannot be stored. The next call stores them.
+    pub async fn store_requests(&self) -> Result<(), StoreError> {
+        let windows: Vec<_> = {
+            let known = self.known.lock().await;
+            known.applications.iter().map(|(id, (_, application))| (id.clone(), application.window.clone())).collect()
+        };
+        let mut counts = Vec::new();
+        let mut changed = Vec::new();
+        for (id, window) in windows {
+            let seconds = window.take_changes();
+            changed.extend(seconds.first().map(|(first, _)| (window, *first)));
+            let count = |(second, requests)| RequestCount { application: id.clone(), second, requests };
+            counts.extend(seconds.into_iter().map(count));
+        }
+        if counts.is_empty() {
+            return Ok(());
+        }
+        let stored = self.store.put_requests(counts, self.clock.now().minus(WINDOW).0 / 1000).await;
+        if stored.is_err() {
+            changed.iter().for_each(|(window, second)| window.note_change(*second));
+        }
+        stored
     }
 
     /// Creates an application without keys.
@@ -202,10 +235,7 @@ impl Registry {
         };
         let act = self.act(origin, Some(&row.id), Changes::between(None, Some(RowFacts::from(&row))))?;
         let (object, act_id) = (row.id.clone(), act.id.clone());
-        let edit = |_: &Known| {
-            let (row, act, effect) = (DirectoryRow::Application(row.clone()), act.clone(), Effect::OnlyGives);
-            Ok((Edit { before: None, row, act, effect }, ()))
-        };
+        let edit = |_: &Known| Ok((Edit { row: DirectoryRow::Application(row), act, only_takes: false }, ()));
         let ((), durability) = self.carry_out(edit).await?;
         Ok(Changed { object, act_id, durability })
     }
@@ -238,8 +268,7 @@ impl Registry {
     }
 
     /// Changes an application, for all its keys at once. Its request budget continues. A change
-    /// that only takes authority away is in force even if it cannot be stored. `edit` runs again if
-    /// another replica changes something meanwhile.
+    /// that only takes authority away is in force even if it cannot be stored.
     ///
     /// # Errors
     /// There is no such application or permission, the name is not allowed, or the change cannot be
@@ -248,7 +277,7 @@ impl Registry {
         &self,
         id: &str,
         origin: &Origin,
-        mut edit: impl FnMut(&mut ApplicationRow) + Send,
+        edit: impl FnOnce(&mut ApplicationRow) + Send,
     ) -> Result<Changed, RegistryError> {
         let plan = |known: &Known| {
             let (before, _) = known.applications.get(id).ok_or_else(|| unknown("application", id))?;
@@ -264,9 +293,8 @@ impl Registry {
             }
             let changes = Changes::between(Some(RowFacts::from(before)), Some(RowFacts::from(&row)));
             let act = self.act(origin, Some(id), changes)?;
-            let (act_id, effect) = (act.id.clone(), Effect::of(before, &row, takes_away));
-            let (before, row) = (Some(DirectoryRow::Application(before.clone())), DirectoryRow::Application(row));
-            Ok((Edit { before, row, act, effect }, act_id))
+            let (act_id, only_takes) = (act.id.clone(), takes_away(before, &row));
+            Ok((Edit { row: DirectoryRow::Application(row), act, only_takes }, act_id))
         };
         let (act_id, durability) = self.carry_out(plan).await?;
         Ok(Changed { object: id.to_owned(), act_id, durability })
@@ -302,7 +330,7 @@ impl Known {
 
     /// Returns the acts to store with a row: those that are pending, and then this one.
     fn acts(&self, row: &RowId, act: Act) -> Vec<Act> {
-        self.pending.get(row).into_iter().flat_map(|pending| pending.acts.clone()).chain([act]).collect()
+        self.pending.get(row).cloned().unwrap_or_default().into_iter().chain([act]).collect()
     }
 
     /// Puts these rows in force. A key without an application cannot call. Ends the keys of a

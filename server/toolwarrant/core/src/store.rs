@@ -5,6 +5,7 @@
 //! happen. A store never sees a secret: it holds verifiers and sealed bytes.
 
 use crate::act::{Act, ActFilter, StoredAct};
+pub use crate::limit::RequestCount;
 pub use crate::rows::{ApplicationRow, KeyRow, Labels};
 use std::fmt::Debug;
 use toolwarrant_audit::Anchor;
@@ -29,24 +30,9 @@ pub enum StoreError {
     /// the request is repeated.
     #[error("{0}")]
     Unanswered(String),
-    /// Another process has changed the data meanwhile. Nothing was written. Read the changes, and
-    /// try again.
-    #[error("another replica has changed applications or keys meanwhile; try again")]
-    Stale,
     /// Stored data cannot be read. An operator has to look.
     #[error("{0}")]
     Corrupt(String),
-}
-
-/// The rows of applications and keys that changed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DirectoryChanges {
-    /// The version of the directory that has them.
-    pub version: u64,
-    /// The applications, the oldest first.
-    pub applications: Vec<ApplicationRow>,
-    /// The keys.
-    pub keys: Vec<KeyRow>,
 }
 
 /// Stores applications and their keys.
@@ -56,16 +42,7 @@ pub trait DirectoryStore: Debug + Send + Sync + 'static {
 
     /// Creates or replaces an application, and stores the acts that changed it. Ends all keys of a
     /// deleted one. Fails with a conflict if another one has that name, unless this one is deleted.
-    ///
-    /// A store that several processes share writes only if `base` is the version of the directory,
-    /// or missing; otherwise it fails as stale. It returns the version after the change. A store
-    /// of one process returns `None`.
-    fn put_application(
-        &self,
-        application: ApplicationRow,
-        acts: Vec<Act>,
-        base: Option<u64>,
-    ) -> Stored<'_, Option<u64>>;
+    fn put_application(&self, application: ApplicationRow, acts: Vec<Act>) -> Stored<'_, ()>;
 
     /// Returns the latest time that [`Self::see`] recorded; `None` before the first one.
     fn latest_time(&self) -> Stored<'_, Option<Timestamp>>;
@@ -74,15 +51,8 @@ pub trait DirectoryStore: Debug + Send + Sync + 'static {
     fn see(&self, now: Timestamp) -> Stored<'_, ()>;
 
     /// Creates or replaces a key, and stores the acts that changed it. Fails with a conflict if its
-    /// application does not exist, or if it has more than two secrets. `base` and the result are
-    /// those of [`Self::put_application`].
-    fn put_key(&self, key: KeyRow, acts: Vec<Act>, base: Option<u64>) -> Stored<'_, Option<u64>>;
-
-    /// Returns the rows that changed after this version of the directory. A store of one process
-    /// has no versions, and nobody else changes its rows.
-    fn changes(&self, after: u64) -> Stored<'_, DirectoryChanges> {
-        Box::pin(async move { Ok(DirectoryChanges { version: after, ..DirectoryChanges::default() }) })
-    }
+    /// application does not exist, or if it has more than two secrets.
+    fn put_key(&self, key: KeyRow, acts: Vec<Act>) -> Stored<'_, ()>;
 
     /// Records the last uses of secrets. A use that is earlier than the recorded one changes
     /// nothing.
@@ -91,6 +61,12 @@ pub trait DirectoryStore: Debug + Send + Sync + 'static {
     /// Returns the recorded last use of each secret of these keys, also of secrets that have ended.
     /// `None` stands for all keys.
     fn uses(&self, keys: Option<Vec<String>>) -> Stored<'_, Vec<SecretUse>>;
+
+    /// Replaces the numbers of requests of these seconds, and forgets the seconds before `since`.
+    fn put_requests(&self, requests: Vec<RequestCount>, since: u64) -> Stored<'_, ()>;
+
+    /// Returns the numbers of requests, in the order of the seconds.
+    fn requests(&self) -> Stored<'_, Vec<RequestCount>>;
 
     /// Stores acts that change no application and no key.
     fn put_acts(&self, acts: Vec<Act>) -> Stored<'_, ()>;

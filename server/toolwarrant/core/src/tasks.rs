@@ -373,7 +373,8 @@ pub enum WriteRefusal {
     UsedNonce,
     /// Too many tasks are in flight.
     Full,
-    /// The store cannot write at present. A repeat may succeed. The store has logged the reason.
+    /// The store cannot write at present, and the task was not accepted. A repeat may succeed. The
+    /// store has logged the reason.
     Unavailable,
     /// The write could not be accepted. The text is for the log.
     Broken(String),

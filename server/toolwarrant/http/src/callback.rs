@@ -5,16 +5,10 @@
 //! [`CallbackPaths::expect`] draws a path that cannot be guessed, [`CallbackListener::serve`]
 //! records the address of each request to it, and [`Expected::observe`] returns that address. It is
 //! the connection's own address: the listener does not read the headers of proxies. The listener is
-//! open to everybody, so it sends no byte in answer to any other request and does not log it.
-//!
-//! If replicas share a store, a request may reach another replica than the one that expects it. Its
-//! listener stores the address before it answers, and [`Expected::observe`] reads it. Start at
-//! [`CallbackListener::bind`].
-
-mod shared;
+//! open to everybody, so it sends no byte in answer to any other request and does not log it. Start
+//! at [`CallbackListener::bind`].
 
 use crate::edge::{ConnectionLimiter, ConnectionPermit, Limits};
-use shared::{Claim, SharedPaths};
 use std::collections::HashMap;
 use std::io::{self, Error};
 use std::net::{IpAddr, SocketAddr};
@@ -25,10 +19,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{sleep, timeout};
 use toolwarrant_base::random::Random;
 use toolwarrant_base::{hex, ignore_poison};
-use toolwarrant_core::sharing::Sharing;
 
 /// Limits on open connections. A request takes one for a moment. When the limit is reached, the
 /// listener closes one that has not sent its request yet in favour of a new one. All of them fit
@@ -58,8 +51,6 @@ pub enum CallbackSource {
     One(IpAddr),
     /// Requests came from different addresses, so a third party repeats the request.
     Several,
-    /// The shared store did not answer, so other replicas may have seen requests.
-    Unknown,
 }
 
 /// Draws one-time paths. Clones share them.
@@ -75,8 +66,6 @@ pub struct Expected {
     path: String,
     paths: Arc<Paths>,
     seen: watch::Receiver<CallbackSource>,
-    /// If replicas share a store, the slot of the path.
-    claim: Option<Claim>,
 }
 
 /// Listens for requests to one-time paths only.
@@ -86,39 +75,30 @@ pub struct CallbackListener {
     paths: Arc<Paths>,
 }
 
-/// The paths that this process expects, and those of other replicas.
+/// The paths that are expected.
 #[derive(Debug, Default)]
-struct Paths {
-    expected: Mutex<HashMap<String, watch::Sender<CallbackSource>>>,
-    shared: Option<Arc<SharedPaths>>,
-}
+struct Paths(Mutex<HashMap<String, watch::Sender<CallbackSource>>>);
 
 impl CallbackListener {
     /// Listens on `address`. Needs a tokio runtime. [`Self::serve`] records the requests to paths
-    /// of the returned `CallbackPaths`, and with `sharing` those to paths of other replicas.
+    /// of the returned `CallbackPaths`.
     ///
     /// # Errors
     /// The system cannot listen on the address.
-    pub fn bind(address: SocketAddr, random: Random, sharing: Option<Sharing>) -> io::Result<(Self, CallbackPaths)> {
+    pub fn bind(address: SocketAddr, random: Random) -> io::Result<(Self, CallbackPaths)> {
         let limits = Limits {
             connections: CONNECTIONS,
             connections_per_address: CONNECTIONS_PER_ADDRESS,
             head: PATIENCE,
             ..Limits::default()
         };
-        Self::within(limits, address, random, sharing)
+        Self::within(limits, address, random)
     }
 
-    fn within(
-        limits: Limits,
-        address: SocketAddr,
-        random: Random,
-        sharing: Option<Sharing>,
-    ) -> io::Result<(Self, CallbackPaths)> {
+    fn within(limits: Limits, address: SocketAddr, random: Random) -> io::Result<(Self, CallbackPaths)> {
         let listener = std::net::TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
-        let shared = sharing.map(|sharing| Arc::new(SharedPaths::new(sharing)));
-        let paths = Arc::new(Paths { shared, ..Paths::default() });
+        let paths = Arc::<Paths>::default();
         let echo = CallbackPaths { random, paths: Arc::clone(&paths) };
         Ok((Self { listener: TcpListener::from_std(listener)?, limiter: ConnectionLimiter::new(limits), paths }, echo))
     }
@@ -169,25 +149,13 @@ impl CallbackPaths {
     /// Draws a path of 128 bits that nobody can guess. Requests to it are recorded from here on.
     ///
     /// # Errors
-    /// The system cannot provide randomness, or replicas share a store and this one expects 4096
-    /// paths.
+    /// The system cannot provide randomness.
     pub fn expect(&self) -> io::Result<Expected> {
-        let paths = Arc::clone(&self.paths);
-        let (path, claim) = match &paths.shared {
-            None => (format!("/{}", hex::encode(&self.random_bytes::<16>()?)), None),
-            Some(shared) => {
-                let full = || Error::other("too many paths of the callback listener are expected at a time");
-                let (path, claim) = shared.draw(self.random_bytes()?).ok_or_else(full)?;
-                (path, Some(claim))
-            }
-        };
+        let bytes: [u8; 16] = self.random.bytes().map_err(|_| Error::other("the system has no randomness"))?;
+        let (path, paths) = (format!("/{}", hex::encode(&bytes)), Arc::clone(&self.paths));
         let (sender, seen) = watch::channel(CallbackSource::Nobody);
         paths.open().insert(path.clone(), sender);
-        Ok(Expected { path, paths, seen, claim })
-    }
-
-    fn random_bytes<const N: usize>(&self) -> io::Result<[u8; N]> {
-        self.random.bytes().map_err(|_| Error::other("the system has no randomness"))
+        Ok(Expected { path, paths, seen })
     }
 }
 
@@ -205,41 +173,11 @@ impl Expected {
         &self.path
     }
 
-    /// Returns the address of the requests so far. Waits up to `patience` for the first one, and
-    /// some seconds longer if a shared store does not answer.
+    /// Returns the address of the requests so far. Waits up to `patience` for the first one.
     pub async fn observe(&self, patience: Duration) -> CallbackSource {
         let mut seen = self.seen.clone();
-        if let Some(claim) = &self.claim {
-            return self.observe_shared(seen, claim, Instant::now() + patience).await;
-        }
         let _ = timeout(patience, seen.wait_for(|seen| *seen != CallbackSource::Nobody)).await;
         *seen.borrow()
-    }
-
-    /// Like [`Self::observe`]. Reads the notes of other replicas after the first request, too,
-    /// because they may have seen another address.
-    async fn observe_shared(
-        &self,
-        mut seen: watch::Receiver<CallbackSource>,
-        claim: &Claim,
-        until: Instant,
-    ) -> CallbackSource {
-        let record = |path: &str, from| {
-            self.paths.record(path, from);
-        };
-        loop {
-            let is_last = Instant::now() >= until;
-            let is_read = claim.read(record).await;
-            let found = *seen.borrow_and_update();
-            match (found, is_read) {
-                (CallbackSource::Several, _) => return found,
-                (CallbackSource::One(_), true) => return found,
-                (_, true) if is_last => return found,
-                (_, false) if is_last => return CallbackSource::Unknown,
-                _ => {}
-            }
-            let _ = timeout_at(until.min(claim.next_reading()), seen.changed()).await;
-        }
     }
 }
 
@@ -250,17 +188,8 @@ impl Drop for Expected {
 }
 
 impl Paths {
-    /// Records a request from `address`. Returns `None` if nobody expects the path, or if another
-    /// replica does and the store does not confirm the note.
-    async fn note(&self, path: &str, address: IpAddr) -> Option<()> {
-        match (self.record(path, address), &self.shared) {
-            (None, Some(shared)) => shared.note(path, address.to_canonical()).await,
-            (recorded, _) => recorded,
-        }
-    }
-
-    /// Records a request to a path that this process expects.
-    fn record(&self, path: &str, address: IpAddr) -> Option<()> {
+    /// Records a request from `address`. Returns `None` if the path is not expected.
+    fn note(&self, path: &str, address: IpAddr) -> Option<()> {
         let asked = CallbackSource::One(address.to_canonical());
         self.open().get(path)?.send_modify(|seen| {
             *seen = if [CallbackSource::Nobody, asked].contains(seen) { asked } else { CallbackSource::Several };
@@ -269,7 +198,7 @@ impl Paths {
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<String, watch::Sender<CallbackSource>>> {
-        ignore_poison(self.expected.lock())
+        ignore_poison(self.0.lock())
     }
 }
 
@@ -279,8 +208,7 @@ async fn drive(mut stream: TcpStream, from: IpAddr, permit: ConnectionPermit, pa
     let answered = timeout(patience, async {
         let mut buffer = [0; HEAD_BYTES];
         let head = read_head(&mut stream, &mut buffer).await?;
-        // Until it is noted, the listener can still close the connection in favour of another one.
-        paths.note(path_of(head)?, from).await?;
+        paths.note(path_of(head)?, from)?;
         permit.connection.mark_received().ok()?;
         stream.write_all(ANSWER).await.ok()?;
         stream.shutdown().await.ok()

@@ -96,14 +96,14 @@ async fn post<H: Handlers>(
     let caller = match context.pipeline.authenticate(credentials::read(head), peer.map(Peer::address)) {
         Ok(caller) => caller,
         Err(failure) => {
-            // A replica without its store has judged nobody.
+            // A process without its store has judged nobody.
             if *failure.def() == *roles.unauthenticated {
                 context.strike(peer).await;
             }
             return Err(failure.into());
         }
     };
-    let charged = context.pipeline.charge_head(&caller).await;
+    let charged = context.pipeline.charge_head(&caller);
     if !is_json(head) {
         return Err(Failure::plain(roles.unsupported_media_type).into());
     }

@@ -199,7 +199,7 @@ async fn authenticate<'a, H: Handlers>(
     let canonical = canonical.canonical();
     let (timestamp, from) = (timestamp.0, peer.map(Peer::address));
     let shown = SignedRequest { key_id, timestamp, nonce, canonical: &canonical, signature: &signature, from };
-    match context.pipeline.verify(&shown, reads).await {
+    match context.pipeline.verify(&shown, reads) {
         Ok((caller, charge)) => Ok((caller, SignedBody { idempotency_key, body, canonical, charge })),
         Err(failure) if *failure.def() == *roles.unauthenticated => {
             context.strike(peer).await;

@@ -2,25 +2,21 @@
 //! process.
 
 mod directory;
-mod failover;
-mod replicas;
+mod files;
 mod rules;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard};
 use toolwarrant_audit::Anchor;
-use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::ignore_poison;
 use toolwarrant_base::keyring::Digest;
 use toolwarrant_core::act::{Act, ActFilter, StoredAct};
-use toolwarrant_core::cluster::{Epoch, ReplicaRow};
 use toolwarrant_core::store::{
-    ApplicationRow, AuditStore, DirectoryChanges, DirectoryStore, KeyRow, SecretUse, StoreError, Stored,
+    ApplicationRow, AuditStore, DirectoryStore, KeyRow, RequestCount, SecretUse, StoreError, Stored,
 };
-use toolwarrant_store::CoolDown;
-use toolwarrant_store::Recovery;
+use toolwarrant_store::{CoolDown, Recovery};
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,
@@ -28,15 +24,12 @@ use toolwarrant_tasks::store::{
 };
 use toolwarrant_tasks::task::{Phase, Task, TaskId};
 
-/// A store in memory: maps behind one lock. [`Memory::replica`] opens it for another process.
+/// A store in memory: maps behind one lock. [`Memory::lead`] opens it for another process.
 #[derive(Debug, Default)]
 pub struct Memory {
     tables: Arc<Mutex<Tables>>,
-    /// The run that uses it; the default if one process uses it alone.
-    epoch: Epoch,
-    /// The time of the store, as this process sees it.
-    clock: Option<Clock>,
-    own: OwnWrites,
+    /// The process that uses it; 0 if no process of another machine takes its place.
+    epoch: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -59,54 +52,44 @@ struct Tables {
     uses: BTreeMap<(String, Digest), SecretUse>,
     /// Acts; true if its line is in the audit trail.
     acts: Vec<(Act, bool)>,
-    replicas: Vec<ReplicaRow>,
+    /// The process that leads.
     epoch: u64,
-    directory: u64,
-    /// The correction of the clock, in milliseconds.
-    ahead: i64,
-    /// The version that changed each application or key last, by its id.
-    changed: HashMap<String, u64>,
-    /// Documents: version and body by name space and key.
-    documents: BTreeMap<(&'static str, String), (u64, Vec<u8>)>,
-    trust: Trust,
-}
-
-/// A copy of the store.
-#[derive(Clone, Debug)]
-pub struct MemoryCopy(Tables);
-
-/// The trust of the replicas in their store.
-#[derive(Clone, Debug, Default)]
-struct Trust {
-    /// Number of failovers.
-    timeline: u64,
-    /// The latest timeline in which each living replica has found its writes.
-    settled: u64,
-    lost: Option<String>,
-    /// Number of runs that have joined.
-    runs: u64,
-    /// Number of writes of each run.
-    written: HashMap<Epoch, u64>,
-}
-
-/// The knowledge of a process about its own writes.
-#[derive(Debug, Default)]
-struct OwnWrites {
-    acknowledged: AtomicU64,
-    /// The latest timeline in which it has found them.
-    timeline: AtomicU64,
+    requests: BTreeMap<(u64, String), u32>,
+    files: HashMap<String, Vec<u8>>,
 }
 
 #[derive(Clone, Debug)]
 struct Row {
-    /// The run that drives it.
-    owner: Epoch,
     record: Record,
     identity: Identity,
     timeline: Vec<TimelineEvent>,
 }
 
 impl Memory {
+    /// Opens the store for a process on another machine, which leads from now on. The former
+    /// process writes no more.
+    #[must_use]
+    pub fn lead(&self) -> Self {
+        let mut tables = self.lock();
+        tables.epoch += 1;
+        Self { tables: Arc::clone(&self.tables), epoch: tables.epoch }
+    }
+
+    /// Returns true if another process leads.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.lock().epoch != self.epoch
+    }
+
+    /// Writes, unless another process leads.
+    fn write<T>(&self, work: impl FnOnce(&mut Tables) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let mut tables = self.lock();
+        if tables.epoch != self.epoch {
+            return Err(StoreError::Unavailable("another process leads".to_owned()));
+        }
+        work(&mut tables)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Tables> {
         ignore_poison(self.tables.lock())
     }
@@ -127,16 +110,15 @@ impl TaskStore for Memory {
     }
 
     fn accept(&self, new: NewTask) -> Stored<'_, Acceptance> {
-        let now = self.clock.as_ref().map_or(new.at, Clock::now);
-        ready(self.write(|tables| tables.accept(new, self.epoch, now)))
+        ready(self.write(|tables| tables.accept(new)))
     }
 
     fn advance(&self, advance: Advance) -> Stored<'_, Advanced> {
-        ready(self.write(|tables| tables.advance(advance, self.epoch)))
+        ready(self.write(|tables| tables.advance(advance)))
     }
 
     fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>> {
-        now(self.lock().open_tasks(after, limit, |owner, _| owner == self.epoch))
+        now(self.lock().open_tasks(after, limit))
     }
 
     fn task(&self, id: TaskId) -> Stored<'_, Option<Record>> {
@@ -238,26 +220,8 @@ impl TaskStore for Memory {
         self::now(u32::try_from(over.len()).unwrap_or(u32::MAX))
     }
 
-    fn is_shared(&self) -> bool {
-        self.epoch != Epoch::default()
-    }
-
-    fn may_send(&self) -> Stored<'_, bool> {
-        ready(self.lock().may_send(self.epoch, &self.own))
-    }
-
-    fn orphans(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>> {
-        now(self.lock().open_tasks(after, limit, |owner, tables| tables.has_ended(owner)))
-    }
-
-    fn adopt(&self, orphans: Vec<TaskId>) -> Stored<'_, Vec<TaskId>> {
-        ready(self.write(|tables| Ok(tables.adopt(orphans, self.epoch))))
-    }
-
-    fn find_ended(&self, ids: Vec<TaskId>) -> Stored<'_, Vec<TaskId>> {
-        let tables = self.lock();
-        let has_ended = |id: &TaskId| tables.tasks.get(id).is_some_and(|row| row.record.task.status().is_some());
-        now(ids.into_iter().filter(has_ended).collect())
+    fn outlives_machine(&self) -> bool {
+        self.epoch > 0
     }
 }
 
@@ -267,8 +231,10 @@ impl AuditStore for Memory {
     }
 
     fn put_audit_anchor(&self, anchor: Anchor) -> Stored<'_, ()> {
-        self.lock().anchor = Some(anchor);
-        now(())
+        ready(self.write(|tables| {
+            tables.anchor = Some(anchor);
+            Ok(())
+        }))
     }
 }
 
@@ -278,13 +244,8 @@ impl DirectoryStore for Memory {
         now((tables.applications.clone(), tables.keys.values().cloned().collect()))
     }
 
-    fn put_application(
-        &self,
-        application: ApplicationRow,
-        acts: Vec<Act>,
-        base: Option<u64>,
-    ) -> Stored<'_, Option<u64>> {
-        ready(self.change(base, |tables| tables.put_application(application, acts)))
+    fn put_application(&self, application: ApplicationRow, acts: Vec<Act>) -> Stored<'_, ()> {
+        ready(self.write(|tables| tables.put_application(application, acts)))
     }
 
     fn latest_time(&self) -> Stored<'_, Option<Timestamp>> {
@@ -292,27 +253,44 @@ impl DirectoryStore for Memory {
     }
 
     fn see(&self, now: Timestamp) -> Stored<'_, ()> {
-        self.lock().seen = Some(now);
-        self::now(())
+        ready(self.write(|tables| {
+            tables.seen = Some(now);
+            Ok(())
+        }))
     }
 
-    fn put_key(&self, key: KeyRow, acts: Vec<Act>, base: Option<u64>) -> Stored<'_, Option<u64>> {
-        ready(self.change(base, |tables| tables.put_key(key, acts)))
+    fn put_key(&self, key: KeyRow, acts: Vec<Act>) -> Stored<'_, ()> {
+        ready(self.write(|tables| tables.put_key(key, acts)))
     }
 
-    fn changes(&self, after: u64) -> Stored<'_, DirectoryChanges> {
-        now(self.lock().changes(after))
+    fn put_requests(&self, requests: Vec<RequestCount>, since: u64) -> Stored<'_, ()> {
+        ready(self.write(|tables| {
+            let rows = requests.into_iter().map(|count| ((count.second, count.application), count.requests));
+            tables.requests.extend(rows);
+            tables.requests.retain(|(second, _), _| *second >= since);
+            Ok(())
+        }))
+    }
+
+    fn requests(&self) -> Stored<'_, Vec<RequestCount>> {
+        let count = |((second, application), requests): (&(u64, String), &u32)| RequestCount {
+            application: application.clone(),
+            second: *second,
+            requests: *requests,
+        };
+        now(self.lock().requests.iter().map(count).collect())
     }
 
     fn put_uses(&self, uses: Vec<SecretUse>) -> Stored<'_, ()> {
-        let mut tables = self.lock();
-        for one in uses {
-            let key = (one.key.clone(), one.verifier);
-            if tables.uses.get(&key).is_none_or(|known| known.at < one.at) {
-                tables.uses.insert(key, one);
+        ready(self.write(|tables| {
+            for one in uses {
+                let key = (one.key.clone(), one.verifier);
+                if tables.uses.get(&key).is_none_or(|known| known.at < one.at) {
+                    tables.uses.insert(key, one);
+                }
             }
-        }
-        now(())
+            Ok(())
+        }))
     }
 
     fn uses(&self, keys: Option<Vec<String>>) -> Stored<'_, Vec<SecretUse>> {
@@ -321,8 +299,10 @@ impl DirectoryStore for Memory {
     }
 
     fn put_acts(&self, acts: Vec<Act>) -> Stored<'_, ()> {
-        self.lock().put_acts(acts);
-        now(())
+        ready(self.write(|tables| {
+            tables.put_acts(acts);
+            Ok(())
+        }))
     }
 
     fn acts(&self, filter: ActFilter) -> Stored<'_, Vec<StoredAct>> {
@@ -352,14 +332,15 @@ impl DirectoryStore for Memory {
     }
 
     fn put_lines_of_acts(&self, numbers: Vec<u64>) -> Stored<'_, ()> {
-        let mut tables = self.lock();
-        for number in numbers {
-            let index = usize::try_from(number).unwrap_or(0).wrapping_sub(1);
-            if let Some((_, has_line)) = tables.acts.get_mut(index) {
-                *has_line = true;
+        ready(self.write(|tables| {
+            for number in numbers {
+                let index = usize::try_from(number).unwrap_or(0).wrapping_sub(1);
+                if let Some((_, has_line)) = tables.acts.get_mut(index) {
+                    *has_line = true;
+                }
             }
-        }
-        now(())
+            Ok(())
+        }))
     }
 }
 
@@ -388,6 +369,17 @@ impl Tables {
         numbered.map(|(n, (act, has_line))| StoredAct { number: n as u64 + 1, act: act.clone(), has_line: *has_line })
     }
 
+    fn open_tasks(&self, after: Option<TaskId>, limit: u32) -> Vec<OpenTask> {
+        let open = |row: &Row| {
+            let Row { record: Record { id, tool, sealed, task, .. }, identity, .. } = row;
+            let (identity, tool, sealed) = (identity.clone(), tool.clone(), sealed.clone());
+            OpenTask { id: *id, identity, tool, sealed, wake_at: task.wake_at }
+        };
+        let above = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let rows = self.tasks.range((above, Bound::Unbounded)).map(|(_, row)| row);
+        rows.filter(|row| row.record.task.status().is_none()).take(limit as usize).map(open).collect()
+    }
+
     fn find_duplicate(&self, asked: &Identity) -> Option<DuplicateOf> {
         let key = key_in_flight(asked);
         let id = *key.map_or_else(|| self.locks.get(&target_lock(asked)), |key| self.keys_in_flight.get(&key))?;
@@ -412,15 +404,15 @@ impl Tables {
         self.marks.extend(marks.into_iter().map(|DeduplicationKey { space, key, until }| ((space, key), until)));
     }
 
-    fn accept(&mut self, mut new: NewTask, owner: Epoch, now: Timestamp) -> Result<Acceptance, StoreError> {
+    fn accept(&mut self, mut new: NewTask) -> Result<Acceptance, StoreError> {
         let marks = std::mem::take(&mut new.marks);
         self.check_keys_free(&marks)?;
-        let accepted = self.take_on(new, owner, now)?;
+        let accepted = self.take_on(new)?;
         self.mark(marks);
         Ok(accepted)
     }
 
-    fn take_on(&mut self, new: NewTask, owner: Epoch, now: Timestamp) -> Result<Acceptance, StoreError> {
+    fn take_on(&mut self, new: NewTask) -> Result<Acceptance, StoreError> {
         if let Some(hit) = self.find_duplicate(&new.identity) {
             return Ok(Acceptance::Hit(hit));
         }
@@ -431,7 +423,7 @@ impl Tables {
             let (application, deadline_at) = (record.application.clone(), record.task.deadline_at);
             return Ok(Acceptance::Busy { id: *id, application, deadline_at });
         }
-        let start = self.cool_downs.get(&held).map_or(new.at, |cool_down| cool_down.start(new.at, now));
+        let start = self.cool_downs.get(&held).map_or(new.at, |cool_down| cool_down.start(new.at, new.at));
         let NewTask { id, identity, tool, sealed, policy, call, at, marks: _ } = new;
         if self.tasks.contains_key(&id) {
             return Err(StoreError::Conflict(format!("there is a task {id} already")));
@@ -456,14 +448,14 @@ impl Tables {
         };
         let timeline =
             vec![TimelineEvent { at, phase: record.task.phase.as_str(), what: "accepted".to_owned().into() }];
-        self.tasks.insert(id, Row { owner, record, identity, timeline });
+        self.tasks.insert(id, Row { record, identity, timeline });
         Ok(Acceptance::Fresh { wake_at: start })
     }
 
-    fn advance(&mut self, advance: Advance, owner: Epoch) -> Result<Advanced, StoreError> {
+    fn advance(&mut self, advance: Advance) -> Result<Advanced, StoreError> {
         let Advance { id, version, task, entries, what, at } = advance;
         let Some(row) = self.tasks.get_mut(&id) else { return Ok(Advanced::Fenced) };
-        if row.owner != owner || row.record.version != version || row.record.task.status().is_some() {
+        if row.record.version != version || row.record.task.status().is_some() {
             return Ok(Advanced::Fenced);
         }
         let mut kinds = HashSet::new();

@@ -1,18 +1,19 @@
 //! The context of operator commands: the opened data folder, and the additions of the service.
 
-use crate::command::Authority;
 use crate::data::DataFolder;
 use crate::error::OperatorError;
 use crate::lines::ActLines;
 use crate::names::Names;
 use crate::open_error::OpenError;
 use crate::own::{CommandRunner, Explanation};
-use crate::place::StoreOptions;
+use crate::place::{StoreOptions, keep_seen};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use toolwarrant_audit::AuditHandle;
@@ -20,11 +21,11 @@ use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::Clock;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
-use toolwarrant_core::budgets::Budgets;
 use toolwarrant_core::catalogue::Catalogue;
-use toolwarrant_core::cluster::{Cluster, ClusterStore, Eviction, Membership};
+use toolwarrant_core::files::ServiceFiles;
+use toolwarrant_core::lease::Lease;
 use toolwarrant_core::registry::Registry;
-use toolwarrant_core::sharing::Sharing;
+use toolwarrant_core::store::StoreError;
 use toolwarrant_postgres::{Claim, Postgres};
 use toolwarrant_sqlite::Sqlite;
 use toolwarrant_store::Store;
@@ -39,7 +40,7 @@ pub struct OperatorContext {
     pub registry: Registry,
     /// Tasks and the ledger.
     pub store: Arc<dyn Store>,
-    /// The same, if replicas share it.
+    /// The same, if it is in PostgreSQL.
     pub shared: Option<Arc<Postgres>>,
     /// Lists the targets of tools, if the service can do that.
     pub inventory: Option<Arc<dyn Inventory>>,
@@ -147,15 +148,15 @@ pub struct OpenedData {
     pub keyring: KeyRing,
     /// The database.
     pub database: Arc<dyn Store>,
-    /// The same, if replicas share it, with the membership of this one.
+    /// The same, if it is in PostgreSQL.
     pub shared: Option<Shared>,
     /// The clock of this process, which continues from the latest time recorded in the folder.
     pub clock: Clock,
 }
 
 impl OpenedData {
-    /// Opens a folder that this process has locked, and the store. A command has an
-    /// authority. Blocks on the disk.
+    /// Opens a folder that this process has locked, and the store. A process that leads has a
+    /// claim; without one, a store in PostgreSQL is opened for reading. Blocks on the disk.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -164,7 +165,7 @@ impl OpenedData {
         names: &'a Names,
         catalogue: &'static Catalogue,
         random: &'a Random,
-        place: (&'a StoreOptions, Option<Authority>),
+        place: (&'a StoreOptions, Option<Claim>),
     ) -> BoxFuture<'a, Result<Self, OpenError>> {
         Box::pin(Self::open_here(folder, names, catalogue, random, place))
     }
@@ -174,7 +175,7 @@ impl OpenedData {
         names: &Names,
         catalogue: &'static Catalogue,
         random: &Random,
-        (place, command): (&StoreOptions, Option<Authority>),
+        (place, claim): (&StoreOptions, Option<Claim>),
     ) -> Result<Self, OpenError> {
         let (master_key, database, shared): (_, Arc<dyn Store>, _) = match place.is_folder() {
             true => {
@@ -182,52 +183,92 @@ impl OpenedData {
                 (master_key, Arc::new(Sqlite::open(&path, Arc::clone(&folder.lock))?), None)
             }
             false => {
-                let shared = Arc::new(place.join(folder, names, command).await?);
+                let shared = Arc::new(place.open(folder, names, claim.as_ref()).await?);
                 (folder.master_key(random)?, shared.clone(), Some(shared))
             }
         };
         let keyring = KeyRing::new(&names.salt, &master_key, random.clone());
         let seen = database.latest_time().await?;
-        let clock = match &shared {
-            Some(store) => Clock::of_store(seen.unwrap_or(store.time()), store.time()),
-            None => seen.map_or_else(Clock::system, Clock::since),
-        };
+        let clock = seen.map_or_else(Clock::system, Clock::since);
         let (directory, keys) = (database.clone(), keyring.clone());
-        let shared = shared.map(|store| Shared::start(store, clock.clone(), keyring.clone()));
-        let cluster = shared.as_ref().map(|shared| shared.sharing.member.clone() as Arc<dyn Cluster>);
+        let shared = shared.map(|store| Shared::start(store, claim, clock.clone(), folder));
+        let lease = shared.as_ref().map(|shared| shared.lease.clone());
         let random = random.clone();
-        let registry = Registry::open(directory, catalogue, names.keys, keys, clock.clone(), random, cluster).await?;
+        let registry = Registry::open(directory, catalogue, names.keys, keys, clock.clone(), random, lease).await?;
+        let registry = registry.in_cell(place.cell.as_deref());
         Ok(Self { registry, keyring, database, shared, clock })
+    }
+
+    /// Returns the small files of the service: those in the folder, or those in a shared store.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub async fn files(&self, folder: &DataFolder) -> Result<ServiceFiles, StoreError> {
+        match &self.shared {
+            None => Ok(ServiceFiles::in_folder(folder.path())),
+            Some(shared) => ServiceFiles::in_store(shared.store.clone()).await,
+        }
     }
 }
 
-/// A store that replicas share, and the membership of this process.
+/// A store in PostgreSQL, and the claim of this process to lead.
 pub struct Shared {
-    /// The claim to lead; `None` for a command.
-    pub claim: Option<Claim>,
     /// The store.
     pub store: Arc<Postgres>,
-    /// The part that the service uses, and the membership.
-    pub sharing: Sharing,
-    /// Runs the membership. It ends with an error if the others have evicted this process.
-    pub running: JoinHandle<Result<(), Eviction>>,
+    /// The time for which this process may answer and send. It stands while this process leads.
+    pub lease: Lease,
+    /// Keeps the claim, and ends with the reason why this process does not lead any more. `None` if
+    /// it only reads.
+    pub leading: Option<JoinHandle<StoreError>>,
 }
 
 impl Shared {
-    /// Starts to beat.
-    fn start(store: Arc<Postgres>, clock: Clock, keyring: KeyRing) -> Self {
-        let budgets = Budgets::new(store.clone(), store.epoch(), clock.clone());
-        let member = Arc::new(Membership::new(store.clone(), clock));
-        let run = Arc::clone(&member);
-        let sharing = Sharing::new(store.clone(), member, budgets, keyring);
-        Self { claim: None, store, sharing, running: tokio::spawn(async move { run.run().await }) }
+    /// Starts to beat if this process leads.
+    fn start(store: Arc<Postgres>, claim: Option<Claim>, clock: Clock, folder: &DataFolder) -> Self {
+        let lease = Lease::new(clock.clone());
+        let kept = lease.clone();
+        let watched = Arc::clone(&store);
+        let leading = claim.map(|claim| {
+            let seen = keep_seen(folder);
+            tokio::spawn(async move {
+                tokio::select! {
+                    why = claim.keep(&kept, &clock, &seen) => why,
+                    never = watch(&watched, &kept) => match never {},
+                }
+            })
+        });
+        Self { store, lease, leading }
     }
 
-    /// Leaves the cluster, so that other replicas adopt the tasks of this one at once.
+    /// Answers and sends nothing any more, and lets another process lead at once.
     pub async fn leave(self) {
-        if let Err(error) = self.sharing.member.leave().await {
-            tracing::warn!(%error, "this replica could not leave in order; the others take its tasks over when it has been silent");
+        self.lease.end();
+        let Some(leading) = self.leading else { return };
+        if let Err(error) = self.store.leave().await {
+            tracing::warn!(%error, "this process could not leave in order; another one leads when it has been silent");
         }
-        self.running.abort();
+        leading.abort();
+    }
+}
+
+/// Interval at which the lease is looked at.
+const WATCH_EVERY: Duration = Duration::from_secs(1);
+
+/// Says in the log when the lease is over, and why, and when it stands again.
+async fn watch(store: &Postgres, lease: &Lease) -> Infallible {
+    let mut was_over = true;
+    loop {
+        tokio::time::sleep(WATCH_EVERY).await;
+        let is_over = !lease.stands();
+        match (is_over, was_over) {
+            (true, false) => {
+                let why = store.find_obstacle().await.unwrap_or_else(|error| Some(error.to_string()));
+                let why = why.unwrap_or_else(|| "PostgreSQL does not confirm beats".to_owned());
+                tracing::error!(why, "this process stops to answer, because another one may lead soon");
+            }
+            (false, true) => tracing::info!("this process leads"),
+            _ => {}
+        }
+        was_over = is_over;
     }
 }

@@ -7,6 +7,8 @@
 //! NAME.db         tasks, ledger, applications, keys
 //! NAME.watermark  records how much the database has held, so that a loss is detected
 //! replica         the name of the replica; the data is then in a shared store, and not here
+//! run             the latest run of that replica
+//! seen            the latest beat that it has seen, so that an older copy of the store is noticed
 //! audit/          one line for each tool call, one file a day
 //! admin.sock      receives operator commands while a server runs
 //! restoring/      only if a restore was interrupted
@@ -62,6 +64,12 @@ pub(crate) const RESTORING: &str = "restoring";
 
 /// The file with the name of the replica that the folder belongs to.
 pub(crate) const REPLICA: &str = "replica";
+
+/// The file with the latest run of the replica.
+pub(crate) const RUN: &str = "run";
+
+/// The file with the latest beat that the replica has seen: a run and a number.
+pub(crate) const SEEN: &str = "seen";
 
 /// The file of the master key.
 pub(crate) const MASTER_KEY: &str = "master.key";
@@ -133,11 +141,6 @@ pub enum FolderError {
          replica, or name one with --{replica}", replica = REPLICA_FLAG
     )]
     Unnamed(PathBuf),
-    /// Another folder has the audit trail of a replica of that name.
-    #[error(
-        "the audit trail of the replica `{1}` is in another folder than {0}; run the command there, or use another name"
-    )]
-    NameInUse(PathBuf, String),
     /// The folder has a database, and the data is to be in a shared store.
     #[error("{0} has a database of its own; choose another folder for a replica with --{data}", data = DATA)]
     HasDatabase(PathBuf),
@@ -318,6 +321,16 @@ pub(crate) fn read_replica(folder: &Path) -> Result<Option<String>, FolderError>
     match std::fs::read_to_string(&path) {
         Ok(name) => Ok(Some(name.trim_end().to_owned())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(FolderError::Io(path, error)),
+    }
+}
+
+/// Returns the numbers in a file; none if there is no such file.
+pub(crate) fn read_numbers(folder: &Path, name: &str) -> Result<Vec<u64>, FolderError> {
+    let path = folder.join(name);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(text.split_whitespace().filter_map(|number| number.parse().ok()).collect()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(FolderError::Io(path, error)),
     }
 }

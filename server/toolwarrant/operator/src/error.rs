@@ -100,7 +100,7 @@ impl From<StoreError> for OperatorError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unavailable(why) => Self::unavailable(why),
-            error @ (StoreError::Stale | StoreError::Unanswered(_)) => Self::unavailable(error.to_string()),
+            error @ StoreError::Unanswered(_) => Self::unavailable(error.to_string()),
             StoreError::Conflict(why) | StoreError::Corrupt(why) => Self::refusal(why),
         }
     }

@@ -136,7 +136,7 @@ async fn carry_out(context: &OperatorContext, origin: &Origin, command: Operator
             Ok(done)
         }
         OperatorCommand::Restore { .. } => Err(refusal("a server uses the data folder; stop it first")),
-        OperatorCommand::Store(StoreCommand::BeginAgain { .. }) => cluster::begin_after_restore(context, origin).await,
+        OperatorCommand::Store(StoreCommand::BeginAgain { .. }) => cluster::begin_again(context, origin).await,
         OperatorCommand::Store(_) => Err(refusal("a server runs here; this command needs only the URL of the store")),
         OperatorCommand::Cluster(command) => cluster::execute(context, origin, command).await,
         OperatorCommand::Clock(ClockCommand::Accept) => {

@@ -30,6 +30,9 @@ pub const STORE_PASSWORD: &str = "store-password-file";
 /// The name of a replica.
 pub const REPLICA: &str = "replica";
 
+/// The name of the cell.
+pub const CELL: &str = "cell";
+
 /// The time for which a replica answers without its store.
 pub const AUTHORITY_LEASE: &str = "authority-lease";
 

@@ -55,7 +55,7 @@ pub use names::Names;
 pub use open_error::OpenError;
 pub use own::{CommandRunner, Commands, Explanation, NoCommands, OwnCommand, runner};
 pub use place::StoreOptions;
-pub use toolwarrant_postgres::Claim;
+pub use toolwarrant_postgres::{Claim, Waiting};
 pub use upstreams::{UpstreamState, Upstreams};
 pub use user::local_operator;
 pub use when::TimePoint;

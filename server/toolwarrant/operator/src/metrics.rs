@@ -20,7 +20,7 @@ use toolwarrant_core::counts::{LOST_LINES, Requests};
 use toolwarrant_core::store::StoreError;
 use toolwarrant_http::edge::ConnectionLimiter;
 use toolwarrant_http::monitor::MonitorSource;
-use toolwarrant_postgres::Leader;
+use toolwarrant_postgres::Waiting;
 use toolwarrant_store::{IntegrityRule, Store, VIOLATIONS_MAX, WriteFigures};
 use toolwarrant_tasks::engine::Engine;
 
@@ -44,7 +44,7 @@ pub struct StatusSources {
     pub limiter: Arc<ConnectionLimiter>,
     /// The upstreams that run the targets, if that is not this process.
     pub upstreams: Option<Arc<dyn Upstreams>>,
-    /// The replica that this process is, if it shares its store.
+    /// The state of a store in PostgreSQL, and of the lease.
     pub replica: Option<ReplicaStatus>,
 }
 
@@ -53,8 +53,8 @@ pub struct ServiceStatus {
     names: Arc<Names>,
     started_at: Timestamp,
     sources: OnceLock<StatusSources>,
-    /// The process that leads, while this one waits for that.
-    leader: OnceLock<watch::Receiver<Option<Leader>>>,
+    /// The reason why this process waits, if the store lets one process lead.
+    waiting: OnceLock<watch::Receiver<Waiting>>,
     handing_over: AtomicBool,
     stopping: AtomicBool,
     /// The test write to the store. There is at most one at a time; it continues if the requests
@@ -70,7 +70,7 @@ impl ServiceStatus {
             names,
             started_at,
             sources: OnceLock::new(),
-            leader: OnceLock::new(),
+            waiting: OnceLock::new(),
             handing_over: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             test_write: Mutex::default(),
@@ -78,8 +78,8 @@ impl ServiceStatus {
     }
 
     /// Records that the program waits until it may lead.
-    pub fn set_waiting(&self, leader: watch::Receiver<Option<Leader>>) {
-        let _ = self.leader.set(leader);
+    pub fn set_waiting(&self, why: watch::Receiver<Waiting>) {
+        let _ = self.waiting.set(why);
     }
 
     /// Records that the program serves.
@@ -112,7 +112,7 @@ impl MonitorSource for ServiceStatus {
     fn remark(&self) -> Option<String> {
         let StatusSources { engine, upstreams, replica, .. } = self.sources.get()?;
         let upstreams = upstreams.as_ref().and_then(|upstreams| upstreams::remark(&upstreams.states()));
-        let tasks = engine.describe_unreadable().into_iter().chain(engine.describe_orphans());
+        let tasks = engine.describe_unreadable().into_iter();
         let server = replica.iter().flat_map(ReplicaStatus::remarks);
         let remarks: Vec<_> = tasks.chain(upstreams).chain(server).collect();
         (!remarks.is_empty()).then(|| remarks.join("\n"))
@@ -133,17 +133,12 @@ impl ServiceStatus {
             return None;
         }
         let Some(StatusSources { database, engine, audit, replica, .. }) = self.sources.get() else {
-            let leader = self.leader.get().and_then(|leader| leader.borrow().clone());
-            return Some(match leader {
-                Some(Leader { name, machine }) => {
-                    format!("the replica `{name}` on the machine `{machine}` leads, and this one waits")
-                }
-                None => "the program is starting".to_owned(),
-            });
+            let why = self.waiting.get().map(|why| why.borrow().clone());
+            return Some(why.unwrap_or_default().to_string());
         };
         if let Some(replica) = replica {
             replica.refresh().await;
-            if let Some(why) = replica.why_unready() {
+            if let Some(why) = replica.why_unready().await {
                 return Some(why);
             }
         }
@@ -151,12 +146,17 @@ impl ServiceStatus {
         if lag > LAG_MAX {
             return Some(format!("the engine is {} s late", lag.as_secs()));
         }
-        match timeout(STORE_TIMEOUT, self.test_write(database)).await {
+        let fault = match timeout(STORE_TIMEOUT, self.test_write(database)).await {
             Ok(Ok(())) => {
-                audit.stale().map(|waited| format!("the audit has not been written for {} s", waited.as_secs()))
+                let stale = audit.stale();
+                return stale.map(|waited| format!("the audit has not been written for {} s", waited.as_secs()));
             }
-            Ok(Err(why)) => Some(format!("the store cannot write: {why}")),
-            Err(_) => Some(format!("the store has not written for {} s", STORE_TIMEOUT.as_secs())),
+            Ok(Err(why)) => format!("the store cannot write: {why}"),
+            Err(_) => format!("the store has not written for {} s", STORE_TIMEOUT.as_secs()),
+        };
+        match replica {
+            Some(replica) => Some(replica.explain(fault).await),
+            None => Some(fault),
         }
     }
 

@@ -34,8 +34,8 @@ use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::act::{Changes, Channel, Operator, Origin};
 use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_core::files::ServiceFiles;
 use toolwarrant_core::registry::Durability;
-use toolwarrant_core::sharing::Sharing;
 use toolwarrant_store::Store;
 
 /// Interval at which a follower asks for new lines.
@@ -84,8 +84,8 @@ pub struct ServiceParts {
     pub background: Vec<BoxFuture<'static, ()>>,
 }
 
-/// Makes the parts of a service from its opened data folder, and from the store if it is shared.
-pub type MakeParts<'a> = Box<dyn FnOnce(&DataFolder, Option<Sharing>) -> Result<ServiceParts, Explanation> + 'a>;
+/// Makes the parts of a service from its opened data folder and its small files.
+pub type MakeParts<'a> = Box<dyn FnOnce(&DataFolder, ServiceFiles) -> Result<ServiceParts, Explanation> + 'a>;
 
 /// The properties of a service that commands need.
 pub struct Offline<P> {
@@ -218,7 +218,7 @@ impl Offline<MakeParts<'_>> {
         Ok(())
     }
 
-    /// Makes or checks the store that replicas share.
+    /// Makes or checks a store in PostgreSQL.
     async fn carry_out_on_store(&self, folder: &Path, command: StoreCommand) -> Result<Value, OperatorError> {
         let Self { names, store, .. } = self;
         if store.is_folder() {
@@ -240,19 +240,27 @@ pub(crate) async fn carry_out<P>(
     operator: &Operator,
 ) -> Result<Value, OperatorError>
 where
-    P: FnOnce(&DataFolder, Option<Sharing>) -> Result<ServiceParts, Explanation>,
+    P: FnOnce(&DataFolder, ServiceFiles) -> Result<ServiceParts, Explanation>,
 {
     let Offline { names, catalogue, checks, store, parts } = offline;
-    let place = (&store, Some(command.authority()));
-    let OpenedData { registry, database, shared, keyring, clock } =
-        OpenedData::open(folder, &names, catalogue, &Random::System, place).await?;
-    let trail = match command.authority() {
+    let authority = command.authority();
+    let claim = match store.is_folder() || authority == Authority::Reads {
+        true => None,
+        false => Some(store.claim_for_command(folder, &names, authority, command.mends()).await?),
+    };
+    let opened = OpenedData::open(folder, &names, catalogue, &Random::System, (&store, claim)).await?;
+    let files = opened.files(folder).await.map_err(OpenError::from)?;
+    let OpenedData { registry, database, shared, keyring, clock } = opened;
+    let trail = match authority {
         Authority::Reads => None,
         Authority::Changes | Authority::Owner => Trail::open(folder, &keyring, &clock, database.clone()).await,
     };
     let audit = trail.as_ref().map(|trail| trail.audit.handle());
-    let ServiceParts { inventory, own, background } =
-        parts(folder, shared.as_ref().map(|shared| shared.sharing.clone())).map_err(OpenError::Service)?;
+    let ServiceParts { inventory, own, mut background } = parts(folder, files).map_err(OpenError::Service)?;
+    if shared.is_some() && authority == Authority::Reads {
+        // Another process may lead, and does this work alone.
+        background.clear();
+    }
     let (path, store, lines) = (folder.path().to_owned(), database.clone(), ActLines::default());
     let cluster = shared.as_ref().map(|shared| shared.store.clone());
     let context = OperatorContext {

@@ -4,7 +4,7 @@
 
 use crate::command::{Authority, OperatorCommand};
 use crate::credential::CredentialSource;
-use crate::data::{DataFolder, FolderError, REPLICA, read_master_key, read_replica};
+use crate::data::{DataFolder, FolderError, REPLICA, RUN, SEEN, read_master_key, read_numbers, read_replica};
 use crate::error::OperatorError;
 use crate::flags;
 use crate::names::Names;
@@ -16,11 +16,12 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 use toolwarrant_base::keyring::{Digest, KeyRing};
 use toolwarrant_base::random::Random;
-use toolwarrant_core::cluster::ClusterStore;
 use toolwarrant_core::store::StoreError;
-use toolwarrant_postgres::{Address, Candidate, Claim, Leader, NewReplica, Postgres, find_leader};
+use toolwarrant_postgres::{Address, Candidate, Claim, Leader, NewRun, Postgres, SeenBeat, Waiting, find_leader};
 
 /// The flags that say where the data is.
 #[derive(Clone, Debug, Args)]
@@ -39,6 +40,11 @@ pub struct StoreOptions {
     #[arg(long = flags::REPLICA, global = true, value_name = "NAME")]
     pub replica: Option<String>,
 
+    /// Name of this cell, 1 to 8 characters of a-z and 0-9. The ids of new keys have it, so that a
+    /// balancer can lead their requests here
+    #[arg(long = flags::CELL, global = true, value_name = "NAME", value_parser = cell)]
+    pub cell: Option<String>,
+
     /// Seconds for which the replica that leads answers without its store; another one leads a
     /// second later at the earliest
     // A revocation waits for it, and an operator waits 30 s for the revocation.
@@ -52,12 +58,24 @@ fn file(text: &str) -> Result<PathBuf, Infallible> {
     Ok(PathBuf::from(text))
 }
 
+/// Pause between two records of the latest beat.
+const RECORD_EVERY: Duration = Duration::from_secs(1);
+
+/// Time that a command waits until it may lead: longer than the longest lease.
+const COMMAND_PATIENCE: Duration = Duration::from_secs(25);
+
+/// Parses the name of a cell.
+fn cell(text: &str) -> Result<String, &'static str> {
+    let is_name = (1..=8).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    is_name.then(|| text.to_owned()).ok_or("the name of a cell has 1 to 8 characters of a-z and 0-9")
+}
+
 /// Longest name of a replica.
 const NAME_MAX: usize = 63;
 
 impl Default for StoreOptions {
     fn default() -> Self {
-        Self { store: None, store_password: None, replica: None, authority_lease: 5 }
+        Self { store: None, store_password: None, replica: None, cell: None, authority_lease: 5 }
     }
 }
 
@@ -103,65 +121,97 @@ impl StoreOptions {
         Ok(Address { url, password })
     }
 
-    /// Waits until this process may lead as the replica that the folder belongs to, and shows
-    /// meanwhile who does.
+    /// Waits until this process leads as the replica that the folder belongs to, and shows
+    /// meanwhile why it does not.
     ///
     /// # Errors
     /// The folder belongs to another replica, or has a database or no master key; or see
-    /// [`Claim::wait`].
+    /// [`Candidate::new`].
     pub async fn claim(
         &self,
         folder: &DataFolder,
         names: &Names,
-        shown: &watch::Sender<Option<Leader>>,
+        shown: &watch::Sender<Waiting>,
     ) -> Result<Claim, OpenError> {
         let (name, is_new) = self.name_replica(folder, None)?;
-        let key = read_fingerprint(folder, names)?;
-        let candidate = Candidate::new(&self.address()?, &name, key).await?;
+        let candidate = self.candidate(folder, names, &name, false).await?;
         if is_new {
             self.record_name(folder, &name)?;
         }
-        Ok(candidate.wait(shown).await)
+        let seen = keep_seen(folder);
+        let claim = candidate.wait(shown, &seen).await;
+        record_run(folder, &claim)?;
+        Ok(claim)
     }
 
-    /// Joins the cluster as the replica that the folder belongs to, which has the claim to lead, or
-    /// as a command of it with this authority.
+    /// Leads for a command that changes something. It refuses to do so while another process leads.
     ///
     /// # Errors
-    /// The folder belongs to another replica, or has a database or no master key. Or a command
-    /// changes something in a folder without a name, or while a process leads, which alone may do
-    /// that. Or see [`Postgres::join`].
-    pub(crate) async fn join(
+    /// Another process leads, or has led and may still act. The store has lost writes, and the
+    /// command does not accept that. Or see [`Self::claim`].
+    pub(crate) async fn claim_for_command(
         &self,
         folder: &DataFolder,
         names: &Names,
-        command: Option<Authority>,
-    ) -> Result<Postgres, OpenError> {
-        let (trail, is_new) = self.name_replica(folder, command)?;
-        let key = read_fingerprint(folder, names)?;
-        let name = match command {
-            Some(_) => format!("{trail} command {}", std::process::id()),
-            None => trail.clone(),
-        };
-        if command == Some(Authority::Changes)
-            && let Some(leader) = find_leader(&self.address()?).await?
-        {
+        authority: Authority,
+        mends: bool,
+    ) -> Result<Claim, OpenError> {
+        let (name, is_new) = self.name_replica(folder, Some(authority))?;
+        if let Some(leader) = find_leader(&self.address()?).await? {
             return Err(StoreError::Unavailable(describe_leader(&leader)).into());
         }
-        let (leads, machine) = (command.is_none(), machine());
-        let program = format!("{} {}", names.program, names.version);
-        let new = NewReplica { name, leads, machine, trail: trail.clone(), program, lease: self.lease(), key };
-        let store = Postgres::join(&self.address()?, new).await?;
-        // A command that reads writes no line.
-        if is_new && command != Some(Authority::Reads) {
-            if command.is_some() && store.audit_anchors().await?.0.is_some() {
-                // Its trail is in another folder, and the lines of this command would break it.
-                let _ = store.leave().await;
-                return Err(FolderError::NameInUse(folder.path().to_owned(), trail).into());
-            }
-            self.record_name(folder, &trail)?;
+        let (shown, mut why) = watch::channel(Waiting::default());
+        let seen = watch::Sender::default();
+        let claiming = self.candidate(folder, names, &name, mends).await?.wait(&shown, &seen);
+        let obstacle = why.wait_for(|why| matches!(why, Waiting::Obstacle(_)));
+        let claim = tokio::select! {
+            claim = claiming => Ok(claim),
+            Ok(why) = obstacle => Err(why.to_string()),
+            () = sleep(COMMAND_PATIENCE) => Err(shown.borrow().to_string()),
+        };
+        let claim = claim.map_err(StoreError::Unavailable)?;
+        record_run(folder, &claim)?;
+        if is_new {
+            self.record_name(folder, &name)?;
         }
-        Ok(store)
+        Ok(claim)
+    }
+
+    async fn candidate(
+        &self,
+        folder: &DataFolder,
+        names: &Names,
+        name: &str,
+        mends: bool,
+    ) -> Result<Candidate, OpenError> {
+        let (key, program) = (read_fingerprint(folder, names)?, format!("{} {}", names.program, names.version));
+        let [former, seen] = [RUN, SEEN].map(|file| read_numbers(folder.path(), file));
+        let former = former?.first().copied();
+        let seen = match seen?[..] {
+            [epoch, number] => Some(SeenBeat { epoch, number }),
+            _ => None,
+        };
+        let (name, machine, lease) = (name.to_owned(), machine(), self.lease());
+        let new = NewRun { name, former, machine, program, lease, key, seen, mends };
+        Ok(Candidate::new(&self.address()?, new).await?)
+    }
+
+    /// Opens the store of the process that has the claim, or for reading.
+    ///
+    /// # Errors
+    /// The folder belongs to another replica, or has no master key. The audit trail of the replica
+    /// is in another folder. Or see [`Postgres::read`].
+    pub(crate) async fn open(
+        &self,
+        folder: &DataFolder,
+        names: &Names,
+        claim: Option<&Claim>,
+    ) -> Result<Postgres, OpenError> {
+        let (trail, _) = self.name_replica(folder, Some(Authority::Reads))?;
+        match claim {
+            Some(claim) => Ok(Postgres::lead(claim, trail).await?),
+            None => Ok(Postgres::read(&self.address()?, read_fingerprint(folder, names)?, trail).await?),
+        }
     }
 
     /// Makes the tables of a new cluster, and a master key if the folder has none.
@@ -238,6 +288,31 @@ impl StoreOptions {
     fn record_name(&self, folder: &DataFolder, name: &str) -> Result<(), FolderError> {
         folder.write(REPLICA, name).map_err(|error| FolderError::Io(folder.join(REPLICA), error))
     }
+}
+
+/// Records the run of this folder, whose process is dead once another one locks the folder.
+fn record_run(folder: &DataFolder, claim: &Claim) -> Result<(), FolderError> {
+    folder.write(RUN, &claim.epoch.to_string()).map_err(|error| FolderError::Io(folder.join(RUN), error))
+}
+
+/// Records the latest beat that is seen, until the sender is dropped. A later start notices then if
+/// the store is an older copy.
+pub(crate) fn keep_seen(folder: &DataFolder) -> watch::Sender<SeenBeat> {
+    let (sender, mut seen) = watch::channel(SeenBeat::default());
+    let folder = folder.clone();
+    tokio::spawn(async move {
+        let mut fails = false;
+        while seen.changed().await.is_ok() {
+            let (SeenBeat { epoch, number }, folder) = (*seen.borrow_and_update(), folder.clone());
+            let written = spawn_blocking(move || folder.write(SEEN, &format!("{epoch} {number}"))).await;
+            let has_failed = std::mem::replace(&mut fails, matches!(written, Ok(Err(_))));
+            if let (Ok(Err(error)), false) = (written, has_failed) {
+                tracing::warn!(%error, "the latest beat of the leader cannot be recorded; retrying");
+            }
+            sleep(RECORD_EVERY).await;
+        }
+    });
+    sender
 }
 
 /// Returns the name of this machine.

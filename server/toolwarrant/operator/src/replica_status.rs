@@ -1,5 +1,5 @@
-//! The monitoring data of a replica: its lease, the other replicas, and the health of the server
-//! that they share.
+//! The monitoring data of a process with a store in PostgreSQL: its lease, and the health of the
+//! server.
 
 use crate::context::Shared;
 use crate::prometheus::Page;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use toolwarrant_base::ignore_poison;
-use toolwarrant_core::cluster::{Cluster, Membership, StoreTrust};
+use toolwarrant_core::lease::Lease;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_postgres::{COUNTED_MAX, Postgres, Safekeeping, ServerFigures};
 use toolwarrant_store::{Integrity, IntegrityRule};
@@ -21,10 +21,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Age of the oldest transaction from which it is remarked.
 const HORIZON_REMARKED: Duration = Duration::from_mins(10);
 
-/// The status of a replica.
+/// The status of the process that leads.
 pub struct ReplicaStatus {
     store: Arc<Postgres>,
-    member: Arc<Membership>,
+    lease: Lease,
     figures: Mutex<ShownFigures>,
 }
 
@@ -44,28 +44,25 @@ struct Figures {
 }
 
 impl ReplicaStatus {
-    /// Returns the status of the replica that this store was joined as.
+    /// Returns the status of a process with this store.
     #[must_use]
-    pub fn new(Shared { store, sharing, .. }: &Shared) -> Self {
-        Self { store: Arc::clone(store), member: Arc::clone(&sharing.member), figures: Mutex::default() }
+    pub fn new(Shared { store, lease, .. }: &Shared) -> Self {
+        Self { store: Arc::clone(store), lease: lease.clone(), figures: Mutex::default() }
     }
 
-    /// Returns the reason why the replica may not answer, if there is one.
-    pub(crate) fn why_unready(&self) -> Option<String> {
-        if self.member.lease().stands() {
-            return None;
+    /// Returns the reason why the process may not answer, if there is one.
+    pub(crate) async fn why_unready(&self) -> Option<String> {
+        let why = "the lease of this process is over, because PostgreSQL does not confirm its beats";
+        if self.lease.stands() { None } else { Some(self.explain(why.to_owned()).await) }
+    }
+
+    /// Adds to a fault what the server waits for, if it says that.
+    pub(crate) async fn explain(&self, fault: String) -> String {
+        match timeout(PATIENCE, self.store.find_obstacle()).await {
+            Ok(Ok(Some(obstacle))) => format!("{fault}: {obstacle}"),
+            Ok(Err(error)) => format!("{fault}: {error}"),
+            _ => fault,
         }
-        Some(match &*self.member.trust().borrow() {
-            StoreTrust::Settled => {
-                "the lease of this replica is over, because the store does not confirm its beats".to_owned()
-            }
-            StoreTrust::Unsettled => {
-                "a copy has replaced the store, and not every replica has looked for its writes in it".to_owned()
-            }
-            StoreTrust::Lost(why) => {
-                format!("the store has lost acknowledged writes: {why}; `cluster accept-loss` goes on without them")
-            }
-        })
     }
 
     /// Reads the figures again if they are old.
@@ -95,7 +92,7 @@ impl ReplicaStatus {
         self.figures().map(|figures| figures.refunds)
     }
 
-    /// Returns the problems of the server with which a replica works.
+    /// Returns the problems of the server with which the process works.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let Some(Figures { server, .. }) = self.figures() else { return Vec::new() };
         let ServerFigures { safekeeping, default_rows, horizon, .. } = server;
@@ -113,15 +110,12 @@ impl ReplicaStatus {
 
     /// Adds the metrics.
     pub(crate) fn metrics(&self, page: &mut Page<'_>) {
-        page.gauge("replica_epoch", "The run of this replica; a later run has a greater one.", self.member.epoch());
-        let help = "1 while this replica may answer, 0 after the end of its lease.";
-        page.gauge("replica_lease", help, u8::from(self.member.lease().stands()));
+        page.gauge("replica_epoch", "The run of this process; a later run has a greater one.", self.store.epoch());
+        let help = "1 while this process may answer, 0 after the end of its lease.";
+        page.gauge("replica_lease", help, u8::from(self.lease.stands()));
         // Without an answer there is no sample, because an old number would hide a fault.
         let Some(Figures { server, .. }) = self.figures() else { return };
-        let ServerFigures { safekeeping, replicas, orphans, default_rows, dead_rows, horizon } = server;
-        page.gauge("replicas", "Replicas that share the store and have not ended.", replicas);
-        let help = "Tasks in flight whose replica has ended, and that no other has adopted yet.";
-        page.gauge("tasks_without_owner", help, orphans);
+        let ServerFigures { safekeeping, default_rows, dead_rows, horizon } = server;
         let servers = match safekeeping {
             Safekeeping::Nowhere => 0,
             Safekeeping::OneServer => 1,

@@ -11,11 +11,11 @@ use crate::place::{StoreOptions, describe_leader};
 use crate::socket::CommandReceiver;
 use serde_json::Value;
 use std::sync::Arc;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::watch;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_core::act::Operator;
 use toolwarrant_core::catalogue::Catalogue;
-use toolwarrant_postgres::Leader;
+use toolwarrant_postgres::Waiting;
 
 /// A process that waits to lead.
 pub struct Standby {
@@ -29,20 +29,20 @@ pub struct Standby {
     pub store: StoreOptions,
     /// The data folder of this process.
     pub folder: DataFolder,
-    /// The process that leads.
-    pub leader: watch::Receiver<Option<Leader>>,
-    /// Held while a command reads, because all of them read under one name.
-    pub reading: Mutex<()>,
+    /// The reason why it waits.
+    pub why: watch::Receiver<Waiting>,
 }
 
 impl Standby {
     async fn read(&self, operator: &Operator, command: OperatorCommand) -> Result<Value, OperatorError> {
         if command.authority() != Authority::Reads {
-            let nobody = || "no process leads at present; repeat the command".to_owned();
-            let leader = self.leader.borrow().as_ref().map_or_else(nobody, describe_leader);
-            return Err(OperatorError::unavailable(format!("this process waits to lead: {leader}")));
+            let why = match &*self.why.borrow() {
+                Waiting::Leader(leader) => describe_leader(leader),
+                Waiting::Starting => "no process leads at present; repeat the command".to_owned(),
+                Waiting::Obstacle(why) => why.clone(),
+            };
+            return Err(OperatorError::unavailable(format!("this process waits to lead: {why}")));
         }
-        let _reading = self.reading.lock().await;
         let parts = |_: &DataFolder, _| Ok(ServiceParts { inventory: None, own: None, background: Vec::new() });
         let reading = Offline {
             names: Arc::clone(&self.names),

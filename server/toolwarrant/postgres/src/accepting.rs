@@ -11,10 +11,10 @@
 //! A task that was called long ago still starts after the cool-down: the limit for clocks that went
 //! back counts from the time of the server.
 
-use crate::cluster::NOW;
 use crate::column::{Id, get, json, millis, moment, read_state};
 use crate::connection::{describe, unavailable};
 use crate::lane::{Parameter, Work, column};
+use crate::runs::NOW;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 use tokio_postgres::error::SqlState;
@@ -55,12 +55,12 @@ static SQL: LazyLock<String> = LazyLock::new(|| {
         RETURNING task, since, until),
     made AS (
         INSERT INTO task (id, created_at, fingerprint, application, tool, resource, target, idem_key, request_id, key_id,
-                          arguments, sealed, owner, version, wake_at, state)
+                          arguments, sealed, version, wake_at, state)
         SELECT id, created_at, fingerprint, application, tool, resource, target, idem_key, request_id, key_id,
-               arguments, sealed, $2, 0,
+               arguments, sealed, 0,
                CASE WHEN until IS NULL THEN created_at
                     ELSE greatest(created_at, least(
-                        until, greatest(created_at, {NOW} + (SELECT ahead FROM cluster))
+                        until, greatest(created_at, {NOW})
                              + greatest(until - since, 0) + 60000)) END,
                state
             FROM input JOIN taken ON taken.task = input.id
@@ -89,7 +89,7 @@ impl Work for Accepting {
 
     fn parameters(batch: &[&Accept]) -> Vec<Parameter> {
         let mut tasks: Vec<&NewTask> = batch.iter().filter_map(|accept| accept.task.as_ref()).collect();
-        // Every replica takes targets in this order, so no two wait for each other.
+        // Two statements that take targets in this order do not wait for each other.
         tasks.sort_by_key(|task| (&task.identity.target, &task.identity.resource));
         let marks: Vec<_> = batch.iter().flat_map(|accept| &accept.marks).collect();
         vec![
@@ -142,7 +142,8 @@ impl Work for Accepting {
         let sql = "SELECT wake_at FROM task WHERE id = $1 AND version = 0
                    UNION ALL SELECT created_at FROM task WHERE id = $1 AND version > 0
                    UNION ALL SELECT created_at FROM ended WHERE id = $1";
-        match client.query_opt(sql, &[&Id(task.id)]).await.map_err(unavailable)? {
+        let unknown = |error| StoreError::Unanswered(unavailable(error).to_string());
+        match client.query_opt(sql, &[&Id(task.id)]).await.map_err(unknown)? {
             Some(row) => Ok(Some(Acceptance::Fresh { wake_at: moment(row.get(0)) })),
             None => Err(StoreError::Unavailable("the write was not accepted, and the reason was lost".to_owned())),
         }

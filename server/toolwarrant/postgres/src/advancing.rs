@@ -6,7 +6,6 @@ use crate::connection::{describe, unavailable};
 use crate::lane::{Parameter, Work, column};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, Row};
-use toolwarrant_core::cluster::Epoch;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_tasks::machine::{Entry, Happening};
 use toolwarrant_tasks::store::{Advance, Advanced};
@@ -17,7 +16,6 @@ pub(crate) struct Advancing;
 
 /// A step, with its texts.
 pub(crate) struct Advancement {
-    owner: Epoch,
     step: Advance,
     state: String,
     what: String,
@@ -28,7 +26,7 @@ impl Advancement {
     ///
     /// # Errors
     /// Its state or its event cannot be written.
-    pub(crate) fn new(step: Advance, owner: Epoch) -> Result<Self, StoreError> {
+    pub(crate) fn new(step: Advance) -> Result<Self, StoreError> {
         let state = write_state(step.id, &step.task)?;
         let what = match &step.what {
             Happening::Sentence(sentence) => sentence.clone(),
@@ -36,7 +34,7 @@ impl Advancement {
                 StoreError::Unavailable(format!("the event of {} cannot be written: {error}", step.id))
             })?,
         };
-        Ok(Self { owner, step, state, what })
+        Ok(Self { step, state, what })
     }
 
     /// Returns the time at which the target has cooled down, if this step frees it.
@@ -48,9 +46,9 @@ impl Advancement {
     }
 }
 
-/// A plan that was made while `task` was small would go through all tasks of the run for each step.
-/// So these conditions leave it only the index by id: no index has `owner + 0`, no other one has
-/// the id as a key, and `ANY` rules out a join of sorted or hashed rows.
+/// A plan that was made while `task` was small would go through all tasks for each step. So these
+/// conditions leave it only the index by id: no other one has the id as a key, and `ANY` rules out
+/// a join of sorted or hashed rows.
 const SQL: &str = ",
     input AS MATERIALIZED (
         SELECT given.* FROM turn, unnest($4::uuid[], $5::bigint[], $6::bigint[], $7::text[], $8::bigint[], $9::text[], $10::text[],
@@ -59,12 +57,10 @@ const SQL: &str = ",
     stepped AS (
         UPDATE task SET version = task.version + 1, wake_at = input.wake_at, state = input.state FROM input
             WHERE input.status IS NULL AND task.id = ANY (ARRAY[input.id]) AND task.version = input.version
-              AND task.owner + 0 = $2
         RETURNING task.id, task.application, task.version),
     gone AS (
         DELETE FROM task USING input
             WHERE input.status IS NOT NULL AND task.id = ANY (ARRAY[input.id]) AND task.version = input.version
-              AND task.owner + 0 = $2
         RETURNING task.*),
     kept AS (
         INSERT INTO ended (id, created_at, finished_at, application, tool, resource, target, request_id, key_id, arguments,
@@ -142,11 +138,11 @@ impl Work for Advancing {
     }
 
     async fn recall(client: &Client, one: &Advancement) -> Result<Advanced, StoreError> {
-        let sql = "SELECT 1 FROM task WHERE id = $1 AND version = $2 AND owner = $3
+        let sql = "SELECT 1 FROM task WHERE id = $1 AND version = $2
                    UNION ALL SELECT 1 FROM ended WHERE id = $1 AND version = $2";
         let version = i32::try_from(one.step.version.saturating_add(1)).unwrap_or(i32::MAX);
-        let found = client.query(sql, &[&Id(one.step.id), &version, &one.owner.0.cast_signed()]).await;
-        // Only this replica moves its tasks, and no next step begins before this answer.
+        let found = client.query(sql, &[&Id(one.step.id), &version]).await;
+        // Only this process moves tasks, and no next step begins before this answer.
         Ok(if found.map_err(unavailable)?.is_empty() { Advanced::Fenced } else { Advanced::Written })
     }
 

@@ -4,27 +4,32 @@
 //! that held it, because a cut or a restart of the server frees it, too. So the process that gets
 //! the lock waits until the former leader cannot act any more: it has left, it was a run of the
 //! same data folder, or no beat of it was seen for longer than its lease.
+//!
+//! The session that has the lock beats, too. When it ends, so does the claim.
 
-use crate::cluster::end_runs;
 use crate::column::{get, rows};
 use crate::connection::{Address, Server, unavailable};
-use crate::open;
-use std::collections::HashMap;
+use crate::opening::open;
+use crate::runs::{self, Begun, Leader, NOW, NewRun, SeenBeat};
+use std::fmt;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_postgres::Client;
-use toolwarrant_base::keyring::Digest;
-use toolwarrant_core::cluster::Epoch;
+use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_core::lease::Lease;
 use toolwarrant_core::store::StoreError;
+
+/// The usual length of a lease.
+pub const LEASE: Duration = Duration::from_secs(5);
 
 /// Interval at which a waiting process asks for the lock.
 const ASK_EVERY: Duration = Duration::from_millis(200);
 
-/// Interval at which the holder looks if its session lives.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Interval between two beats.
+const BEAT_EVERY: Duration = Duration::from_secs(1);
 
-/// Time for the server to answer.
+/// Time for the server to answer one that waits.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Silence beyond the lease after which a leader is gone. Clocks that run at different speeds
@@ -34,37 +39,60 @@ const MARGIN: Duration = Duration::from_secs(1);
 /// Time after which a session that has the lock without leading is ended.
 const BECOMES_LEADER: Duration = Duration::from_mins(1);
 
+/// The most by which the clock of a leader differs from that of the server.
+const CLOCK_OFF: Duration = Duration::from_secs(1);
+
 /// The lock, one for each schema.
 const LOCK: &str = "hashtextextended('toolwarrant leader ' || current_schema(), 0)";
 
-/// The process that leads, as others see it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leader {
-    /// The name of its replica.
-    pub name: String,
-    /// Its machine.
-    pub machine: String,
+/// The reason why a process waits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Waiting {
+    /// It has not asked yet.
+    #[default]
+    Starting,
+    /// This process leads, or has led and may still act.
+    Leader(Leader),
+    /// The server does not let it lead: for this reason, which an operator has to remove.
+    Obstacle(String),
 }
 
-/// The claim of this process. It ends when this is dropped.
-#[derive(Debug)]
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Starting => f.write_str("the program is starting"),
+            Self::Leader(Leader { name, machine }) => {
+                write!(f, "the replica `{name}` on the machine `{machine}` leads, and this one waits")
+            }
+            Self::Obstacle(why) => f.write_str(why),
+        }
+    }
+}
+
+/// The claim of this process, with its run. It ends when this is dropped.
 pub struct Claim {
     client: Client,
+    pub(crate) server: Server,
+    /// The epoch of the run.
+    pub epoch: u64,
+    pub(crate) length: Duration,
+    /// The time of the server at the beginning of the run.
+    pub time: Timestamp,
 }
 
-/// A run that leads, or has led.
+/// A run that has not left.
 struct LeadingRun {
-    epoch: Epoch,
     leader: Leader,
-    beat: i64,
+    beat: SeenBeat,
     lease: Duration,
 }
 
-/// The latest beat of each run that leads, and the time since which it is known.
+/// The view of a waiting process, each part with the time since which it is known.
 #[derive(Default)]
 struct Watched {
-    beats: HashMap<Epoch, (i64, Instant)>,
-    /// The session that has the lock, and the time since which it is known.
+    /// The latest beat of the run that leads.
+    beat: Option<(SeenBeat, Instant)>,
+    /// The session that has the lock.
     holder: Option<(i32, Instant)>,
 }
 
@@ -72,44 +100,49 @@ struct Watched {
 pub struct Candidate {
     server: Server,
     client: Client,
+    new: NewRun,
 }
 
 impl Candidate {
-    /// Connects for the replica of this name, whose master key has this fingerprint. It ends the
-    /// former run of that name, which is dead: it had the data folder, and the lock of that is this
-    /// process's.
+    /// Connects, and notes that the former run is dead.
     ///
     /// # Errors
     /// The server cannot be reached, has no tables of this layout, or its secrets were sealed with
     /// another key. Or the account lacks rights, or a pooler shares sessions.
-    pub async fn new(address: &Address, name: &str, key: Digest) -> Result<Self, StoreError> {
+    pub async fn new(address: &Address, new: NewRun) -> Result<Self, StoreError> {
         let server = Server::parse(address)?;
-        let mut client = open(&server, key).await?;
-        let ended = async {
-            let transaction = client.transaction().await?;
-            end_runs(&transaction, name, false).await?;
-            transaction.commit().await
-        };
-        ended.await.map_err(unavailable)?;
-        Ok(Self { server, client })
+        let client = open(&server, new.key).await?;
+        if let Some(former) = new.former {
+            runs::note_death(&client, former).await.map_err(unavailable)?;
+        }
+        Ok(Self { server, client, new })
     }
 
-    /// Waits until this process may lead, and shows meanwhile who does. It must then join at once.
-    pub async fn wait(self, shown: &watch::Sender<Option<Leader>>) -> Claim {
-        let Self { server, mut client } = self;
+    /// Waits until this process leads, and shows meanwhile why it does not, and the latest beat of
+    /// the process that leads.
+    pub async fn wait(self, shown: &watch::Sender<Waiting>, seen: &watch::Sender<SeenBeat>) -> Claim {
+        let Self { server, mut client, new } = self;
         let (mut watched, mut fails) = (Watched::default(), false);
         loop {
-            match timeout(PATIENCE, ask(&client, &mut watched, shown)).await {
-                Ok(Ok(true)) => return Claim { client },
-                Ok(Ok(false)) => fails = false,
-                failed => {
-                    let silent = || StoreError::Unavailable("PostgreSQL does not answer".to_owned());
-                    let error = failed.unwrap_or_else(|_| Err(silent())).err();
-                    if let (Some(error), false) = (error, fails) {
+            let asked = timeout(PATIENCE, ask(&mut client, &new, &mut watched)).await;
+            let silent = || StoreError::Unavailable("PostgreSQL does not answer".to_owned());
+            match asked.unwrap_or_else(|_| Err(silent())) {
+                Ok(Ok(Begun { epoch, time })) => return Claim { client, server, epoch, length: new.lease, time },
+                Ok(Err(waiting)) => {
+                    fails = false;
+                    show(shown, waiting);
+                    if let Some((beat, _)) = watched.beat {
+                        seen.send_replace(beat);
+                    }
+                }
+                Err(error) => {
+                    if !fails {
                         tracing::warn!(%error, "cannot ask for the claim to lead; retrying");
                     }
                     fails = true;
+                    show(shown, Waiting::Obstacle(error.to_string()));
                     if let Ok(other) = server.connect().await {
+                        server.cancel(&client);
                         client = other;
                     }
                 }
@@ -120,40 +153,64 @@ impl Candidate {
 }
 
 impl Claim {
-    /// Waits until the claim has ended, because its session has. Returns the reason.
-    pub async fn wait_for_end(&self) -> StoreError {
+    /// Beats each second, and extends the lease with each beat, until this process may not lead any
+    /// more. Returns the reason.
+    pub async fn keep(&self, lease: &Lease, clock: &Clock, seen: &watch::Sender<SeenBeat>) -> StoreError {
+        let mut fails = false;
         loop {
-            sleep(LOOK_EVERY).await;
-            match timeout(PATIENCE, self.client.simple_query("")).await {
-                Ok(Ok(_)) => {}
-                Ok(Err(error)) => return unavailable(error),
-                Err(_) => return StoreError::Unavailable("PostgreSQL does not answer".to_owned()),
+            let (next, start) = (Instant::now() + BEAT_EVERY, lease.begin());
+            let (asked, clocks) = (Instant::now(), [clock.now(), clock.wall()]);
+            match runs::beat(&self.client, self.epoch).await {
+                Ok(Some((time, number))) => {
+                    if let Some(why) = clocks.iter().find_map(|now| describe_clock(time, *now, asked.elapsed())) {
+                        return StoreError::Unavailable(why);
+                    }
+                    lease.extend(start, self.length);
+                    seen.send_replace(SeenBeat { epoch: self.epoch, number });
+                }
+                Ok(None) => {
+                    return StoreError::Unavailable("another process leads, or a copy has replaced the server".into());
+                }
+                Err(error) if self.client.is_closed() => return unavailable(error),
+                // Without a lease, this process says nothing.
+                Err(error) => {
+                    if !std::mem::replace(&mut fails, true) {
+                        tracing::warn!(%error, "PostgreSQL refuses a beat; without one, this process stops to answer");
+                    }
+                }
             }
+            sleep_until(next).await;
         }
     }
 }
 
-/// Returns the leader that lives, as of the store. Its lease may be over.
-///
-/// # Errors
-/// The server cannot be reached, or has no tables.
-pub async fn find_leader(address: &Address) -> Result<Option<Leader>, StoreError> {
-    let client = Server::parse(address)?.connect().await?;
-    let found = rows(client.query(NOT_SILENT, &[]).await)?;
-    found.first().map(|row| Ok(Leader { name: get(row, "name")?, machine: get(row, "machine")? })).transpose()
+/// Says by how much a clock of this machine is wrong, if it is. The server has read its own within
+/// `took` after `now`.
+fn describe_clock(time: Timestamp, now: Timestamp, took: Duration) -> Option<String> {
+    let (ahead, behind) = (now.since(time), time.since(now.plus(took)));
+    let (off, side) = if ahead > behind { (ahead, "ahead of") } else { (behind, "behind") };
+    (off > CLOCK_OFF).then(|| {
+        let (off, most) = (off.as_millis(), CLOCK_OFF.as_millis());
+        format!(
+            "the clock of this machine is {off} ms {side} that of PostgreSQL, and a leader's differs by at most {most} ms; run a time \
+             service on both machines"
+        )
+    })
 }
 
-/// The leader whose beats have not been missed for longer than its lease, by the clock of the
-/// server.
-const NOT_SILENT: &str = "SELECT name, machine FROM replica WHERE leads AND state IN ('serving', 'draining')
-    AND (extract(epoch FROM clock_timestamp()) * 1000)::bigint - beaten <= lease + 1000";
+fn show(shown: &watch::Sender<Waiting>, waiting: Waiting) {
+    shown.send_if_modified(|known| {
+        let is_news = *known != waiting;
+        if let (true, Waiting::Obstacle(why)) = (is_news, &waiting) {
+            tracing::warn!(why, "this process does not lead");
+        }
+        *known = waiting;
+        is_news
+    });
+}
 
-/// Asks for the lock. Returns true if this process may lead.
-async fn ask(
-    client: &Client,
-    watched: &mut Watched,
-    shown: &watch::Sender<Option<Leader>>,
-) -> Result<bool, StoreError> {
+/// Asks for the lock, and begins a run if this process may lead. The inner error says why not.
+async fn ask(client: &mut Client, new: &NewRun, watched: &mut Watched) -> Result<Result<Begun, Waiting>, StoreError> {
     // A session gets a lock as often as it asks, and has it until its end.
     let holder = format!(
         "SELECT pid, pid = pg_backend_pid() AS is_own FROM pg_locks
@@ -170,25 +227,36 @@ async fn ask(
             client.query_one(&sql, &[]).await.map_err(unavailable)?.get(0)
         }
     };
-    let runs = "SELECT epoch, name, machine, beat, lease FROM replica WHERE leads AND state IN ('serving', 'draining')";
-    let runs = rows(client.query(runs, &[]).await)?;
-    let runs = runs.iter().map(|row| {
-        Ok(LeadingRun {
-            epoch: Epoch(get::<i64>(row, "epoch")?.cast_unsigned()),
-            leader: Leader { name: get(row, "name")?, machine: get(row, "machine")? },
-            beat: get(row, "beat")?,
-            lease: Duration::from_millis(u64::try_from(get::<i32>(row, "lease")?).unwrap_or(u64::MAX)),
-        })
-    });
-    let runs = runs.collect::<Result<Vec<_>, StoreError>>()?;
-    let is_over = watched.is_over(&runs);
-    let patience = runs.iter().map(|run| run.lease + MARGIN).max().unwrap_or(BECOMES_LEADER);
-    let leader = runs.into_iter().map(|run| run.leader).next();
-    shown.send_if_modified(|known| {
-        let is_news = *known != leader;
-        *known = leader;
-        is_news
-    });
+    let (asked, wall) = (Instant::now(), Clock::system().wall());
+    let run = format!(
+        "SELECT {NOW} AS now, epoch, name, machine, beat, lease FROM (SELECT) one LEFT JOIN replica ON state = 'serving'"
+    );
+    let run = client.query_one(&run, &[]).await.map_err(unavailable)?;
+    let time = crate::column::moment(get(&run, "now")?);
+    let run = match get::<Option<i64>>(&run, "epoch")? {
+        None => None,
+        Some(epoch) => Some(LeadingRun {
+            beat: SeenBeat { epoch: epoch.cast_unsigned(), number: get::<i64>(&run, "beat")?.cast_unsigned() },
+            leader: Leader { name: get(&run, "name")?, machine: get(&run, "machine")? },
+            lease: Duration::from_millis(u64::try_from(get::<i32>(&run, "lease")?).unwrap_or(u64::MAX)),
+        }),
+    };
+    let is_over = watched.is_over(run.as_ref());
+    if has_lock && is_over {
+        if let Some(why) = describe_clock(time, wall, asked.elapsed()) {
+            return give_back(client, why).await;
+        }
+        return match runs::begin(client, new).await? {
+            Ok(begun) => Ok(Ok(begun)),
+            Err(lost) => {
+                let why = format!(
+                    "the store has lost acknowledged writes: {lost}; `cluster accept-loss` goes on without them"
+                );
+                give_back(client, why).await
+            }
+        };
+    }
+    let patience = run.as_ref().map_or(BECOMES_LEADER, |run| run.lease + MARGIN);
     // A session that got the lock since then is that of another process that waits.
     if let (false, true, Some((pid, since))) = (has_lock, is_over, watched.holder)
         && since.elapsed() >= patience
@@ -196,7 +264,19 @@ async fn ask(
         tracing::warn!("the process that leads stands still; its session is ended");
         client.query("SELECT pg_terminate_backend($1)", &[&pid]).await.map_err(unavailable)?;
     }
-    Ok(has_lock && is_over)
+    Ok(Err(run.map_or(Waiting::Starting, |run| Waiting::Leader(run.leader))))
+}
+
+/// Gives the lock to a process that may lead.
+async fn give_back(client: &Client, why: String) -> Result<Result<Begun, Waiting>, StoreError> {
+    client.query(&format!("SELECT pg_advisory_unlock({LOCK})"), &[]).await.map_err(unavailable)?;
+    Ok(Err(Waiting::Obstacle(why)))
+}
+
+impl fmt::Debug for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claim").field("epoch", &self.epoch).finish_non_exhaustive()
+    }
 }
 
 impl Watched {
@@ -208,18 +288,15 @@ impl Watched {
         false
     }
 
-    /// Takes note of the beats. Returns true if none of these runs can act any more.
-    fn is_over(&mut self, runs: &[LeadingRun]) -> bool {
-        let now = Instant::now();
-        self.beats.retain(|epoch, _| runs.iter().any(|run| run.epoch == *epoch));
-        let mut is_over = true;
-        for run in runs {
-            let known = self.beats.entry(run.epoch).or_insert((run.beat, now));
-            if known.0 != run.beat {
-                *known = (run.beat, now);
+    /// Takes note of the beats. Returns true if no run can act any more.
+    fn is_over(&mut self, run: Option<&LeadingRun>) -> bool {
+        let Some(run) = run else { return true };
+        match self.beat {
+            Some((known, since)) if known == run.beat => since.elapsed() >= run.lease + MARGIN,
+            _ => {
+                self.beat = Some((run.beat, Instant::now()));
+                false
             }
-            is_over &= now.duration_since(known.1) >= run.lease + MARGIN;
         }
-        is_over
     }
 }

@@ -1,5 +1,5 @@
-//! Connections: where the server is, how a session begins, and what an error says about the
-//! statement that met it.
+//! Connections: where the server is, how a session begins and is given up, and what an error says
+//! about the statement that met it.
 
 use crate::tls::Encryption;
 use std::error::Error as StdError;
@@ -7,16 +7,20 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::lookup_host;
 use tokio::time::timeout;
-use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::error::Severity;
 use tokio_postgres::types::WrongType;
 use tokio_postgres::{Client, Config, Connection, Error, NoTls};
 use toolwarrant_base::text::Secret;
 use toolwarrant_core::store::StoreError;
 
-/// Time in which a connection must be made.
+/// Time in which each place must make a connection, unless the URL has `connect_timeout`.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
+
+/// Time in which the server takes the order to cancel a statement.
+const CANCEL_PATIENCE: Duration = Duration::from_secs(3);
 
 /// The address of a store.
 #[derive(Clone, Debug)]
@@ -27,19 +31,33 @@ pub struct Address {
     pub password: Option<Secret<String>>,
 }
 
-/// The server of a cluster, with the account that connects.
+/// The server of a store, with the account that connects.
 #[derive(Clone)]
 pub(crate) struct Server {
+    /// Everything but the place.
     config: Config,
+    /// The hosts and ports, which are tried in this order until one accepts writes.
+    places: Vec<(Host, u16)>,
+    patience: Duration,
     /// `None` if nothing between this process and the server can read along.
     encryption: Option<Encryption>,
 }
 
-/// Settings of every session. The writing statements join rows by their keys alone, whatever the
-/// statistics of a young table say.
-const SESSION: &str = "SET application_name = 'toolwarrant'; SET jit = off; SET plan_cache_mode = force_generic_plan;
-    SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET statement_timeout = 0;
-    SET lock_timeout = 0; SET idle_session_timeout = 0; SET client_min_messages = warning";
+/// The port of a URL without one.
+const PORT: u16 = 5432;
+
+/// Settings of every session, whatever role and database have. The writing statements join rows by
+/// their keys alone, whatever the statistics of a young table say. The server ends a session whose
+/// client is gone.
+const SESSION: &str = "SELECT set_config('application_name', concat_ws(' ', 'toolwarrant', current_schema()), false); SET jit = off; SET plan_cache_mode = force_generic_plan;
+    SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET client_min_messages = warning;
+    SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off;
+    SET default_transaction_deferrable = off; SET standard_conforming_strings = on;
+    SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 2; SET tcp_user_timeout = 10000;
+    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') <> 'remote_apply';
+    SELECT set_config(name, '0', false) FROM pg_settings
+        WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_session_timeout', 'idle_in_transaction_session_timeout',
+                       'transaction_timeout')";
 
 impl Server {
     /// Parses an address. Connections are encrypted, except to sockets and loopback addresses.
@@ -60,68 +78,119 @@ impl Server {
         if let Some(password) = password {
             config.password(password.expose());
         }
-        config.connect_timeout(CONNECT_PATIENCE).target_session_attrs(TargetSessionAttrs::ReadWrite);
-        config.keepalives_idle(Duration::from_secs(5)).tcp_user_timeout(Duration::from_secs(10));
-        if config.get_hosts().is_empty() {
+        let (hosts, ports) = (config.get_hosts(), config.get_ports());
+        if hosts.is_empty() {
             return Err(wrong("it names no host, such as postgres://user@host/db".to_owned()));
         }
-        let encryption = match config.get_hosts().iter().all(is_local) {
+        let port = |n: usize| ports.get(n).or(ports.first()).copied().unwrap_or(PORT);
+        let places: Vec<_> = hosts.iter().cloned().enumerate().map(|(n, host)| (host, port(n))).collect();
+        let encryption = match hosts.iter().all(is_local) {
             true => None,
             false => Some(Encryption::new().map_err(|error| wrong(format!("cannot set up TLS: {error}")))?),
         };
-        config.ssl_mode(if encryption.is_some() { SslMode::Require } else { SslMode::Disable });
-        Ok(Self { config, encryption })
+        let patience = config.get_connect_timeout().copied().unwrap_or(CONNECT_PATIENCE);
+        Ok(Self { config, places, patience, encryption })
     }
 
-    /// Opens a session on the server that accepts writes.
+    /// Opens a session on the first place that accepts writes. Each gets its own time.
     ///
     /// # Errors
-    /// No such server can be reached.
+    /// No place accepts writes. The text has the reason of each.
     pub(crate) async fn connect(&self) -> Result<Client, StoreError> {
-        let connected = timeout(CONNECT_PATIENCE, async {
-            let client = match &self.encryption {
-                Some(encryption) => {
-                    let (client, connection) = self.config.connect(encryption.clone()).await?;
-                    drive(connection);
-                    client
+        let mut failures = Vec::new();
+        for (host, port) in &self.places {
+            for address in addresses(host, *port).await {
+                let place = describe_place(host, *port, address);
+                match timeout(self.patience, self.open(host, *port, address)).await {
+                    Ok(Ok(Some(client))) => return Ok(client),
+                    Ok(Ok(None)) => failures.push(format!("PostgreSQL at {place} is read-only, as a standby is")),
+                    Ok(Err(error)) => failures.push(describe_failure(&place, &error)),
+                    Err(_) => {
+                        let seconds = self.patience.as_secs();
+                        failures.push(format!("PostgreSQL at {place} has not answered for {seconds} s"));
+                    }
                 }
-                None => {
-                    let (client, connection) = self.config.connect(NoTls).await?;
-                    drive(connection);
-                    client
-                }
-            };
-            client.batch_execute(SESSION).await?;
-            Ok::<_, Error>(client)
-        });
-        match connected.await {
-            Ok(connected) => connected.map_err(|error| self.describe_failure(&error)),
-            Err(_) => {
-                let (place, seconds) = (self.place(), CONNECT_PATIENCE.as_secs());
-                Err(StoreError::Unavailable(format!("PostgreSQL at {place} has not answered for {seconds} s")))
             }
         }
+        Err(StoreError::Unavailable(failures.join("; ")))
     }
 
-    fn describe_failure(&self, error: &Error) -> StoreError {
-        let (place, why) = (self.place(), describe(error));
-        let is_account = error.code().is_some_and(|code| code.code().starts_with("28"));
-        StoreError::Unavailable(match (is_account, error.as_db_error()) {
-            (true, _) => format!("PostgreSQL at {place} refuses the account: {why}; check its name and its password"),
-            (false, Some(_)) => format!("PostgreSQL at {place}: {why}"),
-            (false, None) => format!("no PostgreSQL answers at {place}: {why}"),
-        })
+    /// Opens a session. Returns `None` if the server is read-only.
+    async fn open(&self, host: &Host, port: u16, address: Option<IpAddr>) -> Result<Option<Client>, Error> {
+        let mut config = Config::new();
+        config.port(port).keepalives_idle(Duration::from_secs(5)).tcp_user_timeout(Duration::from_secs(10));
+        config.ssl_mode(if self.encryption.is_some() { SslMode::Require } else { SslMode::Disable });
+        match host {
+            Host::Unix(path) => config.host_path(path),
+            Host::Tcp(name) => config.host(name),
+        };
+        address.map(|address| config.hostaddr(address));
+        let given = &self.config;
+        given.get_user().map(|user| config.user(user));
+        given.get_password().map(|password| config.password(password));
+        given.get_dbname().map(|name| config.dbname(name));
+        given.get_options().map(|options| config.options(options));
+        let client = match &self.encryption {
+            Some(encryption) => {
+                let (client, connection) = config.connect(encryption.clone()).await?;
+                drive(connection);
+                client
+            }
+            None => {
+                let (client, connection) = config.connect(NoTls).await?;
+                drive(connection);
+                client
+            }
+        };
+        client.batch_execute(SESSION).await?;
+        let row = client.query_one("SELECT current_setting('transaction_read_only')", &[]).await?;
+        Ok((row.get::<_, &str>(0) == "off").then_some(client))
     }
 
-    /// Returns the hosts or sockets of the server.
-    fn place(&self) -> String {
-        let hosts = self.config.get_hosts().iter().map(|host| match host {
-            Host::Unix(path) => path.display().to_string(),
-            Host::Tcp(name) => name.clone(),
-        });
-        let ports = self.config.get_ports();
-        let port = |n: usize| ports.get(n).or(ports.first()).map(|port| format!(":{port}")).unwrap_or_default();
-        hosts.enumerate().map(|(n, host)| host + &port(n)).collect::<Vec<_>>().join(", ")
+    /// Cancels the statement of a connection that is given up. Otherwise its session could wait for
+    /// a lock or a standby for ever, and take one of the server's connections.
+    pub(crate) fn cancel(&self, client: &Client) {
+        let (token, encryption) = (client.cancel_token(), self.encryption.clone());
+        tokio::spawn(timeout(CANCEL_PATIENCE, async move {
+            match encryption {
+                Some(encryption) => token.cancel_query(encryption).await,
+                None => token.cancel_query(NoTls).await,
+            }
+        }));
+    }
+}
+
+/// Returns the addresses of a host; `None` for one that is not looked up.
+async fn addresses(host: &Host, port: u16) -> Vec<Option<IpAddr>> {
+    match host {
+        Host::Tcp(name) if name.parse::<IpAddr>().is_err() => match lookup_host((&**name, port)).await {
+            Ok(found) => {
+                let mut addresses: Vec<_> = found.map(|found| Some(found.ip())).collect();
+                addresses.dedup();
+                addresses
+            }
+            // The error says that there is none.
+            Err(_) => vec![None],
+        },
+        _ => vec![None],
+    }
+}
+
+fn describe_place(host: &Host, port: u16, address: Option<IpAddr>) -> String {
+    let address = address.map(|address| format!(" ({address})")).unwrap_or_default();
+    match host {
+        Host::Unix(path) => format!("{}/.s.PGSQL.{port}", path.display()),
+        Host::Tcp(name) => format!("{name}:{port}{address}"),
+    }
+}
+
+fn describe_failure(place: &str, error: &Error) -> String {
+    let why = describe(error);
+    let is_account = error.code().is_some_and(|code| code.code().starts_with("28"));
+    match (is_account, error.as_db_error()) {
+        (true, _) => format!("PostgreSQL at {place} refuses the account: {why}; check its name and its password"),
+        (false, Some(_)) => format!("PostgreSQL at {place}: {why}"),
+        (false, None) => format!("no PostgreSQL answers at {place}: {why}"),
     }
 }
 
@@ -152,10 +221,18 @@ fn is_local(host: &Host) -> bool {
     }
 }
 
-/// Returns an error of the server as text, with its code.
+/// Returns an error of the server as text, with its code and the remedy.
 pub(crate) fn describe(error: &Error) -> String {
     match error.as_db_error() {
-        Some(said) => format!("{} ({})", said.message(), said.code().code()),
+        Some(said) => {
+            let remedy = match said.code().code() {
+                "53100" => "; make room on the disk of PostgreSQL",
+                "53300" => "; see in pg_stat_activity who has the connections, or raise max_connections",
+                "25006" => "; the server is read-only, as a standby is: name the one that accepts writes in the URL",
+                _ => "",
+            };
+            format!("{} ({}){remedy}", said.message(), said.code().code())
+        }
         None => {
             let causes = std::iter::successors(Some(error as &dyn StdError), |error| (*error).source());
             causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")

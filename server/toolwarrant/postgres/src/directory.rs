@@ -1,5 +1,4 @@
-//! Applications, keys, their acts, and the last uses of secrets. Each change counts the version of
-//! the directory up, in the row that all changes hold until they commit.
+//! Applications, keys, their acts, the last uses of secrets, and the numbers of requests.
 
 use crate::column::{get, json, millis, moment, rows};
 use crate::lane::{Parameter, column};
@@ -10,25 +9,23 @@ use tokio_postgres::{Client, Row};
 use toolwarrant_base::hex;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::act::{Act, ActFilter, StoredAct};
-use toolwarrant_core::store::{ApplicationRow, DirectoryChanges, KeyRow, SecretRow, SecretUse, StoreError};
+use toolwarrant_core::store::{ApplicationRow, KeyRow, RequestCount, SecretRow, SecretUse, StoreError};
 
 /// Puts an application. The parameters after the acts are its columns.
 const PUT_APPLICATION: &str = ",
     counted AS (
-        UPDATE cluster SET directory = directory + 1, acts = acts + cardinality($5::text[]) FROM turn
-            WHERE $4::bigint IS NULL OR directory = $4 RETURNING directory, acts),
+        UPDATE cluster SET acts = acts + cardinality($5::text[]) FROM turn RETURNING acts),
     put AS (
         INSERT INTO application (id, name, permissions, requests_per_minute, grants, labels, created_at, suspended_at,
-                                 deleted_at, version)
-        SELECT $11::text, $12::text, $13::text, $14::bigint, $15::text, $16::text, $17::bigint, $18::bigint, $19::bigint,
-               directory
+                                 deleted_at)
+        SELECT $11::text, $12::text, $13::text, $14::bigint, $15::text, $16::text, $17::bigint, $18::bigint, $19::bigint
             FROM counted
         ON CONFLICT (id) DO UPDATE SET
             name = excluded.name, permissions = excluded.permissions, grants = excluded.grants, labels = excluded.labels,
             requests_per_minute = excluded.requests_per_minute, created_at = excluded.created_at,
-            suspended_at = excluded.suspended_at, deleted_at = excluded.deleted_at, version = excluded.version),
+            suspended_at = excluded.suspended_at, deleted_at = excluded.deleted_at),
     over AS (
-        UPDATE api_key SET secrets = '[]', labels = '{}', version = counted.directory FROM counted
+        UPDATE api_key SET secrets = '[]', labels = '{}' FROM counted
             WHERE $19 IS NOT NULL AND api_key.application = $11),
     off AS (
         DELETE FROM unconfirmed_key USING counted, api_key
@@ -36,54 +33,51 @@ const PUT_APPLICATION: &str = ",
 
 const PUT_KEY: &str = ",
     counted AS (
-        UPDATE cluster SET directory = directory + 1, acts = acts + cardinality($5::text[]) FROM turn
-            WHERE $4::bigint IS NULL OR directory = $4 RETURNING directory, acts),
+        UPDATE cluster SET acts = acts + cardinality($5::text[]) FROM turn RETURNING acts),
     put AS (
-        INSERT INTO api_key (id, application, created_at, expires_at, suspended_at, labels, secrets, version)
-        SELECT $11::text, $12::text, $13::bigint, $14::bigint, $15::bigint, $16::text, $17::text, directory FROM counted
+        INSERT INTO api_key (id, application, created_at, expires_at, suspended_at, labels, secrets)
+        SELECT $11::text, $12::text, $13::bigint, $14::bigint, $15::bigint, $16::text, $17::text FROM counted
         ON CONFLICT (id) DO UPDATE SET
             application = excluded.application, created_at = excluded.created_at, expires_at = excluded.expires_at,
-            suspended_at = excluded.suspended_at, labels = excluded.labels, secrets = excluded.secrets,
-            version = excluded.version),
+            suspended_at = excluded.suspended_at, labels = excluded.labels, secrets = excluded.secrets),
     off AS (DELETE FROM unconfirmed_key USING counted WHERE unconfirmed_key.id = $11),";
 
 /// Gives their secrets back to keys that are off, or to none of them.
 const CONFIRM: &str = ",
     counted AS (
-        UPDATE cluster SET directory = directory + 1, acts = acts + cardinality($5::text[]) FROM turn
-            WHERE $4::bigint IS NULL AND NOT EXISTS (
+        UPDATE cluster SET acts = acts + cardinality($5::text[]) FROM turn
+            WHERE NOT EXISTS (
                 SELECT FROM unnest($11::text[]) AS asked (id) WHERE id NOT IN (SELECT id FROM unconfirmed_key))
-        RETURNING directory, acts),
+        RETURNING acts),
     put AS (
-        UPDATE api_key SET secrets = was.secrets, version = counted.directory FROM counted, unconfirmed_key AS was
+        UPDATE api_key SET secrets = was.secrets FROM counted, unconfirmed_key AS was
             WHERE was.id = ANY($11) AND api_key.id = was.id),
     off AS (DELETE FROM unconfirmed_key USING counted WHERE id = ANY($11)),";
 
 const COUNT_ACTS: &str = ",
     counted AS (
-        UPDATE cluster SET acts = acts + cardinality($5::text[]) FROM turn WHERE $4::bigint IS NULL
-        RETURNING directory, acts),";
+        UPDATE cluster SET acts = acts + cardinality($5::text[]) FROM turn RETURNING acts),";
 
 /// Stores the acts of a change. One that is stored already is skipped.
 const WITH_ACTS: &str = "
     recorded AS (
         INSERT INTO act (number, id, at, operator, command, object, act, trail)
         SELECT counted.acts - cardinality($5) + given.place, given.id, given.at, given.operator, given.command, given.object,
-               given.act, (SELECT trail FROM replica WHERE epoch = $2)
+               given.act, $4::text
             FROM counted, unnest($5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::text[])
                 WITH ORDINALITY AS given (id, at, operator, command, object, act, place)
         ON CONFLICT (id) DO NOTHING)
-    SELECT turn.one, counted.directory AS answer FROM turn LEFT JOIN counted ON true";
+    SELECT turn.one, counted.acts AS answer FROM turn LEFT JOIN counted ON true";
 
 /// Returns the write that puts an application.
-pub(crate) fn put_application(row: ApplicationRow, acts: Vec<Act>, base: Option<u64>) -> Result<Write, StoreError> {
+pub(crate) fn put_application(row: ApplicationRow, acts: Vec<Act>, trail: &str) -> Result<Write, StoreError> {
     let ApplicationRow { id, name, permissions, requests_per_minute, grants, created_at, .. } = row;
     let ApplicationRow { labels, suspended_at, deleted_at, .. } = row;
     let taken = format!("an application is named `{name}` already");
     let texts = [json(&permissions), json(&write_grants(&grants)), json(&labels)];
     let [permissions, grants, labels] = texts.map(|text| text.map_err(unwritten));
     let (permissions, grants, labels) = (permissions?, grants?, labels?);
-    let head = acts_of(&acts, base)?;
+    let head = acts_of(&acts, trail)?;
     let times = (millis(created_at), suspended_at.map(millis), deleted_at.map(millis));
     let parameters = move || -> Vec<Parameter> {
         let mut all = head();
@@ -102,8 +96,8 @@ pub(crate) fn put_application(row: ApplicationRow, acts: Vec<Act>, base: Option<
 }
 
 /// Returns the write that turns keys on. Without an answer, one of them was not off.
-pub(crate) fn confirm_keys(keys: Vec<String>, acts: &[Act]) -> Result<Write, StoreError> {
-    let head = acts_of(acts, None)?;
+pub(crate) fn confirm_keys(keys: Vec<String>, acts: &[Act], trail: &str) -> Result<Write, StoreError> {
+    let head = acts_of(acts, trail)?;
     let parameters = move || -> Vec<Parameter> {
         let mut all = head();
         all.push(Box::new(keys.clone()));
@@ -113,7 +107,7 @@ pub(crate) fn confirm_keys(keys: Vec<String>, acts: &[Act]) -> Result<Write, Sto
 }
 
 /// Returns the write that puts a key.
-pub(crate) fn put_key(row: KeyRow, acts: Vec<Act>, base: Option<u64>) -> Result<Write, StoreError> {
+pub(crate) fn put_key(row: KeyRow, acts: Vec<Act>, trail: &str) -> Result<Write, StoreError> {
     let KeyRow { id, application, secrets, created_at, expires_at, labels, suspended_at } = row;
     if secrets.len() > 2 {
         return Err(StoreError::Conflict(format!("the key {id} has more than two secrets")));
@@ -121,7 +115,7 @@ pub(crate) fn put_key(row: KeyRow, acts: Vec<Act>, base: Option<u64>) -> Result<
     let lost = format!("the key {id} does not belong to an application");
     let secrets: Vec<_> = secrets.iter().map(StoredSecret::from).collect();
     let (labels, secrets) = (json(&labels).map_err(unwritten)?, json(&secrets).map_err(unwritten)?);
-    let head = acts_of(&acts, base)?;
+    let head = acts_of(&acts, trail)?;
     let times = (millis(created_at), expires_at.map(millis), suspended_at.map(millis));
     let parameters = move || -> Vec<Parameter> {
         let mut all = head();
@@ -136,17 +130,18 @@ pub(crate) fn put_key(row: KeyRow, acts: Vec<Act>, base: Option<u64>) -> Result<
 }
 
 /// Returns the write that stores acts alone.
-pub(crate) fn put_acts(acts: &[Act]) -> Result<Write, StoreError> {
-    Ok(Write::new(format!("{COUNT_ACTS}{WITH_ACTS}"), acts_of(acts, None)?))
+pub(crate) fn put_acts(acts: &[Act], trail: &str) -> Result<Write, StoreError> {
+    Ok(Write::new(format!("{COUNT_ACTS}{WITH_ACTS}"), acts_of(acts, trail)?))
 }
 
-/// Returns the parameters that all changes have: the version that they build on, and their acts.
-fn acts_of(acts: &[Act], base: Option<u64>) -> Result<impl Fn() -> Vec<Parameter> + Send + Sync + use<>, StoreError> {
+/// Returns the parameters that all changes have: the audit trail, and their acts.
+fn acts_of(acts: &[Act], trail: &str) -> Result<impl Fn() -> Vec<Parameter> + Send + Sync + use<>, StoreError> {
     let json = acts.iter().map(json).collect::<Result<Vec<_>, _>>().map_err(unwritten)?;
     let acts: Vec<_> = acts.iter().cloned().zip(json).collect();
+    let trail = trail.to_owned();
     Ok(move || -> Vec<Parameter> {
         vec![
-            Box::new(base.map(u64::cast_signed)),
+            Box::new(trail.clone()),
             column(&acts, |(act, _)| act.id.clone()),
             column(&acts, |(act, _)| millis(act.at)),
             column(&acts, |(act, _)| act.operator.name.clone()),
@@ -223,23 +218,15 @@ fn read_grants(stored: Option<BTreeMap<String, StoredGrant>>) -> Grants {
     Grants::only(granted.collect())
 }
 
-/// Reads the rows that changed after a version, and the version, in one snapshot.
-pub(crate) async fn changes(client: &Client, after: Option<u64>) -> Result<DirectoryChanges, StoreError> {
-    let after = after.map_or(-1, u64::cast_signed);
-    // The version is read first: rows that change between the statements are newer, and come again.
-    let version = rows(client.query("SELECT directory FROM cluster", &[]).await)?;
-    let version = version.first().map_or(Ok(0_i64), |row| get(row, "directory"))?.cast_unsigned();
+/// Reads all applications and keys.
+pub(crate) async fn directory(client: &Client) -> Result<(Vec<ApplicationRow>, Vec<KeyRow>), StoreError> {
     let sql = "SELECT id, name, permissions, requests_per_minute, grants, labels, created_at, suspended_at, deleted_at
-               FROM application WHERE version > $1 ORDER BY number";
-    let applications = rows(client.query(sql, &[&after]).await)?;
-    let sql = "SELECT id, application, created_at, expires_at, suspended_at, labels, secrets FROM api_key
-               WHERE version > $1 ORDER BY id";
-    let keys = rows(client.query(sql, &[&after]).await)?;
-    Ok(DirectoryChanges {
-        version,
-        applications: applications.iter().map(read_application).collect::<Result<_, _>>()?,
-        keys: keys.iter().map(read_key).collect::<Result<_, _>>()?,
-    })
+               FROM application ORDER BY number";
+    let applications = rows(client.query(sql, &[]).await)?;
+    let sql = "SELECT id, application, created_at, expires_at, suspended_at, labels, secrets FROM api_key ORDER BY id";
+    let keys = rows(client.query(sql, &[]).await)?;
+    let keys = keys.iter().map(read_key).collect::<Result<_, _>>()?;
+    Ok((applications.iter().map(read_application).collect::<Result<_, _>>()?, keys))
 }
 
 fn read_application(row: &Row) -> Result<ApplicationRow, StoreError> {
@@ -313,6 +300,37 @@ pub(crate) async fn uses(client: &Client, keys: Option<Vec<String>>) -> Result<V
         Ok(SecretUse { key, verifier, at, from: from.and_then(|from| from.parse().ok()) })
     };
     found.iter().map(one).collect()
+}
+
+/// Returns the write that replaces numbers of requests.
+pub(crate) fn put_requests(requests: Vec<RequestCount>, since: u64) -> Write {
+    let sql = ", gone AS (DELETE FROM request_count USING turn WHERE second < $7),
+        put AS (
+            INSERT INTO request_count SELECT given.* FROM turn, unnest($4::bigint[], $5::text[], $6::bigint[]) AS given
+            ON CONFLICT (second, application) DO UPDATE SET requests = excluded.requests)
+        SELECT one, NULL::bigint AS answer FROM turn";
+    Write::new(sql, move || {
+        vec![
+            column(&requests, |count| count.second.cast_signed()),
+            column(&requests, |count| count.application.clone()),
+            column(&requests, |count| i64::from(count.requests)),
+            Box::new(since.cast_signed()),
+        ]
+    })
+}
+
+/// Reads the numbers of requests, in the order of the seconds.
+pub(crate) async fn requests(client: &Client) -> Result<Vec<RequestCount>, StoreError> {
+    let sql = "SELECT second, application, requests FROM request_count ORDER BY second";
+    let count = |row: &Row| {
+        let (second, requests) = (get::<i64>(row, "second")?.cast_unsigned(), get::<i64>(row, "requests")?);
+        Ok(RequestCount {
+            application: get(row, "application")?,
+            second,
+            requests: u32::try_from(requests).unwrap_or(u32::MAX),
+        })
+    };
+    rows(client.query(sql, &[]).await)?.iter().map(count).collect()
 }
 
 /// Reads acts, the newest first, and says of each if its line is in this trail.

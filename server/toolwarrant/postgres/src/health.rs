@@ -3,7 +3,7 @@
 
 use crate::column::{get, rows};
 use crate::connection::{Address, Server};
-use crate::{Postgres, partitions, reads, rights, rules};
+use crate::{Postgres, partitions, reads, rights};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio_postgres::Client;
@@ -28,7 +28,7 @@ impl Safekeeping {
         match self {
             Self::Nowhere => "nowhere: fsync is off, so a crash of the server can lose and damage data",
             Self::OneServer => {
-                "on one server: a failover can forget what it has acknowledged; the replicas then stop until an operator decides"
+                "on one server: a failover can forget what it has acknowledged; no process then leads until an operator decides"
             }
             Self::TwoServers => "on two servers: a failover to the synchronous standby loses nothing",
         }
@@ -38,8 +38,6 @@ impl Safekeeping {
 /// A check of the doctor on the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerCheck {
-    /// The store knows the run that drives each task.
-    Runs,
     /// Each day has partitions, and the default ones are empty.
     Partitions,
     /// The account has all rights that it needs.
@@ -48,6 +46,8 @@ pub enum ServerCheck {
     Clocks,
     /// A synchronous standby has each write that is acknowledged.
     Standby,
+    /// No statement of the store waits for a lock or for a standby.
+    Waits,
     /// Nothing keeps dead rows for long.
     Horizon,
 }
@@ -57,10 +57,6 @@ pub enum ServerCheck {
 pub struct ServerFigures {
     /// The servers that have an acknowledged write.
     pub safekeeping: Safekeeping,
-    /// Number of replicas that have not ended, without commands.
-    pub replicas: u64,
-    /// Number of tasks in flight whose run has ended, and that no other run has adopted yet.
-    pub orphans: u64,
     /// Number of rows in default partitions, counted up to [`COUNTED_MAX`].
     pub default_rows: u64,
     /// Number of dead rows in the tables that change often, by table.
@@ -73,17 +69,13 @@ pub struct ServerFigures {
 pub const COUNTED_MAX: i64 = 1_000;
 
 /// Largest difference between the clock of the server and that of this machine.
-const CLOCKS_APART: u64 = 500;
+const CLOCKS_APART: u64 = 1_000;
 
 /// Age from which a transaction that keeps dead rows is a finding.
 const HORIZON_MAX: i64 = 600;
 
 /// Days for which partitions must exist. They are made two weeks ahead.
 const DAYS_AHEAD: u32 = 2;
-
-const ORPHANS: &str = "
-    SELECT id, 'is driven by the run ' || owner || ', which the store does not know' AS what FROM task
-        WHERE NOT EXISTS (SELECT FROM replica WHERE epoch = owner)";
 
 const DEFAULTS: &str = "
     SELECT name, count FROM (VALUES
@@ -128,6 +120,14 @@ impl Postgres {
             .await
     }
 
+    /// Returns what a statement of the store waits for, and the remedy; `None` if none waits.
+    ///
+    /// # Errors
+    /// The server cannot be read.
+    pub async fn find_obstacle(&self) -> Result<Option<String>, StoreError> {
+        self.inspector.read(|client| async move { find_obstacle(&client).await }).await
+    }
+
     /// Returns the figures for a monitor.
     ///
     /// # Errors
@@ -137,7 +137,35 @@ impl Postgres {
     }
 }
 
-/// Reads the facts about the server that decide what the cluster can promise.
+/// The statement of a server of this account that has waited longest, and for what.
+const WAITS: &str = "
+    SELECT wait_event = 'SyncRep' AS for_standby, extract(epoch FROM clock_timestamp() - query_start)::bigint AS seconds,
+           pg_blocking_pids(pid)::bigint[] AS holders, current_setting('synchronous_standby_names') AS names
+        FROM pg_catalog.pg_stat_activity
+        WHERE application_name = current_setting('application_name') AND usename = current_user AND datname = current_database() AND state = 'active'
+          AND pid <> pg_backend_pid() AND clock_timestamp() - query_start > interval '1 s'
+          AND (wait_event = 'SyncRep' OR wait_event_type = 'Lock' AND wait_event <> 'advisory')
+        ORDER BY query_start LIMIT 1";
+
+/// Returns what a statement of the store waits for, and the remedy.
+pub(crate) async fn find_obstacle(client: &Client) -> Result<Option<String>, StoreError> {
+    let found = rows(client.query(WAITS, &[]).await)?;
+    let Some(row) = found.first() else { return Ok(None) };
+    let (seconds, names): (i64, &str) = (get(row, "seconds")?, get(row, "names")?);
+    let holders = get::<Vec<i64>>(row, "holders")?.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+    Ok(Some(match get(row, "for_standby")? {
+        true => format!(
+            "a commit has waited for {seconds} s for the synchronous standby (synchronous_standby_names = '{names}'): start the \
+             standby, or take it out of that setting and reload, after which a failover can lose what is acknowledged"
+        ),
+        false => format!(
+            "a statement has waited for {seconds} s for a lock of process {holders}: let that end, or end it with \
+             `SELECT pg_terminate_backend(PROCESS)`"
+        ),
+    }))
+}
+
+/// Reads the facts about the server that decide what a store can promise.
 async fn inspect(client: &Client) -> Result<Value, StoreError> {
     let sql = "SELECT current_setting('server_version') AS version, to_regclass('cluster') IS NOT NULL AS has_tables,
                       (SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')) AS standbys";
@@ -146,9 +174,10 @@ async fn inspect(client: &Client) -> Result<Value, StoreError> {
     let (version, has_tables): (String, bool) = (get(row, "version")?, get(row, "has_tables")?);
     let (standbys, settings): (i64, _) = (get(row, "standbys")?, settings(client).await?);
     let safe = judge_settings(&settings).describe();
-    Ok(
-        json!({"version": version, "has_tables": has_tables, "acknowledged_data_is": safe, "synchronous_standbys": standbys, "settings": settings}),
-    )
+    Ok(json!({
+        "version": version, "has_tables": has_tables, "acknowledged_data_is": safe, "synchronous_standbys": standbys,
+        "waits": find_obstacle(client).await?, "settings": settings,
+    }))
 }
 
 async fn settings(client: &Client) -> Result<Map<String, Value>, StoreError> {
@@ -170,7 +199,6 @@ fn judge_settings(settings: &Map<String, Value>) -> Safekeeping {
 
 async fn examine(client: &Client, check: ServerCheck) -> Result<Vec<String>, StoreError> {
     match check {
-        ServerCheck::Runs => rules::select(client, ORPHANS).await,
         ServerCheck::Partitions => {
             let missing = partitions::missing(client, reads::time(client).await?, DAYS_AHEAD).await?;
             let missing =
@@ -190,6 +218,7 @@ async fn examine(client: &Client, check: ServerCheck) -> Result<Vec<String>, Sto
             Safekeeping::TwoServers => Vec::new(),
             safe => vec![format!("acknowledged data is {}", safe.describe())],
         }),
+        ServerCheck::Waits => Ok(find_obstacle(client).await?.into_iter().collect()),
         ServerCheck::Horizon => {
             let found = holders(client).await?.into_iter().filter_map(|(what, seconds)| match seconds {
                 Some(seconds) if seconds < HORIZON_MAX => None,
@@ -244,12 +273,6 @@ async fn blindness(client: &Client) -> Result<Option<String>, StoreError> {
 }
 
 async fn figures(client: &Client) -> Result<ServerFigures, StoreError> {
-    let sql = "SELECT count(*) FILTER (WHERE state IN ('serving', 'draining') AND leads) AS replicas,
-                      coalesce(sum((SELECT count(*) FROM task WHERE owner = epoch))
-                          FILTER (WHERE state IN ('left', 'evicted')), 0)::bigint AS orphans
-               FROM replica";
-    let found = rows(client.query(sql, &[]).await)?;
-    let row = found.first().ok_or_else(|| StoreError::Corrupt("the replicas cannot be counted".to_owned()))?;
     let sql = "SELECT relname::text AS name, n_dead_tup AS dead FROM pg_stat_user_tables
                WHERE relid = ANY (ARRAY[to_regclass('task'), to_regclass('target'), to_regclass('replica'), to_regclass('writer')])
                ORDER BY 1";
@@ -257,8 +280,6 @@ async fn figures(client: &Client) -> Result<ServerFigures, StoreError> {
     let count = |number: i64| u64::try_from(number).unwrap_or(0);
     Ok(ServerFigures {
         safekeeping: judge_settings(&settings(client).await?),
-        replicas: count(get(row, "replicas")?),
-        orphans: count(get(row, "orphans")?),
         default_rows: defaults(client).await?.into_iter().map(|(_, rows)| count(rows)).sum(),
         dead_rows: dead
             .iter()

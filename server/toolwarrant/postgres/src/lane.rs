@@ -1,41 +1,39 @@
 //! A lane: one connection that writes. Requests that arrive while a statement runs share the next.
 //!
 //! Each statement is a numbered batch: it counts the lane's row in `writer` up, from the number
-//! before. So it lands once, in order, and never after other replicas have evicted this one. If the
+//! before. So it lands once, in order, and never after another process leads. If the
 //! connection breaks before the answer, the lane sends the batch again under its number. Then
 //! either it lands, or the row shows that it had landed.
 //!
 //! If the server refuses a batch, each of its requests is repeated alone.
 
-use crate::cluster::{LANES, lands};
 use crate::connection::{Server, is_refusal, wait_for_standby};
 use crate::prepared::PreparedClient;
 use crate::queue::{Queue, TOGETHER, Waiting};
+use crate::runs::LANDS;
 use std::collections::{HashSet, VecDeque};
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row};
-use toolwarrant_core::cluster::Epoch;
 use toolwarrant_core::counts::Count;
 use toolwarrant_core::store::StoreError;
 
 /// The beginning of every batch. Its three parameters come first; the statement must end with rows
 /// that begin with `turn.one`, at least one of them if there is a turn.
 static TURN: LazyLock<String> = LazyLock::new(|| {
-    let lands = lands("$2");
     format!(
         "WITH turn AS (UPDATE writer SET batches = $1::bigint
              WHERE epoch = $2::bigint AND number = $3::integer AND batches = $1::bigint - 1
-               AND {lands} RETURNING 1 AS one)"
+               AND {LANDS} RETURNING 1 AS one)"
     )
 });
 
 /// The reason why nothing lands after a copy has replaced the store.
-pub(crate) const UNSETTLED: &str = "a copy has replaced the store, and not every replica has found its writes in it";
+const UNSETTLED: &str = "a copy has replaced the server, and this process does not lead there";
 
 /// Time after which an unanswered batch is sent again on another connection.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
@@ -114,15 +112,13 @@ pub(crate) trait Work: Send + 'static {
 /// A request of a kind, with the channel for its answer.
 type QueuedWork<W> = Waiting<<W as Work>::Request, <W as Work>::Answer>;
 
-/// Facts about all lanes of a replica.
+/// Facts about all lanes of a process.
 #[derive(Debug, Default)]
 pub(crate) struct LaneFacts {
-    /// Set once the replica was evicted, so that it writes nothing more.
+    /// Set once another process leads, so that this one writes nothing more.
     pub(crate) evicted: AtomicBool,
     /// Set once the store lacks a batch that it had acknowledged.
     pub(crate) has_forgotten: AtomicBool,
-    /// The batches of each lane that were acknowledged.
-    acknowledged: [AtomicU64; LANES],
     /// Batches that have landed.
     pub(crate) commits: Count,
     /// Requests in them.
@@ -132,17 +128,6 @@ pub(crate) struct LaneFacts {
 }
 
 impl LaneFacts {
-    /// Returns the batches of each lane that were acknowledged before.
-    pub(crate) fn list_acknowledged(&self) -> Vec<i64> {
-        self.acknowledged.iter().map(|batches| batches.load(Acquire).cast_signed()).collect()
-    }
-
-    fn acknowledge(&self, lane: usize, batches: u64) {
-        if let Some(known) = self.acknowledged.get(lane) {
-            known.store(batches, Release);
-        }
-    }
-
     fn count_commit(&self, requests: usize) {
         self.commits.add(1);
         self.requests.add(requests as u64);
@@ -153,7 +138,7 @@ impl LaneFacts {
 pub(crate) type Lane<W> = Queue<<W as Work>::Request, <W as Work>::Answer>;
 
 /// Starts the lane of that number.
-pub(crate) fn start<W: Work>(server: &Server, epoch: Epoch, number: usize, facts: &Arc<LaneFacts>) -> Lane<W> {
+pub(crate) fn start<W: Work>(server: &Server, epoch: u64, number: usize, facts: &Arc<LaneFacts>) -> Lane<W> {
     let (requests, mut received) = Queue::new();
     let (server, facts) = (server.clone(), Arc::clone(facts));
     let mut session = Session { server, facts, epoch, number, batches: 0, open: None };
@@ -201,7 +186,7 @@ pub(crate) fn start<W: Work>(server: &Server, epoch: Epoch, number: usize, facts
 struct Session {
     server: Server,
     facts: Arc<LaneFacts>,
-    epoch: Epoch,
+    epoch: u64,
     number: usize,
     /// The batches that have landed.
     batches: u64,
@@ -216,7 +201,7 @@ enum Fate {
     AnswerLost,
     /// The server has refused it. Nothing was written.
     Refused(Error),
-    /// It was not sent, or this replica may not write any more.
+    /// It was not sent, or this process may not write any more.
     NotWritten(StoreError),
 }
 
@@ -267,7 +252,7 @@ impl Session {
         }
     }
 
-    /// Carries out a request alone, a few times if other replicas are faster, and answers it.
+    /// Carries out a request alone, a few times if others are faster, and answers it.
     async fn carry_out_alone<W: Work>(&mut self, (mut request, reply): QueuedWork<W>) {
         let mut answer = None;
         for _ in 0..ATTEMPTS {
@@ -299,7 +284,7 @@ impl Session {
     async fn recall<W: Work>(&self, request: &W::Request) -> Result<W::Answer, StoreError> {
         match &self.open {
             Some(open) => W::recall(open, request).await,
-            None => Err(StoreError::Unavailable("the answer of the store was lost".to_owned())),
+            None => Err(StoreError::Unanswered("the answer of the store was lost".to_owned())),
         }
     }
 
@@ -308,13 +293,15 @@ impl Session {
         let (sql, given) = (format!("{}{}", *TURN, W::sql(batch)), W::parameters(batch));
         let next = self.batches + 1;
         let head: [Parameter; 3] =
-            [Box::new(next.cast_signed()), Box::new(self.epoch.0.cast_signed()), Box::new(self.place())];
+            [Box::new(next.cast_signed()), Box::new(self.epoch.cast_signed()), Box::new(self.place())];
         let parameters: Vec<&(dyn ToSql + Sync)> =
             head.iter().chain(&given).map(|parameter| &**parameter as &(dyn ToSql + Sync)).collect();
         let mut in_doubt = false;
         loop {
-            if let Some(why) = self.why_ended() {
-                return Fate::NotWritten(why);
+            match self.why_ended() {
+                Some(why) if !in_doubt => return Fate::NotWritten(why),
+                Some(why) => return Fate::NotWritten(StoreError::Unanswered(why.to_string())),
+                None => {}
             }
             match self.query(&sql, &parameters).await {
                 Ok(rows) if rows.is_empty() => {
@@ -323,7 +310,7 @@ impl Session {
                     }
                 }
                 Ok(rows) => {
-                    self.count_landed(next);
+                    self.batches = next;
                     return Fate::Landed(rows);
                 }
                 // A statement that had its turn shows that the one before has not landed.
@@ -340,15 +327,10 @@ impl Session {
         i32::try_from(self.number).unwrap_or(i32::MAX)
     }
 
-    fn count_landed(&mut self, batches: u64) {
-        self.batches = batches;
-        self.facts.acknowledge(self.number, batches);
-    }
-
-    /// Returns the reason why this replica may not write any more.
+    /// Returns the reason why this process may not write any more.
     fn why_ended(&self) -> Option<StoreError> {
         if self.facts.evicted.load(Relaxed) {
-            return Some(StoreError::Unavailable("other replicas have evicted this one".to_owned()));
+            return Some(StoreError::Unavailable("another process leads".to_owned()));
         }
         let forgotten = self.facts.has_forgotten.load(Relaxed);
         forgotten.then(|| StoreError::Unavailable("the store lacks writes that it had acknowledged".to_owned()))
@@ -358,17 +340,16 @@ impl Session {
     /// batch in doubt can have landed before.
     async fn missing_turn(&mut self, next: u64, in_doubt: bool) -> Option<Fate> {
         let open = self.open.as_ref()?;
-        let lands = lands("$1");
-        let sql = format!("SELECT batches, {lands} FROM writer WHERE epoch = $1 AND number = $2");
-        let found = open.query_opt(&sql, &[&self.epoch.0.cast_signed(), &self.place()]).await;
+        let sql = format!("SELECT batches, {LANDS} FROM writer WHERE epoch = $1 AND number = $2");
+        let found = open.query_opt(&sql, &[&self.epoch.cast_signed(), &self.place()]).await;
         match found.map(|row| row.map(|row| (row.get::<_, i64>(0).cast_unsigned(), row.get(1)))) {
             Ok(Some((batches, _))) if batches == next && in_doubt => {
                 let standby = timeout(ANSWER_PATIENCE, wait_for_standby(open));
                 if !matches!(standby.await, Ok(Ok(()))) {
-                    self.open = None;
+                    self.give_up();
                     return None;
                 }
-                self.count_landed(next);
+                self.batches = next;
                 return Some(Fate::AnswerLost);
             }
             // Another statement under this number was rolled back meanwhile.
@@ -387,7 +368,10 @@ impl Session {
                 return None;
             }
         }
-        self.why_ended().map(Fate::NotWritten)
+        match self.why_ended() {
+            Some(why) if in_doubt => Some(Fate::NotWritten(StoreError::Unanswered(why.to_string()))),
+            why => why.map(Fate::NotWritten),
+        }
     }
 
     /// Runs a statement on the open connection, or on another one.
@@ -407,7 +391,7 @@ impl Session {
                 return Err(Broken::NotSent(crate::connection::unavailable(error)));
             }
             Err(_) => {
-                self.open = None;
+                self.give_up();
                 return Err(Broken::NotSent(StoreError::Unavailable("PostgreSQL does not answer".to_owned())));
             }
         };
@@ -415,9 +399,16 @@ impl Session {
             Ok(Ok(rows)) => Ok(rows),
             Ok(Err(error)) if is_refusal(&error) => Err(Broken::Refused(error)),
             Ok(Err(_)) | Err(_) => {
-                self.open = None;
+                self.give_up();
                 Err(Broken::Unanswered)
             }
+        }
+    }
+
+    /// Gives the connection up, with the statement that may still run there.
+    fn give_up(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.server.cancel(&open);
         }
     }
 }

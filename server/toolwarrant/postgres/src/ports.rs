@@ -2,26 +2,21 @@
 
 use crate::accepting::Accept;
 use crate::advancing::Advancement;
-use crate::cluster::Heard;
-use crate::column::{Id, get, json, millis, moment, rows};
-use crate::connection::unavailable;
-use crate::lane::{LaneFacts, Parameter, UNSETTLED};
+use crate::column::{json, millis, moment, rows};
+use crate::connection::{unavailable, wait_for_standby};
+use crate::lane::{LaneFacts, Parameter};
 use crate::prepared::PreparedClient;
-use crate::single::{SingleRequest, Write};
-use crate::{Postgres, cluster, directory, documents, partitions, reads, rules};
+use crate::single::Write;
+use crate::{Postgres, directory, partitions, reads, rules, runs};
 use serde::de::IgnoredAny;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio_postgres::types::ToSql;
 use toolwarrant_audit::{Anchor, Head};
 use toolwarrant_base::clock::Timestamp;
-use toolwarrant_base::{hex, ignore_poison};
+use toolwarrant_base::hex;
 use toolwarrant_core::act::{Act, ActFilter, StoredAct};
-use toolwarrant_core::cluster::{Beat, BeatNumber, Beats, ClusterStore, Epoch, StoreTrust};
-use toolwarrant_core::documents::{Document, DocumentStore};
 use toolwarrant_core::store::{
-    ApplicationRow, AuditStore, DirectoryChanges, DirectoryStore, KeyRow, SecretUse, StoreError, Stored,
+    ApplicationRow, AuditStore, DirectoryStore, KeyRow, RequestCount, SecretUse, StoreError, Stored,
 };
 use toolwarrant_store::{Figure, Integrity, IntegrityRule, WriteFigures};
 use toolwarrant_tasks::store::{
@@ -33,25 +28,17 @@ use toolwarrant_tasks::task::TaskId;
 /// Time for reads that go through a whole table.
 pub(crate) const INSPECTION: Duration = Duration::from_mins(10);
 
-/// Asks if this run stands, and if the store has all its writes.
-static MAY_SEND: LazyLock<String> = LazyLock::new(|| {
-    let (lands, whole) = (cluster::lands("$1"), cluster::is_whole("$1", "$2"));
-    format!(
-        "SELECT EXISTS (SELECT FROM replica WHERE epoch = $1 AND state IN ('serving', 'draining')) AS stands,
-                {lands} AND {whole} AS is_trusted"
-    )
-});
-
 impl Postgres {
     pub(crate) async fn write(&self, write: Write) -> Result<Vec<i64>, StoreError> {
-        self.single.ask_to_write(SingleRequest::Write(write)).await
+        self.single.ask_to_write(write).await
     }
 
-    /// Writes a change of the directory. Without an answer, the version was not the expected one.
-    async fn change(&self, write: Result<Write, StoreError>) -> Result<Option<u64>, StoreError> {
-        let version = self.write(write?).await?.first().copied();
-        let version = version.ok_or(StoreError::Stale)?;
-        Ok(Some(version.cast_unsigned()))
+    /// Ends this run as planned. The next process leads at once.
+    ///
+    /// # Errors
+    /// The store does not answer. The next process waits until the lease is over.
+    pub async fn leave(&self) -> Result<(), StoreError> {
+        self.write(Write::new(runs::LEAVE, Vec::new)).await.map(drop)
     }
 }
 
@@ -69,12 +56,11 @@ impl TaskStore for Postgres {
     }
 
     fn advance(&self, advance: Advance) -> Stored<'_, Advanced> {
-        Box::pin(async move { self.advancing.ask(Advancement::new(advance, self.epoch)?).await })
+        Box::pin(async move { self.advancing.ask(Advancement::new(advance)?).await })
     }
 
     fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>> {
-        let owner = Some(self.epoch.0);
-        Box::pin(self.reader.read(move |client| async move { reads::open_tasks(&client, owner, after, limit).await }))
+        Box::pin(self.reader.read(move |client| async move { reads::open_tasks(&client, after, limit).await }))
     }
 
     fn task(&self, id: TaskId) -> Stored<'_, Option<Record>> {
@@ -149,54 +135,8 @@ impl TaskStore for Postgres {
         })
     }
 
-    fn is_shared(&self) -> bool {
+    fn outlives_machine(&self) -> bool {
         true
-    }
-
-    fn may_send(&self) -> Stored<'_, bool> {
-        // Not behind the reads of requests, because a send waits for it.
-        Box::pin(self.control.read(move |client| async move {
-            let parameters: [&(dyn ToSql + Sync); 2] = [&self.epoch.0.cast_signed(), &self.facts.list_acknowledged()];
-            let found = rows(client.query_again(&MAY_SEND, &parameters).await)?;
-            let row = found.first().ok_or_else(|| StoreError::Corrupt("a question has no answer".to_owned()))?;
-            match (get(row, "stands")?, get(row, "is_trusted")?) {
-                (true, false) => Err(StoreError::Unavailable(UNSETTLED.to_owned())),
-                (stands, _) => Ok(stands),
-            }
-        }))
-    }
-
-    fn orphans(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>> {
-        Box::pin(self.reader.read(move |client| async move { reads::open_tasks(&client, None, after, limit).await }))
-    }
-
-    fn adopt(&self, orphans: Vec<TaskId>) -> Stored<'_, Vec<TaskId>> {
-        Box::pin(async move {
-            let sql = ", adopted AS (
-                    UPDATE task SET owner = $2 FROM turn, unnest($4::uuid[]) WITH ORDINALITY AS asked (id, place)
-                        WHERE task.id = ANY (ARRAY[asked.id]) AND (task.owner = $2 OR task.owner IN (
-                            SELECT epoch FROM replica WHERE state IN ('left', 'evicted')))
-                    RETURNING asked.place)
-                SELECT turn.one, adopted.place AS answer FROM turn LEFT JOIN adopted ON true";
-            let asked = orphans.clone();
-            let parameters =
-                move || -> Vec<Parameter> { vec![Box::new(asked.iter().copied().map(Id).collect::<Vec<_>>())] };
-            let places = self.write(Write::new(sql, parameters)).await?;
-            let of_place = |place: i64| usize::try_from(place - 1).ok().and_then(|place| orphans.get(place).copied());
-            Ok(places.into_iter().filter_map(of_place).collect())
-        })
-    }
-
-    fn find_ended(&self, ids: Vec<TaskId>) -> Stored<'_, Vec<TaskId>> {
-        Box::pin(self.reader.read(move |client| {
-            let ids: Vec<_> = ids.iter().copied().map(Id).collect();
-            async move {
-                // Fewer tables than those of all days.
-                let sql = "SELECT id FROM unnest($1::uuid[]) AS held (id)
-                    WHERE NOT EXISTS (SELECT FROM task WHERE task.id = held.id)";
-                rows(client.query(sql, &[&ids]).await)?.iter().map(|row| Ok(get::<Id>(row, "id")?.0)).collect()
-            }
-        }))
     }
 }
 
@@ -258,20 +198,13 @@ impl AuditStore for Postgres {
 impl DirectoryStore for Postgres {
     fn directory(&self) -> Stored<'_, (Vec<ApplicationRow>, Vec<KeyRow>)> {
         Box::pin(async move {
-            let read = |client: Arc<PreparedClient>| async move { directory::changes(&client, None).await };
-            let DirectoryChanges { applications, keys, version: _ } =
-                self.inspector.read_within(INSPECTION, read).await?;
-            Ok((applications, keys))
+            let read = |client: Arc<PreparedClient>| async move { directory::directory(&client).await };
+            self.inspector.read_within(INSPECTION, read).await
         })
     }
 
-    fn put_application(
-        &self,
-        application: ApplicationRow,
-        acts: Vec<Act>,
-        base: Option<u64>,
-    ) -> Stored<'_, Option<u64>> {
-        Box::pin(self.change(directory::put_application(application, acts, base)))
+    fn put_application(&self, application: ApplicationRow, acts: Vec<Act>) -> Stored<'_, ()> {
+        Box::pin(async move { self.write(directory::put_application(application, acts, &self.trail)?).await.map(drop) })
     }
 
     fn latest_time(&self) -> Stored<'_, Option<Timestamp>> {
@@ -289,12 +222,8 @@ impl DirectoryStore for Postgres {
         })
     }
 
-    fn put_key(&self, key: KeyRow, acts: Vec<Act>, base: Option<u64>) -> Stored<'_, Option<u64>> {
-        Box::pin(self.change(directory::put_key(key, acts, base)))
-    }
-
-    fn changes(&self, after: u64) -> Stored<'_, DirectoryChanges> {
-        Box::pin(self.reader.read(move |client| async move { directory::changes(&client, Some(after)).await }))
+    fn put_key(&self, key: KeyRow, acts: Vec<Act>) -> Stored<'_, ()> {
+        Box::pin(async move { self.write(directory::put_key(key, acts, &self.trail)?).await.map(drop) })
     }
 
     fn put_uses(&self, uses: Vec<SecretUse>) -> Stored<'_, ()> {
@@ -308,8 +237,16 @@ impl DirectoryStore for Postgres {
         }))
     }
 
+    fn put_requests(&self, requests: Vec<RequestCount>, since: u64) -> Stored<'_, ()> {
+        Box::pin(async move { self.write(directory::put_requests(requests, since)).await.map(drop) })
+    }
+
+    fn requests(&self) -> Stored<'_, Vec<RequestCount>> {
+        Box::pin(self.reader.read(|client| async move { directory::requests(&client).await }))
+    }
+
     fn put_acts(&self, acts: Vec<Act>) -> Stored<'_, ()> {
-        Box::pin(async move { self.write(directory::put_acts(&acts)?).await.map(drop) })
+        Box::pin(async move { self.write(directory::put_acts(&acts, &self.trail)?).await.map(drop) })
     }
 
     fn acts(&self, filter: ActFilter) -> Stored<'_, Vec<StoredAct>> {
@@ -357,105 +294,13 @@ impl Integrity for Postgres {
 
     fn touch(&self) -> Stored<'_, ()> {
         Box::pin(async move {
+            if self.epoch == 0 {
+                let test =
+                    |client: Arc<PreparedClient>| async move { wait_for_standby(&client).await.map_err(unavailable) };
+                return self.inspector.read(test).await;
+            }
             let write = Write::new(" SELECT one, NULL::bigint AS answer FROM turn", Vec::new);
             self.write(write).await.map(drop)
-        })
-    }
-}
-
-impl ClusterStore for Postgres {
-    fn epoch(&self) -> Epoch {
-        self.epoch
-    }
-
-    fn name(&self) -> String {
-        self.replica.clone()
-    }
-
-    fn lease(&self) -> Duration {
-        self.lease
-    }
-
-    fn beat(&self, beat: Beat) -> Stored<'_, Beats> {
-        Box::pin(self.control.read(move |client| async move {
-            let told = self.facts.list_acknowledged();
-            let Heard { mut beats, timeline, is_whole, is_synchronous, restored_at } =
-                cluster::beat(&client, self.epoch, beat, &told).await?;
-            let own = beats.replicas.iter().find(|row| row.epoch == self.epoch);
-            let lost = match own {
-                Some(row) => (!row.state.has_ended() && !is_whole)
-                    .then_some("misses writes that were acknowledged to it, or a run that it has seen"),
-                // An operator who has begun again has evicted it.
-                None => (restored_at.map(moment) == self.restored_at
-                    && timeline != *ignore_poison(self.timeline.lock()))
-                .then_some("is not known any more"),
-            };
-            if let Some(why) = lost {
-                let why = format!("{}, of epoch {}, {why}", self.replica, self.epoch);
-                self.facts.has_forgotten.store(true, Relaxed);
-                cluster::declare_lost(&client, &why).await?;
-                beats.trust = StoreTrust::Lost(why);
-            } else if own.is_none_or(|row| row.state.has_ended()) {
-                self.facts.evicted.store(true, Relaxed);
-            } else if is_whole {
-                *ignore_poison(self.timeline.lock()) = timeline;
-                self.facts.has_forgotten.store(false, Relaxed);
-            }
-            if beats.trust == StoreTrust::Settled {
-                self.is_synchronous.store(is_synchronous, Relaxed);
-            }
-            Ok(beats)
-        }))
-    }
-
-    fn correct_time(&self, known: i64, ahead: i64) -> Stored<'_, ()> {
-        let read = move |client: Arc<PreparedClient>| async move { cluster::correct_time(&client, known, ahead).await };
-        Box::pin(self.control.read(read))
-    }
-
-    fn settle(&self, silent: Vec<Epoch>) -> Stored<'_, ()> {
-        // The copy may lack the news that the former server waited for no standby.
-        let silent = if self.is_synchronous.load(Relaxed) { silent } else { Vec::new() };
-        Box::pin(self.control.read(move |client| {
-            let silent: Vec<_> = silent.iter().map(|epoch| epoch.0.cast_signed()).collect();
-            async move { cluster::settle(&client, &silent).await }
-        }))
-    }
-
-    fn evict(&self, epoch: Epoch, BeatNumber { timeline, number }: BeatNumber) -> Stored<'_, bool> {
-        Box::pin(async move {
-            let (epoch, number, timeline) = (epoch.0.cast_signed(), number.cast_signed(), format!("{timeline:08X}"));
-            let parameters =
-                move || -> Vec<Parameter> { vec![Box::new(epoch), Box::new(number), Box::new(timeline.clone())] };
-            Ok(!self.write(Write::new(cluster::eviction(), parameters)).await?.is_empty())
-        })
-    }
-
-    fn leave(&self) -> Stored<'_, ()> {
-        Box::pin(async move { self.write(Write::new(cluster::LEAVE, Vec::new)).await.map(drop) })
-    }
-
-    fn forget_ended(&self, epochs: Vec<Epoch>) -> Stored<'_, ()> {
-        let epochs: Vec<_> = epochs.into_iter().map(|epoch| epoch.0.cast_signed()).collect();
-        let parameters = move || -> Vec<Parameter> { vec![Box::new(epochs.clone())] };
-        Box::pin(async move { self.write(Write::new(cluster::FORGET, parameters)).await.map(drop) })
-    }
-}
-
-impl DocumentStore for Postgres {
-    fn documents(&self, space: &'static str, keys: Vec<String>) -> Stored<'_, Vec<Document>> {
-        Box::pin(self.reader.read(move |client| {
-            let keys = keys.clone();
-            async move { documents::read(&client, space, keys).await }
-        }))
-    }
-
-    fn put_documents(&self, space: &'static str, given: Vec<Document>) -> Stored<'_, Vec<bool>> {
-        Box::pin(async move {
-            let count = given.len();
-            let given = given.into_iter().map(|document| (space, document)).collect();
-            let put = self.single.ask_to_write(SingleRequest::Put(given)).await?;
-            Ok((1..).take(count).map(|place: i64| put.contains(&place)).collect())
         })
     }
 }

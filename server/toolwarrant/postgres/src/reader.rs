@@ -13,18 +13,16 @@ pub(crate) struct Reader {
     server: Server,
     /// True if a new connection shows only what a failover to the standby keeps.
     is_kept: bool,
-    /// Time in which a read must be answered. The next one then gets a new connection.
-    patience: Duration,
     open: Mutex<Option<Arc<PreparedClient>>>,
 }
 
-/// The usual time in which a read must be answered.
+/// The usual time in which a read must be answered. The next one then gets a new connection.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Reader {
     /// Returns a reader that connects at the first read.
     pub(crate) fn new(server: &Server) -> Self {
-        Self { server: server.clone(), is_kept: false, patience: PATIENCE, open: Mutex::new(None) }
+        Self { server: server.clone(), is_kept: false, open: Mutex::new(None) }
     }
 
     /// Returns a reader for what clients are told: it shows only what a failover to the standby
@@ -33,18 +31,12 @@ impl Reader {
         Self { is_kept: true, ..Self::new(server) }
     }
 
-    /// Returns a reader for a replica with this lease. Its patience is less than that of a beat,
-    /// which would leave a dead connection in use.
-    pub(crate) fn of_lease(server: &Server, lease: Duration) -> Self {
-        Self { patience: lease / 4, ..Self::new(server) }
-    }
-
     /// Reads, and reads again if the connection has broken meanwhile.
     pub(crate) async fn read<T, F>(&self, work: impl Fn(Arc<PreparedClient>) -> F) -> Result<T, StoreError>
     where
         F: Future<Output = Result<T, StoreError>>,
     {
-        self.read_within(self.patience, work).await
+        self.read_within(PATIENCE, work).await
     }
 
     /// Reads for at most that long.
@@ -68,7 +60,9 @@ impl Reader {
             Ok(read) => read,
             Err(_) => {
                 // The next read gets a new connection.
-                *self.open.lock().await = None;
+                if let Some(client) = self.open.lock().await.take() {
+                    self.server.cancel(&client);
+                }
                 Err(late())
             }
         }

@@ -1,10 +1,10 @@
 //! Reads of tasks, their timelines and the ledger.
 
 use crate::accepting::fingerprint;
-use crate::cluster::NOW;
 use crate::column::{Id, get, millis, moment, read_state, rows};
 use crate::prepared::PreparedClient;
 use crate::queue::Answers;
+use crate::runs::NOW;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -108,27 +108,15 @@ fn record(row: &Row) -> Result<Record, StoreError> {
     })
 }
 
-/// Reads tasks in flight with ids above `after`, ordered by id: those of this owner, or those of
-/// replicas that have ended.
+/// Reads tasks in flight with ids above `after`, ordered by id.
 pub(crate) async fn open_tasks(
     client: &PreparedClient,
-    owner: Option<u64>,
     after: Option<TaskId>,
     limit: u32,
 ) -> Result<Vec<OpenTask>, StoreError> {
-    // In one query, the order and the limit would lead PostgreSQL through all tasks by their ids.
-    // So would a join that was planned while there were hardly any.
-    let sql = "WITH own AS MATERIALIZED (
-                   SELECT id FROM task
-                       WHERE owner = ANY(CASE WHEN $1::bigint IS NULL
-                                              THEN ARRAY(SELECT epoch FROM replica WHERE state IN ('left', 'evicted'))
-                                              ELSE ARRAY[$1] END)
-                         AND ($2::uuid IS NULL OR id > $2)),
-               page AS MATERIALIZED (SELECT id FROM own ORDER BY id LIMIT $3)
-               SELECT task.id, application, idem_key, fingerprint, resource, target, wake_at, tool, sealed
-                   FROM page, LATERAL (SELECT * FROM task WHERE id = page.id OFFSET 0) AS task ORDER BY task.id";
-    let owner = owner.map(u64::cast_signed);
-    let found = rows(client.query_again(sql, &[&owner, &after.map(Id), &i64::from(limit)]).await)?;
+    let sql = "SELECT id, application, idem_key, fingerprint, resource, target, wake_at, tool, sealed FROM task
+                   WHERE $1::uuid IS NULL OR id > $1 ORDER BY id LIMIT $2";
+    let found = rows(client.query_again(sql, &[&after.map(Id), &i64::from(limit)]).await)?;
     let open = |row: &Row| {
         Ok(OpenTask {
             id: get::<Id>(row, "id")?.0,

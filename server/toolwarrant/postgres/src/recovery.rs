@@ -1,39 +1,34 @@
 //! Going on without acknowledged writes that the store has lost, as after a restore from a backup.
 
 use crate::Postgres;
-use crate::cluster::TIMELINE;
 use crate::column::{millis, rows};
 use crate::connection::unavailable;
 use crate::directory;
+use crate::runs::TIMELINE;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::act::Act;
 use toolwarrant_core::store::{DirectoryStore, StoreError, Stored};
 use toolwarrant_store::{Recovery, not_off};
 use toolwarrant_tasks::machine::abandon;
-use toolwarrant_tasks::store::{Advance, TaskStore};
+use toolwarrant_tasks::store::{Advance, OpenTask, TaskStore};
 
-/// Orphans that are adopted at once.
+/// Tasks that are read at once.
 const PAGE: u32 = 100;
 
 impl Postgres {
-    /// Goes on with the data as it is: evicts all other runs, turns all keys off, and ends the
-    /// tasks in flight as `timeout`, because they may have been sent. `at` is the wall clock. If it
-    /// fails, nothing lands until it is called again. Returns the number of tasks that it has
-    /// ended.
+    /// Goes on with the data as it is: turns all keys off, and ends the tasks in flight as
+    /// `timeout`, because they may have been sent. `at` is the wall clock. If it fails, no process
+    /// leads before it is called again. Returns the number of tasks that it has ended.
     ///
     /// # Errors
     /// The server does not answer.
     pub async fn begin_again(&self, at: Timestamp, act: Act) -> Result<u64, StoreError> {
-        let epoch = self.epoch;
         let sql = format!(
             "BEGIN;
-             UPDATE cluster SET lost = coalesce(lost, 'an operator begins again'), mender = {epoch}, timeline = {TIMELINE},
-                                restored_at = {}, directory = directory + 1;
-             UPDATE replica SET state = 'evicted', evicted_at = now() WHERE epoch <> {epoch} AND state IN ('serving', 'draining');
-             DELETE FROM writer WHERE epoch <> {epoch};
+             UPDATE cluster SET lost = coalesce(lost, 'an operator begins again'), timeline = {TIMELINE}, restored_at = {};
              INSERT INTO unconfirmed_key SELECT id, secrets FROM api_key WHERE secrets <> '[]'
                  ON CONFLICT (id) DO UPDATE SET secrets = excluded.secrets;
-             UPDATE api_key SET secrets = '[]', version = (SELECT directory FROM cluster) WHERE secrets <> '[]';
+             UPDATE api_key SET secrets = '[]' WHERE secrets <> '[]';
              COMMIT",
             millis(at)
         );
@@ -46,11 +41,11 @@ impl Postgres {
         run(sql).await?;
         let mut ended = 0;
         loop {
-            let orphans: Vec<_> = self.orphans(None, PAGE).await?.iter().map(|task| task.id).collect();
-            if orphans.is_empty() {
+            let page = self.in_flight(None, PAGE).await?;
+            if page.is_empty() {
                 break;
             }
-            for id in self.adopt(orphans).await? {
+            for OpenTask { id, .. } in page {
                 let Some(record) = self.task(id).await? else { continue };
                 let step = abandon(record.task, at);
                 let what = "the store was restored, or has lost writes: what became of it is not known".to_owned();
@@ -60,26 +55,17 @@ impl Postgres {
             }
         }
         self.put_acts(vec![act]).await?;
-        run(format!("UPDATE cluster SET lost = NULL, mender = NULL WHERE mender = {epoch}")).await?;
+        run("UPDATE cluster SET lost = NULL".to_owned()).await?;
         Ok(ended)
     }
 
-    /// Returns the loss of acknowledged writes that a replica has noticed, or that a run which does
-    /// not answer may have been told of.
+    /// Returns what the store has lost of acknowledged writes, if a process has found that.
     ///
     /// # Errors
     /// The server does not answer.
     pub async fn read_loss(&self) -> Result<Option<String>, StoreError> {
-        let sql = format!(
-            "SELECT coalesce(lost, CASE WHEN timeline <> {TIMELINE} THEN (
-                 SELECT 'these runs have not looked for their writes: ' || coalesce(string_agg(name, ', '), 'unknown ones')
-                     FROM replica WHERE state IN ('serving', 'draining') AND whole_in <> {TIMELINE}) END)
-             FROM cluster"
-        );
-        let read = self.inspector.read(|client| {
-            let sql = sql.clone();
-            async move { client.query_one(&sql, &[]).await.map_err(unavailable) }
-        });
+        let sql = "SELECT lost FROM cluster";
+        let read = self.inspector.read(|client| async move { client.query_one(sql, &[]).await.map_err(unavailable) });
         Ok(read.await?.get(0))
     }
 }
@@ -102,8 +88,8 @@ impl Recovery for Postgres {
             if let Some(key) = keys.iter().find(|key| !off.contains(key)) {
                 return Err(not_off(key));
             }
-            let confirmed = self.write(directory::confirm_keys(keys, &acts)?).await?;
-            if confirmed.is_empty() { Err(StoreError::Stale) } else { Ok(()) }
+            let confirmed = self.write(directory::confirm_keys(keys.clone(), &acts, &self.trail)?).await?;
+            if confirmed.is_empty() { Err(not_off(&keys.join(", "))) } else { Ok(()) }
         })
     }
 }

@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 use toolwarrant_core::store::StoreError;
 
 /// The rights on each table. Nothing that has happened can be changed or removed.
-const RIGHTS: [(&str, &str); 18] = [
+const RIGHTS: [(&str, &str); 19] = [
     ("cluster", "SELECT, UPDATE"),
     ("replica", "SELECT, INSERT, UPDATE, DELETE"),
     ("writer", "SELECT, INSERT, UPDATE, DELETE"),
@@ -23,9 +23,10 @@ const RIGHTS: [(&str, &str); 18] = [
     ("api_key", "SELECT, INSERT, UPDATE"),
     ("unconfirmed_key", "SELECT, INSERT, UPDATE, DELETE"),
     ("secret_use", "SELECT, INSERT, UPDATE"),
+    ("request_count", "SELECT, INSERT, UPDATE, DELETE"),
     ("act", "SELECT, INSERT, UPDATE"),
     ("audit_anchor", "SELECT, INSERT, UPDATE"),
-    ("document", "SELECT, INSERT, UPDATE"),
+    ("file", "SELECT, INSERT, UPDATE"),
 ];
 
 /// The functions that make and drop partitions.

@@ -1,68 +1,46 @@
--- The tables of a cluster, in the schema that comes first in the search path. Times are milliseconds since the Unix epoch.
+-- The tables of a store, in the schema that comes first in the search path. Times are milliseconds since the Unix epoch.
 
--- The cluster itself, in one row. A change of applications or keys counts `directory` up and holds the row until it commits.
+-- The store itself, in one row.
 CREATE TABLE cluster (
     one         boolean PRIMARY KEY CHECK (one),
-    -- Programs that know another layout are refused. It changes when no run lives whose `level` is less.
+    -- Programs that know another layout are refused.
     layout      integer NOT NULL,
     -- The fingerprint of the master key.
     key         bytea   NOT NULL,
-    directory   bigint  NOT NULL DEFAULT 0,
-    -- The timeline of the server in which all runs have found their writes again. In any other one, nothing lands.
+    -- The timeline of the server that has everything that was acknowledged. In any other one, nothing lands.
     timeline    text    NOT NULL,
-    -- The number of runs that have joined in a trusted timeline, and of such timelines. Only a copy that lacks a run has fewer.
-    runs        bigint  NOT NULL DEFAULT 0,
-    -- The correction of the clock of the server, in milliseconds. Replicas do not follow a step of that clock.
-    ahead       bigint  NOT NULL DEFAULT 0,
     -- The setting of a synchronous standby in that timeline: true if a failover loses nothing that was acknowledged.
     synchronous boolean NOT NULL DEFAULT false,
-    -- The loss of acknowledged writes that a run has noticed. Then nothing lands but the writes of the mender.
+    -- The loss of acknowledged writes that a process has found. Then no process leads, until an operator decides.
     lost        text,
-    -- The run that goes on without the lost writes.
-    mender      bigint,
     -- The number of the latest act.
     acts        bigint  NOT NULL DEFAULT 0,
-    -- The latest time that a replica has recorded.
+    -- The latest time that a leader has recorded.
     seen        bigint,
     -- The time at which the data was restored from a backup, if it was.
     restored_at bigint
 );
 
+-- The runs of processes that lead or have led. A dead run has not left, and its process has died.
 CREATE TABLE replica (
     -- Grows, and begins with the time in microseconds, so that a store that has forgotten runs does not number two alike.
     epoch   bigint  PRIMARY KEY,
     name    text    NOT NULL,
-    -- True if it serves or is about to, and false for a command. One run that leads lives at a time.
-    leads   boolean NOT NULL,
     -- The machine that it runs on.
     machine text    NOT NULL,
-    -- The audit trail in its folder.
-    trail   text    NOT NULL,
     program text    NOT NULL,
-    -- The latest layout that it knows.
-    level   integer NOT NULL,
     -- The length of its lease in milliseconds.
     lease   integer NOT NULL,
     beat    bigint  NOT NULL DEFAULT 0,
-    seen    bigint  NOT NULL DEFAULT 0,
-    -- The time of this store minus that of the replica, in milliseconds.
-    off     bigint  NOT NULL DEFAULT 0,
-    -- An evicted run is not forgotten for a day. A run that does not find its row knows then that the store has forgotten it.
-    evicted_at timestamptz,
-    -- The latest timeline of the server in which this run has found all its writes.
-    whole_in text   NOT NULL,
     -- The time of the latest beat, by the clock of this server.
     beaten  bigint  NOT NULL DEFAULT (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
-    -- True if an operator has asked it to stop.
-    is_asked_to_leave boolean NOT NULL DEFAULT false,
-    state   text    NOT NULL DEFAULT 'serving' CHECK (state IN ('serving', 'draining', 'left', 'evicted'))
+    state   text    NOT NULL DEFAULT 'serving' CHECK (state IN ('serving', 'dead', 'left', 'evicted'))
 ) WITH (fillfactor = 50);
 
--- At most one run of a name lives, and at most one that leads.
-CREATE UNIQUE INDEX ix_replica_name ON replica (name) WHERE state IN ('serving', 'draining');
-CREATE UNIQUE INDEX ix_replica_leads ON replica (leads) WHERE leads AND state IN ('serving', 'draining');
+-- At most one run leads.
+CREATE UNIQUE INDEX ix_replica_serving ON replica ((true)) WHERE state IN ('serving', 'dead');
 
--- One row for each connection of a replica that writes. It counts batches, so that a batch lands once. Without the row, nothing
+-- One row for each connection of the leader that writes. It counts batches, so that a batch lands once. Without the row, nothing
 -- of that epoch lands. A batch finds the row by its count, too: while an old transaction is open, the former versions of the
 -- row cannot be removed, and there are thousands in a minute.
 CREATE TABLE writer (
@@ -87,16 +65,11 @@ CREATE TABLE task (
     key_id      text    NOT NULL,
     arguments   text,
     sealed      bytea   NOT NULL,
-    -- The run that drives it.
-    owner       bigint  NOT NULL,
     version     integer NOT NULL,
     wake_at     bigint,
     state       text    NOT NULL
 ) WITH (fillfactor = 50);
 CREATE UNIQUE INDEX ix_task_key ON task (application, idem_key) WHERE idem_key IS NOT NULL;
--- If `id` were one of its keys, a step could look for ids through all of it. A plan does so after ANALYZE has found hardly any
--- live row, and while an old transaction is open there are hundreds of thousands of dead ones.
-CREATE INDEX ix_task_owner ON task (owner) INCLUDE (id);
 
 -- A target that a task holds, or that cools down. One statement takes the lock and reads the cool-down.
 CREATE TABLE target (
@@ -163,7 +136,7 @@ CREATE TABLE mark (
 );
 CREATE INDEX ix_mark_until ON mark (until);
 
--- Applications and keys, each with the version of the directory that changed it last. Permissions, grants and labels are JSON.
+-- Applications and keys. Permissions, grants and labels are JSON.
 CREATE TABLE application (
     id                  text    NOT NULL PRIMARY KEY,
     number              bigint  GENERATED ALWAYS AS IDENTITY,
@@ -174,11 +147,9 @@ CREATE TABLE application (
     labels              text    NOT NULL,
     created_at          bigint  NOT NULL,
     suspended_at        bigint,
-    deleted_at          bigint,
-    version             bigint  NOT NULL
+    deleted_at          bigint
 );
 CREATE UNIQUE INDEX ix_application_name ON application (name) WHERE deleted_at IS NULL;
-CREATE INDEX ix_application_version ON application (version);
 
 CREATE TABLE api_key (
     id           text   NOT NULL PRIMARY KEY,
@@ -188,10 +159,8 @@ CREATE TABLE api_key (
     suspended_at bigint,
     labels       text   NOT NULL,
     -- The live secrets, sealed, as JSON.
-    secrets      text   NOT NULL,
-    version      bigint NOT NULL
+    secrets      text   NOT NULL
 );
-CREATE INDEX ix_api_key_version ON api_key (version);
 CREATE INDEX ix_api_key_application ON api_key (application);
 
 -- Keys that are off since the data was restored, with their secrets.
@@ -206,6 +175,14 @@ CREATE TABLE secret_use (
     at       bigint NOT NULL,
     address  text,
     PRIMARY KEY (key, verifier)
+) WITH (fillfactor = 50);
+
+-- The requests of each application in each second of the last minute, so that its budget goes on after a takeover.
+CREATE TABLE request_count (
+    second      bigint NOT NULL,
+    application text   NOT NULL,
+    requests    bigint NOT NULL,
+    PRIMARY KEY (second, application)
 ) WITH (fillfactor = 50);
 
 -- Who changed what. `act` is the act as JSON; the columns before it repeat what is searched for. The line of an act belongs into
@@ -230,14 +207,11 @@ CREATE TABLE audit_anchor (
     anchor text NOT NULL
 );
 
--- Small values that replicas share.
-CREATE TABLE document (
-    space   text   NOT NULL,
-    key     text   NOT NULL,
-    version bigint NOT NULL,
-    body    bytea  NOT NULL,
-    PRIMARY KEY (space, key)
-) WITH (fillfactor = 50);
+-- The small files of the service.
+CREATE TABLE file (
+    name    text  PRIMARY KEY,
+    content bytea NOT NULL
+);
 
 -- Replicas make and drop the partition of a day with these functions, which run as the owner of the tables. So the account of a
 -- replica needs no right to define tables, and cannot drop a day that is still shown.

@@ -64,6 +64,7 @@ impl Core {
             clock: clock.clone(),
             random,
             max_in_flight,
+            lease: shared.as_ref().map(|shared| shared.lease.clone()),
         });
         let engine = engine.await.context("cannot read the tasks in flight")?;
         if let Some(unreadable) = engine.describe_unreadable() {
@@ -73,21 +74,18 @@ impl Core {
         }
         let mut nonces = Nonces::new(clock.clone()).since(database.restored_at());
         if shared.is_some() {
-            nonces = nonces.share();
-        } else {
-            let reads = engine.take_reads().await.context("cannot read the nonces of signed requests")?;
-            nonces.load_reads(&registry.access(), &reads);
+            nonces = nonces.after_another_machine();
         }
+        let reads = engine.take_reads().await.context("cannot read the nonces of signed requests")?;
+        nonces.load_reads(&registry.access(), &reads);
         Ok(Self { engine, keeper, audit, nonces, without_address })
     }
 
     /// Returns the pipeline of calls to these handlers, and the other parts.
     pub fn pipeline<H: Handlers>(self, handlers: H, data: &OpenedData) -> (Pipeline<H>, Arc<Engine>, AuditKeeper) {
         let Self { engine, keeper, audit, nonces, without_address } = self;
-        let OpenedData { registry, shared, clock, .. } = data;
+        let OpenedData { registry, clock, .. } = data;
         let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), nonces, clock.clone());
-        let budgets = shared.iter().map(|shared| shared.sharing.budgets.clone());
-        let pipeline = budgets.fold(pipeline, Pipeline::with_budgets);
         let pipeline = if without_address { pipeline.without_addresses() } else { pipeline };
         (pipeline, engine, keeper)
     }

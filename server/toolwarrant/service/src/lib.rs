@@ -112,14 +112,9 @@ pub mod http {
     pub use toolwarrant_outbound::{HttpClient, HttpFailure, HttpLimits, HttpSetupError};
 }
 
-/// State that the replicas of a service share.
-pub mod sharing {
-    pub use toolwarrant_core::budgets::Budgets;
-    pub use toolwarrant_core::cluster::{Cluster, Epoch, Lease, Membership};
-    pub use toolwarrant_core::documents::{Document, DocumentStore};
-    pub use toolwarrant_core::limit::{RetryAfter, Shortage, Window};
-    pub use toolwarrant_core::sharing::Sharing;
-    pub use toolwarrant_core::store::{StoreError, Stored};
+/// The small files of a service.
+pub mod files {
+    pub use toolwarrant_core::files::{FileStore, LineFile, ServiceFile, ServiceFiles};
 }
 
 /// Small helpers that the framework and services share.

@@ -191,8 +191,8 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>,
     ) -> Result<ExitCode> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context(NO_RUNTIME)?;
-        let parts = |folder: &DataFolder, sharing| {
-            let setup = Setup { flags, config, folder, sharing, clock: Clock::system(), random: Random::System };
+        let parts = |folder: &DataFolder, files| {
+            let setup = Setup { flags, config, folder, files, clock: Clock::system(), random: Random::System };
             let Service { inventory, own, background, .. } = compose(setup).map_err(|error| format!("{error:#}"))?;
             Ok(ServiceParts { inventory, own, background })
         };
@@ -240,7 +240,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         let mut signals = Signals::listen().context("cannot listen for signals")?;
         let begun = Start::begin(&runtime, self.identity, serve, place, H::CATALOGUE, &mut signals.stop)?;
         let Some(start) = begun else { return Ok(ExitCode::SUCCESS) };
-        let service = compose(start.setup(flags, config))?;
+        let service = compose(start.setup(&runtime, flags, config)?)?;
         let Service { handlers, executor, inventory, own, upstreams, background, serves, hint, .. } = service;
         let answering = start.answer(start.core(&runtime, executor)?, handlers)?;
         let around = ServiceAround { inventory, own, upstreams, background, serves, hint };

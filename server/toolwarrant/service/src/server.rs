@@ -112,7 +112,7 @@ impl Server {
                 out,
                 "This is the replica {}. Tasks, applications and keys are in PostgreSQL; the master key and the audit trail are in \
                  {folder}.",
-                life.shared.sharing.member.name()
+                life.shared.store.name()
             ),
         };
         out.push_str("Ctrl-C stops it.\n");
@@ -181,6 +181,8 @@ impl Server {
         let watching = monitor.map(watch);
         let mut work = Work::start(&engine, background, &context, keeper, sockets);
         let gate = replica.is_some().then(|| Arc::new(Gate::new(Arc::clone(&endpoint))));
+        // The writer of the audit ends with the endpoint, which a gate lets go when it is held.
+        let kept = gate.is_none().then(|| Arc::clone(&endpoint));
         let responder = gate.clone().map_or(endpoint, |gate| gate);
         let mut stopped = Ok(());
         let (lose, lost) = oneshot::channel();
@@ -190,13 +192,10 @@ impl Server {
                 && let Some(leader) = replica.take()
             {
                 status.as_ref().inspect(|status| status.set_handing_over());
-                work.stop_engine().await;
-                engine.close();
-                let mut held = gate.hold().await;
-                work.stop_beside().await;
-                held.take();
-                work.stop_last().await;
+                let held = work.stop_behind(gate, &engine).await;
+                keep_reads(&engine, &context).await;
                 leader.hand_over().await;
+                drop(held);
             }
             status.inspect(|status| status.set_stopping());
             engine.close();
@@ -210,7 +209,7 @@ impl Server {
         }
         if let (Err(_), Some(leader)) = (&stopped, replica) {
             // Another process waits for the end of this one, which leaves all as a kill would.
-            work.abort();
+            work.give_up().await;
             leader.give_up().await;
             drop(gate);
             let _ = timeout(AUDIT_PATIENCE, work.stop_last()).await;
@@ -219,7 +218,7 @@ impl Server {
         work.stop_engine().await;
         work.stop_beside().await;
         // This ends the writer of the audit, which the work before it has needed.
-        drop(gate);
+        drop((gate, kept));
         work.stop_last().await;
         if let Some(watching) = watching {
             watching.stop().await;
@@ -265,7 +264,6 @@ impl Work {
             beside: vec![
                 Background::of_service(of_service),
                 Background::start("the registry", PATIENCE, |stopped| settle(context(), stopped)),
-                Background::start("the directory", PATIENCE, |stopped| until(stopped, follow(context()))),
             ],
             last: vec![
                 Background::start("the keeper of the audit", PATIENCE, |_| keeper.run()),
@@ -283,6 +281,19 @@ impl Work {
         }
     }
 
+    /// Stops all while the gate holds requests, which nothing answers here any more. Returns what
+    /// holds them.
+    async fn stop_behind(&mut self, gate: &Gate, engine: &Engine) -> impl Sized {
+        self.stop_engine().await;
+        engine.close();
+        let mut held = gate.hold().await;
+        self.stop_beside().await;
+        // This ends the writer of the audit.
+        held.take();
+        self.stop_last().await;
+        held
+    }
+
     async fn stop_beside(&mut self) {
         // Together, so that no socket accepts commands while another finishes its own.
         self.operating.drain(..).map(Background::stop).collect::<JoinSet<()>>().join_all().await;
@@ -291,9 +302,12 @@ impl Work {
         }
     }
 
-    /// Ends everything but the writers of what was done, without waiting for it.
-    fn abort(&mut self) {
-        (self.engine, self.operating, self.beside) = Default::default();
+    /// Ends everything but the writers of what was done. Waits only for operators, who are told the
+    /// fate of their commands.
+    async fn give_up(&mut self) {
+        (self.engine, self.beside) = Default::default();
+        let told = self.operating.drain(..).map(Background::stop).collect::<JoinSet<()>>();
+        let _ = timeout(OPERATOR_PATIENCE, told.join_all()).await;
     }
 
     /// Ends what writes to the store until the end.
@@ -320,28 +334,27 @@ async fn keep_reads(engine: &Engine, context: &OperatorContext) {
     }
 }
 
-/// Puts the changes of other replicas in force.
-async fn follow(context: Arc<OperatorContext>) {
-    context.registry.follow().await;
-}
-
 /// Time for background work to stop: twice the time that the store waits for another program that
 /// holds the database.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The same for the writer of the audit where the process has to end at once.
+/// The same for the sockets of operators where the process has to end at once.
+const OPERATOR_PATIENCE: Duration = Duration::from_secs(1);
+
+/// The same for the writer of the audit.
 const AUDIT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The same for the engine, which itself waits 10 s for effects in progress.
 const ENGINE_PATIENCE: Duration = Duration::from_secs(15);
 
-/// Stores pending changes and last uses, and writes the lines of acts: once a second until
-/// `stopped`, then until all changes are stored and have their lines.
+/// Stores pending changes, the numbers of requests and last uses, and writes the lines of acts:
+/// once a second until `stopped`, then until all changes are stored and have their lines.
 async fn settle(context: Arc<OperatorContext>, stopped: BoxFuture<'static, ()>) {
     let mut uses_due = context.clock.now().plus(USES_EVERY);
     until(stopped, async {
         loop {
             let _ = context.registry.settle().await;
+            store_requests(&context).await;
             context.write_lines().await;
             if uses_due <= context.clock.now() {
                 uses_due = context.clock.now().plus(USES_EVERY);
@@ -351,11 +364,19 @@ async fn settle(context: Arc<OperatorContext>, stopped: BoxFuture<'static, ()>) 
         }
     })
     .await;
+    store_requests(&context).await;
     store_uses(&context).await;
     while let Durability::Owed(_) = context.registry.settle().await {
         tokio::time::sleep(SETTLE_PAUSE).await;
     }
     context.write_lines().await;
+}
+
+/// Stores how many requests each application has made, so that its budget goes on after a restart.
+async fn store_requests(context: &OperatorContext) {
+    if let Err(error) = context.registry.store_requests().await {
+        tracing::debug!(%error, "the numbers of requests are not on the disk");
+    }
 }
 
 /// Stores the last uses of secrets. If that fails, the next use of each secret is stored.

@@ -7,8 +7,8 @@ use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::Clock;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_core::files::ServiceFiles;
 use toolwarrant_core::pipeline::Handlers;
-use toolwarrant_core::sharing::Sharing;
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::{CommandRunner, Commands, Config, Inventory, NoCommands, OwnCommand, Upstreams, runner};
 use toolwarrant_tasks::executor::{Executor, Write};
@@ -26,8 +26,9 @@ pub struct Setup<'a, F> {
     /// The data folder. The service may keep files there, under names that do not begin with the
     /// name of a file of the framework.
     pub folder: &'a DataFolder,
-    /// The store, if replicas share it.
-    pub sharing: Option<Sharing>,
+    /// The small files of the service, which the next leader finds, too: in the data folder, or in
+    /// the store.
+    pub files: ServiceFiles,
     /// The clock.
     pub clock: Clock,
     /// Randomness for values that must not be guessed.

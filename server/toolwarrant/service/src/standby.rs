@@ -3,16 +3,16 @@
 use crate::server::{PATIENCE, StopSignals};
 use anyhow::Result;
 use std::sync::Arc;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::watch;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::metrics::ServiceStatus;
 use toolwarrant_operator::socket::{OperatorGroups, OperatorSocket};
 use toolwarrant_operator::standby::Standby;
-use toolwarrant_operator::{Background, Check, Claim, Names, OperatorError, StoreOptions};
+use toolwarrant_operator::{Background, Check, Claim, Names, OperatorError, StoreOptions, Waiting};
 
 /// The parts of a start that a waiting process needs.
-pub(crate) struct Waiting<'a> {
+pub(crate) struct WaitingStart<'a> {
     pub(crate) names: &'a Arc<Names>,
     pub(crate) catalogue: &'static Catalogue,
     pub(crate) checks: &'a [Check],
@@ -22,31 +22,30 @@ pub(crate) struct Waiting<'a> {
     pub(crate) status: Option<&'a ServiceStatus>,
 }
 
-impl Waiting<'_> {
+impl WaitingStart<'_> {
     /// Waits until this process may lead. Returns `None` if it is stopped before that.
     ///
     /// # Errors
     /// See [`StoreOptions::claim`]; or a socket cannot be opened.
     pub(crate) async fn wait(self, stop: &mut StopSignals) -> Result<Option<Claim>> {
         let Self { names, catalogue, checks, store, folder, groups, status } = self;
-        let (shown, mut leader) = watch::channel(None);
-        status.inspect(|status| status.set_waiting(leader.clone()));
+        let (shown, mut why) = watch::channel(Waiting::default());
+        status.inspect(|status| status.set_waiting(why.clone()));
         let claiming = store.claim(folder, names, &shown);
         tokio::pin!(claiming);
         tokio::select! {
             claimed = &mut claiming => return Ok(Some(claimed.map_err(OperatorError::from)?)),
             () = stop.next() => return Ok(None),
-            _ = leader.wait_for(Option::is_some) => {}
+            _ = why.wait_for(|why| *why != Waiting::Starting) => {}
         }
-        tracing::info!("another process leads; this one takes over when that ends");
+        tracing::info!("this process waits to lead; /readyz says for what");
         let standby = Arc::new(Standby {
             names: Arc::clone(names),
             catalogue,
             checks: checks.into(),
             store: store.clone(),
             folder: folder.clone(),
-            leader: leader.clone(),
-            reading: Mutex::default(),
+            why: why.clone(),
         });
         let mut answering = Vec::new();
         for socket in OperatorSocket::open_all(folder.path(), groups)? {

@@ -9,7 +9,7 @@ use crate::listening::{Listening, base_path, listen};
 use crate::replica::ReplicaLife;
 use crate::server::{Identity, Server, StopSignals};
 use crate::service::Setup;
-use crate::standby::Waiting;
+use crate::standby::WaitingStart;
 use crate::welcome::Demo;
 use anyhow::{Context, Result};
 use std::io::{self, IsTerminal};
@@ -84,15 +84,12 @@ impl Start {
                 false => {
                     let status = listening.monitor.as_ref().map(|(_, status)| &**status);
                     let (names, checks, store, folder, groups) = (&names, &*checks, &store, &folder, &groups);
-                    let waiting = Waiting { names, catalogue, checks, store, folder, groups, status };
+                    let waiting = WaitingStart { names, catalogue, checks, store, folder, groups, status };
                     let Some(claim) = waiting.wait(stop).await? else { return Ok(None) };
                     Some(claim)
                 }
             };
-            let mut opened = OpenedData::open(&folder, &names, catalogue, &random, (&store, None)).await?;
-            if let Some(shared) = &mut opened.shared {
-                shared.claim = claim;
-            }
+            let opened = OpenedData::open(&folder, &names, catalogue, &random, (&store, claim)).await?;
             warn_of_keys_off(&*opened.database).await?;
             // Output in a file or a pipe may be collected and stored, so it must not have secrets.
             let prints_keys = wanted || io::stdout().is_terminal();
@@ -113,10 +110,14 @@ impl Start {
     }
 
     /// Returns the input for making the service.
-    pub(crate) fn setup<F>(&self, flags: F, config: Config) -> Setup<'_, F> {
-        let sharing = self.opened.shared.as_ref().map(|shared| shared.sharing.clone());
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub(crate) fn setup<F>(&self, runtime: &Runtime, flags: F, config: Config) -> Result<Setup<'_, F>> {
+        let files =
+            runtime.block_on(self.opened.files(&self.folder)).context("cannot read the files of the service")?;
         let (clock, random) = (self.opened.clock.clone(), self.random.clone());
-        Setup { flags, config, folder: &self.folder, sharing, clock, random }
+        Ok(Setup { flags, config, folder: &self.folder, files, clock, random })
     }
 
     /// Starts the audit, and reads what is in flight.

@@ -27,7 +27,7 @@
 //!             let Some(light) = ordered(write) else {
 //!                 return Sent::NotSent("this version does not know the write".into());
 //!             };
-//!             if let Err(why) = leave.confirm().await {
+//!             if let Err(why) = leave.confirm() {
 //!                 return Sent::NotSent(why);
 //!             }
 //!             self.0.store(light, Relaxed);

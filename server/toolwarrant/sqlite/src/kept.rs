@@ -6,6 +6,7 @@ use super::fault::Fault;
 use rusqlite::{Connection, Row};
 use toolwarrant_audit::{Anchor, Head};
 use toolwarrant_base::clock::Timestamp;
+use toolwarrant_core::store::RequestCount;
 use toolwarrant_store::Figure;
 
 /// Maximum number of stored tasks. Above it, ended tasks are deleted early.
@@ -34,6 +35,26 @@ pub(super) fn put_anchor(db: &Connection, anchor: &Anchor) -> Result<(), Fault> 
     let [newest_number, pruned_number] = [newest.number, pruned.number].map(u64::cast_signed);
     db.prepare_cached(sql)?.execute((newest_number, newest.hash, pruned_number, pruned.hash))?;
     Ok(())
+}
+
+/// Replaces the numbers of requests of these seconds, and forgets the seconds before `since`.
+pub(super) fn put_requests(db: &Connection, requests: &[RequestCount], since: u64) -> Result<(), Fault> {
+    for RequestCount { application, second, requests } in requests {
+        let put = "INSERT OR REPLACE INTO request_count VALUES (?1, ?2, ?3)";
+        db.prepare_cached(put)?.execute((second.cast_signed(), application, requests))?;
+    }
+    db.prepare_cached("DELETE FROM request_count WHERE second < ?1")?.execute([since.cast_signed()])?;
+    Ok(())
+}
+
+/// Reads the numbers of requests.
+pub(super) fn requests(db: &Connection) -> Result<Vec<RequestCount>, Fault> {
+    let sql = "SELECT application, second, requests FROM request_count ORDER BY second";
+    let count = |row: &Row<'_>| {
+        let second = row.get::<_, i64>(1)?.cast_unsigned();
+        Ok(RequestCount { application: row.get(0)?, second, requests: row.get(2)? })
+    };
+    db.prepare_cached(sql)?.query_and_then([], |row| read("request_count", row, count))?.collect()
 }
 
 /// Finds cool-downs that ended before `before`. It reads the whole table, so the writer must not

@@ -42,7 +42,7 @@ use std::sync::Arc;
 use toolwarrant_audit::Anchor;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::act::{Act, ActFilter, StoredAct};
-use toolwarrant_core::store::{ApplicationRow, AuditStore, DirectoryStore, KeyRow, SecretUse, Stored};
+use toolwarrant_core::store::{ApplicationRow, AuditStore, DirectoryStore, KeyRow, RequestCount, SecretUse, Stored};
 use toolwarrant_store::{Figure, Integrity, IntegrityRule, Recovery, WriteFigures};
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,
@@ -228,22 +228,17 @@ impl DirectoryStore for Sqlite {
         self.writer.write(move |db| directory::see(db, now))
     }
 
-    fn put_application(
-        &self,
-        application: ApplicationRow,
-        acts: Vec<Act>,
-        _base: Option<u64>,
-    ) -> Stored<'_, Option<u64>> {
+    fn put_application(&self, application: ApplicationRow, acts: Vec<Act>) -> Stored<'_, ()> {
         self.write_below_watermark(move |db| {
             directory::put_application(db, &application)?;
-            acts::put(db, &acts).map(|()| None)
+            acts::put(db, &acts)
         })
     }
 
-    fn put_key(&self, key: KeyRow, acts: Vec<Act>, _base: Option<u64>) -> Stored<'_, Option<u64>> {
+    fn put_key(&self, key: KeyRow, acts: Vec<Act>) -> Stored<'_, ()> {
         self.write_below_watermark(move |db| {
             directory::put_key(db, &key)?;
-            acts::put(db, &acts).map(|()| None)
+            acts::put(db, &acts)
         })
     }
 
@@ -253,6 +248,14 @@ impl DirectoryStore for Sqlite {
 
     fn uses(&self, keys: Option<Vec<String>>) -> Stored<'_, Vec<SecretUse>> {
         self.readers.read(move |db| directory::uses(db, keys))
+    }
+
+    fn put_requests(&self, requests: Vec<RequestCount>, since: u64) -> Stored<'_, ()> {
+        self.writer.write(move |db| kept::put_requests(db, &requests, since))
+    }
+
+    fn requests(&self) -> Stored<'_, Vec<RequestCount>> {
+        self.readers.read(kept::requests)
     }
 
     fn put_acts(&self, acts: Vec<Act>) -> Stored<'_, ()> {

@@ -133,7 +133,7 @@ async fn only_the_owner_can_access_its_files_and_its_lock_is_released_last() {
     let closed = Arc::new(AtomicBool::new(false));
     let lock = Lock(folder.path().to_owned(), Arc::clone(&closed));
     let store = Sqlite::open(&database(folder.path()), lock).unwrap();
-    store.put_application(application("a", "first"), vec![], None).await.unwrap();
+    store.put_application(application("a", "first"), vec![]).await.unwrap();
     let files: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(files.len(), 4, "{files:?}");
     assert!(files.iter().all(|file| mode(file) == 0o600), "{files:?}");
@@ -299,7 +299,7 @@ async fn a_damaged_row_is_an_error_that_names_it() {
     let folder = folder();
     let sqlite = open(folder.path());
     let store: Arc<dyn Store> = Arc::clone(&sqlite) as Arc<dyn Store>;
-    store.put_application(application("a", "first"), vec![], None).await.unwrap();
+    store.put_application(application("a", "first"), vec![]).await.unwrap();
     for n in 1..=2 {
         accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
         advance(&store, n, Phase::Sending, vec![Entry::Charge]).await.unwrap();

@@ -7,8 +7,6 @@
 mod drive;
 mod due;
 mod in_flight;
-mod others;
-mod round;
 
 use super::executor::Executor;
 use super::polls::Polls;
@@ -18,7 +16,6 @@ use crate::counts::EngineCounts;
 use crate::store::{self, DeduplicationKey, DuplicateOf, NewTask, OpenTask, Record, TaskFilter, TaskRows, TaskStore};
 use due::{DueList, Progress, RETRY, Wake};
 use in_flight::InFlightIndex;
-use round::Others;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -33,6 +30,7 @@ use toolwarrant_base::text::Secret;
 use toolwarrant_base::{BoxFuture, ignore_poison};
 use toolwarrant_core::access::UsedNonce;
 use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_core::lease::Lease;
 use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_core::tasks::{
     AcceptedTask, FreshWrite, Poll, Repeat, TASK_PAGE_MAX, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView,
@@ -55,6 +53,8 @@ pub struct Parts {
     pub random: Random,
     /// Maximum number of tasks in flight. The engine refuses further ones.
     pub max_in_flight: usize,
+    /// The time for which this process may send; `None` if no other one can take its place.
+    pub lease: Option<Lease>,
 }
 
 /// Accepts writes as tasks and drives them.
@@ -68,7 +68,6 @@ pub struct Engine {
     counts: Arc<EngineCounts>,
     /// The tasks in flight, found at the start, whose command the contract cannot read.
     unreadable: Mutex<BTreeSet<TaskId>>,
-    others: Others,
     /// Set once the log says that the store does not answer, until it does.
     is_cut_off: AtomicBool,
 }
@@ -87,10 +86,6 @@ const FOUND_WITHIN: Duration = Duration::from_secs(60);
 /// few tasks does not make one call read all of them.
 const EXAMINED_MAX: u32 = 1_000;
 
-/// Time for which a caller waits for an acceptance by a store that processes share. The acceptance
-/// goes on.
-const ACCEPT_PATIENCE: Duration = Duration::from_secs(5);
-
 /// Number of tasks per read at the start.
 const PAGE: u32 = 10_000;
 
@@ -102,9 +97,10 @@ impl Engine {
     /// The store cannot be read.
     pub async fn start(parts: Parts) -> Result<Arc<Self>, StoreError> {
         let polls = Polls::new(parts.clock.clone());
-        let (due, index, accepting, counts, unreadable, others, is_cut_off) = Default::default();
-        let engine = Self { due, index, accepting, polls, counts, unreadable, others, is_cut_off, parts };
+        let (due, index, accepting, counts, unreadable, is_cut_off) = Default::default();
+        let engine = Self { due, index, accepting, polls, counts, unreadable, is_cut_off, parts };
         let mut last = None;
+        let found = if engine.parts.store.outlives_machine() { Progress::TakenOver } else { Progress::Found };
         loop {
             let page = engine.parts.store.in_flight(last, PAGE).await?;
             let now = engine.parts.clock.now();
@@ -116,7 +112,7 @@ impl Engine {
                     ignore_poison(engine.unreadable.lock()).insert(*id);
                 }
                 let wake_at = wake_at.unwrap_or(now).clamp(now, now.plus(FOUND_WITHIN));
-                engine.due.add(*id, wake_at, Wake { hash, state: Progress::Unknown });
+                engine.due.add(*id, wake_at, Wake { hash, state: found });
             }
             last = page.last().map(|task| task.id);
             if last.is_none() {
@@ -193,8 +189,7 @@ impl Engine {
     async fn find<'a>(&self, request: WriteRequest<'a>) -> Result<Repeat<'a>, StoreError> {
         let fingerprint = self.parts.keyring.mac(&["call", request.tool, request.arguments.expose()]);
         let write = request.with_fingerprint(fingerprint);
-        // Another replica may have a task that this one does not know.
-        let may_repeat = self.parts.store.is_shared() || !self.index.is_free(self.index.of(&write.identity));
+        let may_repeat = !self.index.is_free(self.index.of(&write.identity));
         if may_repeat && let Some(hit) = self.parts.store.repeat(write.identity.clone()).await? {
             return Ok(Repeat::Hit(answer_repeat(hit, &fingerprint)));
         }
@@ -206,7 +201,7 @@ impl Engine {
         FreshWrite { identity, tool, policy, call, nonce, now: at }: FreshWrite<'_>,
         command: &Secret<String>,
     ) -> Result<AcceptedTask, WriteRefusal> {
-        let Parts { store, executor: _, catalogue: _, keyring, clock, random, max_in_flight } = &self.parts;
+        let Parts { store, keyring, random, max_in_flight, .. } = &self.parts;
         let (hash, fingerprint, target) = (self.index.of(&identity), identity.fingerprint, identity.target.clone());
         let Some(reservation) = self.index.reserve(hash, *max_in_flight) else { return Err(WriteRefusal::Full) };
         let id = TaskId::new(at, random.bytes().map_err(internal_refusal)?);
@@ -220,8 +215,8 @@ impl Engine {
             at,
             marks: nonce.map(mark).into_iter().collect(),
         };
-        let (shared, store, due) = (store.is_shared(), Arc::clone(store), Arc::clone(&self.due));
-        let counts = Arc::clone(&self.counts);
+        let (store, due) = (Arc::clone(store), Arc::clone(&self.due));
+        let (counts, clock) = (Arc::clone(&self.counts), self.parts.clock.clone());
         let accepting = async move {
             let accepted = store.accept(new).await;
             match accepted {
@@ -229,27 +224,23 @@ impl Engine {
                     reservation.keep();
                     counts.accepted.add(1);
                     due.add(id, wake_at, Wake { hash, state: Progress::Left(0) });
+                    accepted
                 }
                 // The task may have been stored although the store reported a failure.
-                Err(_) => {
+                Err(error) => {
                     reservation.keep();
-                    due.add(id, at.plus(RETRY), Wake { hash, state: Progress::Unknown });
+                    due.add(id, at.plus(RETRY), Wake { hash, state: Progress::Found });
+                    let is_stored = is_stored(&*store, &clock, id, &error).await;
+                    if is_stored { Ok(store::Acceptance::Fresh { wake_at: at }) } else { Err(error) }
                 }
-                Ok(_) => {}
+                accepted => accepted,
             }
-            accepted
         };
         let not_accepted = |error| match error {
             StoreError::Conflict(_) if nonce.is_some() => WriteRefusal::UsedNonce,
             error => not_stored(error),
         };
-        let answered = self.begin(accepting);
-        // A store that processes share may not answer for long.
-        let answered = match shared {
-            false => answered.await,
-            true => clock.before(clock.now().plus(ACCEPT_PATIENCE), answered).await.ok_or(WriteRefusal::Unavailable)?,
-        };
-        match answered.map_err(internal_refusal)?.map_err(not_accepted)? {
+        match self.begin(accepting).await.map_err(internal_refusal)?.map_err(not_accepted)? {
             store::Acceptance::Fresh { .. } => {
                 let (task_id, tool, status) = (id.to_string(), tool.to_owned(), TaskStatus::Dispatched);
                 Ok(AcceptedTask { task_id, tool, target, status, hit: false, matches: true })
@@ -366,6 +357,18 @@ fn describe_tasks(what: &str, tasks: &BTreeSet<TaskId>) -> Option<String> {
     (!tasks.is_empty()).then(|| format!("{what}: {} ({})", tasks.len(), named.join(", ")))
 }
 
+/// Returns true if a task is stored although its acceptance has failed. If its fate was not known,
+/// it waits until it is, because a client must not be told that nothing was done.
+async fn is_stored(store: &dyn TaskStore, clock: &Clock, id: TaskId, error: &StoreError) -> bool {
+    loop {
+        match store.task(id).await {
+            Ok(found) => return found.is_some(),
+            Err(_) if matches!(error, StoreError::Unanswered(_)) => clock.sleep_until(clock.now().plus(RETRY)).await,
+            Err(_) => return false,
+        }
+    }
+}
+
 fn mark(nonce: &UsedNonce) -> DeduplicationKey {
     DeduplicationKey { space: if nonce.reads { READS } else { NONCES }, key: nonce.entry.clone(), until: nonce.until }
 }
@@ -402,7 +405,7 @@ fn unreadable(error: StoreError) -> TaskReadError {
 fn not_stored(error: StoreError) -> WriteRefusal {
     match error {
         StoreError::Unavailable(_) | StoreError::Unanswered(_) => WriteRefusal::Unavailable,
-        StoreError::Conflict(_) | StoreError::Stale | StoreError::Corrupt(_) => internal_refusal(error),
+        StoreError::Conflict(_) | StoreError::Corrupt(_) => internal_refusal(error),
     }
 }
 

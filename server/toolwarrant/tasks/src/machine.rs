@@ -44,9 +44,9 @@ pub enum Event {
     Due,
     /// A new process found the task. The effect that was in progress, if any, is lost.
     Found,
-    /// This replica adopted the task of another one that has ended. The effect that was in
-    /// progress, if any, is lost.
-    Adopted,
+    /// A new process, perhaps on another machine, found the task. The effect that was in progress,
+    /// if any, is lost.
+    TakenOver,
     /// The reading before the send; `None` if it failed.
     Baseline(Option<String>),
     /// The outcome of a send.
@@ -93,13 +93,13 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: &dyn Fn() -> Facts)
     let task = match event {
         _ if task.status().is_some() => task,
         Event::Found => rewound(task, now),
-        Event::Adopted => delay_times(task, now),
+        Event::TakenOver => delay_times(task, now),
         _ => task,
     };
     let step = Step { task, entries: Vec::new(), effect: None };
     match (step.task.phase, event) {
         (Phase::Done(_), _) => step,
-        (Phase::Ready | Phase::Baseline, Event::Due | Event::Found | Event::Adopted) => step.ready(now, facts),
+        (Phase::Ready | Phase::Baseline, Event::Due | Event::Found | Event::TakenOver) => step.ready(now, facts),
         (Phase::Baseline, Event::Baseline(Some(reading))) => {
             let task = Task { baseline: Some(reading), ..step.task };
             Step { task, ..step }.send(now, facts)
@@ -111,7 +111,7 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: &dyn Fn() -> Facts)
             }
             _ => step.on_failed_baseline(now, facts),
         },
-        (Phase::Sending, Event::Found | Event::Adopted) => {
+        (Phase::Sending, Event::Found | Event::TakenOver) => {
             // A send of another process can arrive until then.
             let until = step.task.send_not_after.unwrap_or(now).plus(QUIESCE);
             step.wait(until.max(now))
@@ -134,8 +134,8 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: &dyn Fn() -> Facts)
         ) => step.on_sent(sent, now, facts),
         // The upstream has accepted the request once. No later answer makes it unsent.
         (Phase::Polling, Event::LookedUp(_)) => step.poll(now, facts),
-        (Phase::Polling, Event::Due | Event::Found | Event::Adopted) => step.perform(Effect::LookUp),
-        (Phase::Verifying, Event::Due | Event::Found | Event::Adopted) => step.verify(now, facts),
+        (Phase::Polling, Event::Due | Event::Found | Event::TakenOver) => step.perform(Effect::LookUp),
+        (Phase::Verifying, Event::Due | Event::Found | Event::TakenOver) => step.verify(now, facts),
         (Phase::Verifying, Event::Probed(reading, begun)) => step.on_reading(reading, begun, now, facts),
         (_, Event::Baseline(_) | Event::Sent(_) | Event::LookedUp(_) | Event::Probed(..)) => step,
     }

@@ -85,11 +85,6 @@ impl Polls {
         self.lock().held.values().sum()
     }
 
-    /// Returns the tasks that polls wait for.
-    pub(super) fn tasks(&self) -> Vec<TaskId> {
-        self.lock().ends.keys().copied().collect()
-    }
-
     /// Releases all polls that wait for the end of this task.
     pub(super) fn release(&self, id: TaskId) {
         self.lock().ends.remove(&id);

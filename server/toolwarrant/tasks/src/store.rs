@@ -1,8 +1,8 @@
 //! The port to storage: the operations that the engine needs, and the stored parts of a task.
 //!
 //! Every method is one transaction. When the method returns, the transaction is durable or did not
-//! happen. If a store that processes share does not answer, the transaction can happen after the
-//! method has failed, except for an acceptance.
+//! happen. If the store is on another machine and does not answer, the transaction can happen after
+//! the method has failed, except for an acceptance.
 
 use crate::machine::{Entry, Happening};
 use crate::task::{Task, TaskId, TaskPolicy};
@@ -25,7 +25,10 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
     /// nothing is written.
     ///
     /// The method returns once the fate of the task is known, however long that takes. After a
-    /// failure, the task is in the store already, or it never will be.
+    /// failure, the task is in the store already, or it never will be. If another process leads
+    /// before the fate is known, the failure is [`StoreError::Unanswered`].
+    ///
+    /// [`StoreError::Unanswered`]: toolwarrant_core::store::StoreError::Unanswered
     fn accept(&self, new: NewTask) -> Stored<'_, Acceptance>;
 
     /// Writes the next version of a task with its entries, unless the stored task is at another
@@ -33,8 +36,7 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
     /// target lock.
     fn advance(&self, advance: Advance) -> Stored<'_, Advanced>;
 
-    /// Returns the tasks in flight with ids above `after`, ordered by id. If several processes
-    /// share the store, it returns those that this process drives.
+    /// Returns the tasks in flight with ids above `after`, ordered by id.
     fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>>;
 
     /// Returns a task, in flight or ended.
@@ -70,37 +72,9 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
     /// Returns their number.
     fn purge_marks(&self, now: Timestamp, limit: u32) -> Stored<'_, u32>;
 
-    /// Returns true if other processes may use the store, too. Then the store knows duplicates that
-    /// this process does not know, and tasks of a process that has died are adopted.
-    fn is_shared(&self) -> bool {
+    /// Returns true if the next process may run on another machine, whose clock differs.
+    fn outlives_machine(&self) -> bool {
         false
-    }
-
-    /// Asks the store if this process may still send. Only the answer of the moment counts: another
-    /// process may have ended this one.
-    fn may_send(&self) -> Stored<'_, bool> {
-        Box::pin(async { Ok(true) })
-    }
-
-    /// Returns tasks in flight whose process has ended, with ids above `after`, ordered by id.
-    fn orphans(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>> {
-        let _ = (after, limit);
-        Box::pin(async { Ok(Vec::new()) })
-    }
-
-    /// Makes this process drive these tasks, unless another one already does, or they have ended.
-    /// Returns those that it drives, also those that an earlier call gave to it: a call whose
-    /// answer was lost is repeated.
-    fn adopt(&self, orphans: Vec<TaskId>) -> Stored<'_, Vec<TaskId>> {
-        drop(orphans);
-        Box::pin(async { Ok(Vec::new()) })
-    }
-
-    /// Returns those of these tasks that have ended. A store of one process may return none,
-    /// because its engine knows them.
-    fn find_ended(&self, ids: Vec<TaskId>) -> Stored<'_, Vec<TaskId>> {
-        drop(ids);
-        Box::pin(async { Ok(Vec::new()) })
     }
 }
 
@@ -331,7 +305,7 @@ pub struct TimelineEvent {
 /// An entry in the ledger: a charge, reversal or refund. It outlives its task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerRow {
-    /// Its number. Numbers ascend; a store that processes share leaves gaps.
+    /// Its number. Numbers ascend; some stores leave gaps.
     pub number: u64,
     /// The task.
     pub id: TaskId,

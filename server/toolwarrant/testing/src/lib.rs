@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use toolwarrant::composition::{Core, CoreParts};
+use toolwarrant::files::ServiceFiles;
 use toolwarrant::{Service, Setup};
 use toolwarrant_audit::{AuditHandle, is_chain_line};
 use toolwarrant_base::clock::{Clock, Timestamp};
@@ -162,7 +163,7 @@ pub async fn start_on<H: Handlers, C>(
         flags: (),
         config: Config::default(),
         folder: &folder,
-        sharing: None,
+        files: ServiceFiles::in_folder(folder.path()),
         clock: clock.clone(),
         random: Random::from_seed(3),
     };

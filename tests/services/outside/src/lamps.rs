@@ -59,7 +59,7 @@ impl Executor for Lamps {
     fn send<'a>(&'a self, write: &'a Write, leave: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
             let Some((lamp, light)) = self.order(write) else { return Sent::NotSent("no such lamp".into()) };
-            if let Err(why) = leave.confirm().await {
+            if let Err(why) = leave.confirm() {
                 return Sent::NotSent(why);
             }
             lamp.store(light, Ordering::Relaxed);

@@ -43,7 +43,7 @@ impl Executor for Shop {
                 Ok(order) => order,
                 Err(Unreadable(why)) => return Sent::NotSent(why),
             };
-            if let Err(why) = leave.confirm().await {
+            if let Err(why) = leave.confirm() {
                 return Sent::NotSent(why);
             }
             let said = match order {

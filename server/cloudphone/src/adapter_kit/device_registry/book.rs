@@ -149,7 +149,7 @@ impl<R: Row> Book<R> {
     /// Takes over a list of the whole platform whose reading began at `began`. A list that began
     /// before the last one does not count phones as missing.
     pub(super) fn list(&mut self, rows: Vec<R>, recoded: &[Recoded], began: Timestamp) {
-        let Merged { touched: _, left_out } = self.merge(rows, recoded, began, true);
+        let Merged { touched: _, left_out } = self.merge(rows, recoded, began);
         if self.listed_at.is_some_and(|listed_at| began < listed_at) {
             return;
         }
@@ -168,9 +168,8 @@ impl<R: Row> Book<R> {
         }
     }
 
-    /// Takes over rows whose reading began at `began`. `admits` decides if phones that were never
-    /// seen get an id.
-    pub(super) fn merge(&mut self, rows: Vec<R>, recoded: &[Recoded], began: Timestamp, admits: bool) -> Merged {
+    /// Takes over rows whose reading began at `began`.
+    pub(super) fn merge(&mut self, rows: Vec<R>, recoded: &[Recoded], began: Timestamp) -> Merged {
         let (rows, contested) = consistent(rows);
         let moved = self.slots_of_moved(&rows, recoded);
         let mut merged = Merged::default();
@@ -184,48 +183,13 @@ impl<R: Row> Book<R> {
             }
         }
         for (row, seat) in rows {
-            self.place(row, seat, &moved, (began, admits), &mut merged);
+            self.place(row, seat, &moved, began, &mut merged);
         }
         // A list that began earlier may still contain the intermediate codes.
         for Recoded { from, to: _ } in recoded.iter().filter(|record| !self.by_code.contains_key(&record.from)) {
             self.given_up.insert(from.clone(), began);
         }
         merged
-    }
-
-    /// Keeps what this replica has read later than the one whose book this is, and the values that
-    /// were made of equal rows. Ids come from this book alone.
-    pub(super) fn keep_later(&mut self, mine: &Self) {
-        let known: HashMap<&DeviceId, &Holder<R>> = mine.holders.iter().map(|holder| (&holder.id, holder)).collect();
-        for slot in 0..self.holders.len() {
-            let holder = &mut self.holders[slot];
-            let Some(known) = known.get(&holder.id) else { continue };
-            if known.read_at <= holder.read_at {
-                if let (Some(row), Some(kept)) = (&mut holder.row, &known.row)
-                    && kept.row == row.row
-                {
-                    *row = Arc::clone(kept);
-                }
-                continue;
-            }
-            if let Some(code) = holder.code.take() {
-                self.by_code.remove(&code);
-            }
-            let other = known.code.as_ref().and_then(|code| self.by_code.get(code).copied());
-            let is_ours = other.is_none_or(|other| self.holders[other].read_at < known.read_at);
-            if let (Some(other), true) = (other, is_ours) {
-                self.hide(other, known.read_at);
-            }
-            let holder = &mut self.holders[slot];
-            holder.read_at = known.read_at;
-            (holder.code, holder.row) = if is_ours { (known.code.clone(), known.row.clone()) } else { (None, None) };
-            if let Some(code) = &holder.code {
-                self.by_code.insert(code.clone(), slot);
-            }
-        }
-        self.given_up.extend(mine.given_up.iter().map(|(code, at)| (code.clone(), *at)));
-        self.given_up.retain(|code, _| !self.by_code.contains_key(code));
-        self.dirty = false;
     }
 
     /// Returns, per code to which a record moved a phone, the slot of that phone.
@@ -260,14 +224,7 @@ impl<R: Row> Book<R> {
     }
 
     /// Finds or creates the holder of a row and gives it the row, unless a later reading is known.
-    fn place(
-        &mut self,
-        row: R,
-        seat: Seat,
-        moved: &HashMap<String, usize>,
-        (began, admits): (Timestamp, bool),
-        merged: &mut Merged,
-    ) {
+    fn place(&mut self, row: R, seat: Seat, moved: &HashMap<String, usize>, began: Timestamp, merged: &mut Merged) {
         let code = row.code();
         let by_code = self.by_code.get(code).copied();
         let with_code =
@@ -285,7 +242,7 @@ impl<R: Row> Book<R> {
             self.hide(other, began);
             merged.touched.push(other);
         }
-        let Some(slot) = known.or_else(|| if admits { self.admit(&row) } else { None }) else {
+        let Some(slot) = known.or_else(|| self.admit(&row)) else {
             merged.left_out += 1;
             return;
         };

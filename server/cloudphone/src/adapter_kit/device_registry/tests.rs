@@ -4,7 +4,6 @@
 mod files;
 mod model;
 mod refreshes;
-mod replicas;
 mod stories;
 
 use super::*;
@@ -68,7 +67,8 @@ fn page(registry: &DeviceRegistry<TestRow>, after: Option<&DeviceId>, limit: u16
 }
 
 fn open(folder: &TempDir, clock: &Clock) -> DeviceRegistry<TestRow> {
-    DeviceRegistry::open(&folder.path().join("roster"), PlatformName::parse("n").unwrap(), clock.clone()).unwrap()
+    let files = ServiceFiles::in_folder(folder.path());
+    DeviceRegistry::open(&files, "roster", PlatformName::parse("n").unwrap(), clock.clone()).unwrap()
 }
 
 /// Parses a row: `A@1` has the code `A` and the seat `1`; `A` has no seat.

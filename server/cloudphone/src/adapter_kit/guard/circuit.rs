@@ -3,7 +3,6 @@
 //! pause grows while that fails.
 
 use super::call::{CallEnd, Class, Withheld};
-use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use toolwarrant::Timestamp;
 
@@ -27,14 +26,6 @@ struct Open {
     urged: bool,
 }
 
-/// A refusal of the credentials, as other replicas learn of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Denial {
-    /// The end of the pause.
-    pub(super) until: Timestamp,
-    pause: Duration,
-}
-
 /// The number of failures in a row that opens the circuit.
 pub(super) const FAILURES: u32 = 5;
 
@@ -48,12 +39,10 @@ pub(super) const SILENT: [Duration; 3] = [Duration::from_secs(2), Duration::from
 pub(super) const DENIED: [Duration; 3] = [Duration::from_secs(5), Duration::from_mins(15), Duration::from_hours(1)];
 
 impl Circuit {
-    /// Checks whether a call of this class may start. `may_try` decides if this replica may test if
-    /// the platform takes the credentials again.
-    pub(super) fn check(&self, class: Class, now: Timestamp, may_try: impl FnOnce() -> bool) -> Result<(), Withheld> {
+    /// Checks whether a call of this class may start.
+    pub(super) fn check(&self, class: Class, now: Timestamp) -> Result<(), Withheld> {
         let Some(open) = &self.open else { return Ok(()) };
-        let may_test = !open.tried && class != Class::Write;
-        if may_test && (open.urged || now >= open.until && (!open.denied || may_try())) {
+        if !open.tried && class != Class::Write && (open.urged || now >= open.until) {
             return Ok(());
         }
         Err(if open.denied { Withheld::Denied(open.until) } else { Withheld::Unreachable(open.until) })
@@ -95,25 +84,6 @@ impl Circuit {
                     self.break_open(false, now);
                 }
             }
-            _ => {}
-        }
-    }
-
-    /// Returns the refusal of the credentials, if that is why the circuit is open.
-    pub(super) fn denial(&self) -> Option<Denial> {
-        let open = self.open.as_ref().filter(|open| open.denied)?;
-        Some(Denial { until: open.until, pause: open.pause })
-    }
-
-    /// Learns from another replica that the platform refuses the credentials, or that it takes them
-    /// again.
-    pub(super) fn learn(&mut self, denial: Option<Denial>) {
-        match (denial, self.denial()) {
-            (Some(Denial { until, pause }), own) if own.as_ref().is_none_or(|own| own.until < until) => {
-                let (tried, urged) = self.open.as_ref().map_or((false, false), |open| (open.tried, open.urged));
-                self.open = Some(Open { until, pause, denied: true, tried, urged });
-            }
-            (None, Some(_)) => *self = Self::default(),
             _ => {}
         }
     }

@@ -36,8 +36,6 @@ pub(super) enum Turn<T> {
     At(Timestamp),
     /// Wait for others.
     AfterOthers,
-    /// Pay for the start, and look again.
-    Unpaid,
 }
 
 /// One start in this many goes to the background, however many urgent calls wait. They need a
@@ -71,11 +69,6 @@ impl Line {
         }
     }
 
-    /// Changes the limits. A zero lets no call start.
-    pub(super) fn set_limits(&mut self, limits: GuardLimits) {
-        self.limits = limits;
-    }
-
     /// Takes a place at the end. `None` if the line is full.
     pub(super) fn join(&mut self, class: Class) -> Option<u64> {
         let number = self.next;
@@ -103,8 +96,7 @@ impl Line {
             (true, None) => background.front() == Some(&number),
             (false, first) => !background_first && first == Some(&number),
         };
-        let has_room =
-            limits.per_second > 0 && *running < limits.concurrent && (!is_background || self.has_room_for_background());
+        let has_room = *running < limits.concurrent && (!is_background || self.has_room_for_background());
         if !is_next || !has_room {
             return Turn::AfterOthers;
         }

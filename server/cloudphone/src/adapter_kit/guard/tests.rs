@@ -1,7 +1,5 @@
 //! The guard on a manual clock.
 
-mod replicas;
-
 use super::circuit::{DENIED, FAILURES, SILENT};
 use super::line::{PAUSE_MAX, SHARE};
 use super::{CallCounts, CallEnd, Class, Guard, GuardLimits, PATIENCE, Withheld};

@@ -7,54 +7,41 @@
 //! stored before the proxy is sent. A phone whose address was not read by then never gets one.
 
 use super::ever::EverRead;
-use crate::adapter_kit::shared::{SharedPlatforms, within_patience};
 use crate::phones::contract::{DeviceId, SetProxyArgs};
 use crate::phones::port::{Exits, Unreachable};
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::IpAddr;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
-use tokio::task::spawn_blocking;
+use tokio::sync::Mutex as FileMutex;
 use toolwarrant::Timestamp;
 use toolwarrant::base::ignore_poison;
-use toolwarrant::sharing::{Document, StoreError};
+use toolwarrant::files::{LineFile, ServiceFiles};
 use toolwarrant::tasks::Provability;
-
-/// The name space of the addresses that replicas share. Their keys are the ids of the phones.
-const SPACE: &str = "direct";
 
 /// The text for a phone whose address was not read in time.
 const UNKNOWN: &str = "-";
-
-/// The text for an address of several phones.
-const SEVERAL: &str = "*";
 
 /// The reason that nothing is provable on an account.
 const NEVER_READ: &str = "no request of a phone of this account has reached the callback listener so far";
 
 /// The addresses of the phones of one platform. The file has a line per phone, `ID ADDRESS;` or `ID
-/// -;`. Each entry starts a new line, so that a truncated entry does not spoil the next one.
-/// Replicas share a document per phone, `ADDRESS` or `-`, and one per address, `@ADDRESS`, with the
-/// phone that has it, or [`SEVERAL`].
+/// -;`.
 #[derive(Debug)]
 pub struct DirectAddresses {
-    phones: Arc<Mutex<KnownAddresses>>,
-    shared: Option<Arc<SharedPlatforms>>,
+    stored: Arc<StoredAddresses>,
+    /// The phones that were asked in this run.
+    asked: Mutex<HashMap<DeviceId, LastReading>>,
     /// True if the operator says that phones share addresses, and that their users are one.
     may_share: bool,
     ever: EverRead,
 }
 
-#[derive(Debug, Default)]
-struct KnownAddresses {
-    /// `None` if replicas share the addresses.
-    file: Option<File>,
-    phones: HashMap<DeviceId, Option<IpAddr>>,
-    /// The phones that were asked in this run.
-    asked: HashMap<DeviceId, LastReading>,
+#[derive(Debug)]
+struct StoredAddresses {
+    phones: Mutex<HashMap<DeviceId, Option<IpAddr>>>,
+    /// Locked for a whole change.
+    lines: FileMutex<LineFile>,
 }
 
 /// The last reading of a phone in this run.
@@ -67,15 +54,13 @@ struct LastReading {
 }
 
 impl DirectAddresses {
-    /// Reads the file at `path`, or creates it. If there are several lines about a phone, the last
-    /// counts. A truncated line means that the address is not known.
+    /// Reads the file of that name, or creates it. If there are several lines about a phone, the
+    /// last counts. A truncated line means that the address is not known.
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
-        let mut text = String::new();
-        (&file).read_to_string(&mut text)?;
+    pub fn open(files: &ServiceFiles, file: &str) -> io::Result<Self> {
+        let (lines, text) = files.open_lines(file)?;
         let mut phones = HashMap::new();
         for line in text.lines() {
             let (id, address) = line.split_once(' ').unwrap_or((line, ""));
@@ -84,14 +69,8 @@ impl DirectAddresses {
             }
         }
         let ever = EverRead::new(phones.values().any(Option::is_some));
-        let known = KnownAddresses { file: Some(file), phones, asked: HashMap::new() };
-        Ok(Self { phones: Arc::new(Mutex::new(known)), shared: None, may_share: false, ever })
-    }
-
-    /// Shares the addresses with other replicas.
-    #[must_use]
-    pub fn of_replicas(shared: Arc<SharedPlatforms>) -> Self {
-        Self { phones: Arc::default(), shared: Some(shared), may_share: false, ever: EverRead::default() }
+        let stored = StoredAddresses { phones: Mutex::new(phones), lines: FileMutex::new(lines) };
+        Ok(Self { stored: Arc::new(stored), asked: Mutex::default(), may_share: false, ever })
     }
 
     /// Lets an address count as a phone's own even if other phones have it, too.
@@ -110,8 +89,7 @@ impl DirectAddresses {
     /// whose own address is not known before its first proxy, even if that proves nothing else.
     #[must_use]
     pub fn restrict(&self, id: &DeviceId, provability: Provability, now: Timestamp) -> Provability {
-        let known = self.lock();
-        let is_new = !known.phones.contains_key(id) && !known.asked.contains_key(id);
+        let is_new = !self.is_settled(id) && !ignore_poison(self.asked.lock()).contains_key(id);
         match provability {
             Provability::Nothing(_) if is_new => Provability::Presence,
             Provability::Nothing(why) => Provability::Nothing(why),
@@ -120,14 +98,10 @@ impl DirectAddresses {
         }
     }
 
-    /// Returns the address of a phone; `None` if it is not known. Replicas ask the store, because
-    /// another one may have stored it. If that does not answer, the address is not known, which is
-    /// the safe side: no absence is provable then.
-    pub async fn of(&self, id: &DeviceId) -> Option<IpAddr> {
-        match &self.shared {
-            Some(shared) => self.read(shared, id).await.ok().flatten(),
-            None => self.lock().phones.get(id).copied().flatten(),
-        }
+    /// Returns the address of a phone; `None` if it is not known.
+    #[must_use]
+    pub fn of(&self, id: &DeviceId) -> Option<IpAddr> {
+        self.phones().get(id).copied().flatten()
     }
 
     /// Adds the address without a proxy to a reading. A reading that was taken before a proxy is
@@ -157,9 +131,9 @@ impl DirectAddresses {
             let shown = public.map(tracing::field::display);
             tracing::warn!(device, %seen, shown, "the platform shows another address of a phone, so no missing proxy is refunded there");
         }
-        let direct = self.of(id).await.filter(|address| !is_replaced && !differs(public, *address));
+        let direct = self.of(id).filter(|address| !is_replaced && !differs(public, *address));
         let is_shared = match direct {
-            Some(address) if !self.may_share => self.is_shared(id, address).await,
+            Some(address) if !self.may_share => self.is_shared(id, address),
             _ => false,
         };
         Ok(Exits { direct, is_shared, former, ..exits })
@@ -173,8 +147,8 @@ impl DirectAddresses {
         is_without: bool,
         seen: Option<IpAddr>,
     ) -> (Option<IpAddr>, bool) {
-        let mut known = self.lock();
-        let last = known.asked.entry(id.clone()).or_default();
+        let mut asked = ignore_poison(self.asked.lock());
+        let last = asked.entry(id.clone()).or_default();
         if is_without || last.name.is_empty() {
             name.clone_into(&mut last.name);
         }
@@ -183,42 +157,34 @@ impl DirectAddresses {
         (former, last.name != name)
     }
 
-    /// Returns true if another phone of the account has this address as well, or if that is not
-    /// known. Its user could then have chosen the address.
-    async fn is_shared(&self, id: &DeviceId, address: IpAddr) -> bool {
-        let Some(shared) = &self.shared else {
-            return self.lock().phones.iter().any(|(other, known)| other != id && *known == Some(address));
-        };
-        let found = within_patience(shared.sharing.documents.documents(SPACE, vec![key_of(address)])).await;
-        !found.is_ok_and(|found| found.first().is_some_and(|document| document.body == id.as_str().as_bytes()))
+    /// Returns true if another phone of the account has this address as well. Its user could then
+    /// have chosen the address.
+    fn is_shared(&self, id: &DeviceId, address: IpAddr) -> bool {
+        self.phones().iter().any(|(other, known)| other != id && *known == Some(address))
     }
 
-    /// Returns true if this process knows that the phone has an entry.
+    /// Returns true if the phone has an entry.
     #[must_use]
     pub fn is_settled(&self, id: &DeviceId) -> bool {
-        self.lock().phones.contains_key(id)
+        self.phones().contains_key(id)
     }
 
     /// Stores the address of a phone durably, before the first proxy is sent to it. `None` means
     /// that a proxy is about to be sent and the address was not read. An earlier entry stays.
     ///
     /// # Errors
-    /// The file or the document cannot be written. Then it is not known if there is an entry.
+    /// The file cannot be written. Then it is not known if there is an entry.
     pub async fn note(&self, id: &DeviceId, address: Option<IpAddr>) -> io::Result<()> {
         if self.is_settled(id) {
             return Ok(());
         }
-        if let Some(shared) = &self.shared {
-            return self.put(shared, id, address).await.map_err(io::Error::other);
-        }
-        let (known, id) = (Arc::clone(&self.phones), id.clone());
-        spawn_blocking(move || ignore_poison(known.lock()).append(id, address)).await?
+        self.append(id, address, false).await
     }
 
     /// Stores the address of a phone durably in place of an earlier entry. Returns the address.
     ///
     /// # Errors
-    /// The platform shows another address, or the file or the document cannot be written.
+    /// The platform shows another address, or the file cannot be written.
     pub async fn replace(
         &self,
         (id, public): (&DeviceId, Option<IpAddr>),
@@ -227,71 +193,27 @@ impl DirectAddresses {
         if differs(public, address) {
             return Err(Unreachable("the platform shows another address of this phone".into()));
         }
-        let replaced = match &self.shared {
-            Some(shared) => self.overwrite(shared, id, address).await.map_err(|error| error.to_string()),
-            None => {
-                let (known, id) = (Arc::clone(&self.phones), id.clone());
-                let replace = move || {
-                    let mut known = ignore_poison(known.lock());
-                    known.phones.remove(&id);
-                    known.append(id, Some(address))
-                };
-                spawn_blocking(replace).await.map_err(io::Error::other).flatten().map_err(|error| error.to_string())
+        let replaced = self.append(id, Some(address), true).await;
+        replaced.map(|()| address).map_err(|error| Unreachable(error.to_string().into()))
+    }
+
+    /// Adds an entry, even if the caller goes away. An earlier one stays unless `replaces`.
+    async fn append(&self, id: &DeviceId, address: Option<IpAddr>, replaces: bool) -> io::Result<()> {
+        let (stored, id) = (Arc::clone(&self.stored), id.clone());
+        let append = async move {
+            let mut lines = stored.lines.lock().await;
+            if replaces || !ignore_poison(stored.phones.lock()).contains_key(&id) {
+                let text = address.map_or_else(|| UNKNOWN.to_owned(), |address| address.to_string());
+                lines.append(&format!("{id} {text};")).await?;
+                ignore_poison(stored.phones.lock()).insert(id, address);
             }
+            Ok(())
         };
-        replaced.map(|()| address).map_err(|error| Unreachable(error.into()))
+        tokio::spawn(append).await?
     }
 
-    async fn put(&self, shared: &SharedPlatforms, id: &DeviceId, address: Option<IpAddr>) -> Result<(), StoreError> {
-        if let Some(address) = address {
-            Self::claim(shared, id, address).await?;
-        }
-        let put = shared.sharing.documents.put_documents(SPACE, vec![document_of(id, address, 0)]);
-        if within_patience(put).await? == [true] {
-            self.lock().phones.insert(id.clone(), address);
-            return Ok(());
-        }
-        // Another replica was first.
-        self.read(shared, id).await.map(drop)
-    }
-
-    async fn overwrite(&self, shared: &SharedPlatforms, id: &DeviceId, address: IpAddr) -> Result<(), StoreError> {
-        Self::claim(shared, id, address).await?;
-        let documents = &shared.sharing.documents;
-        let found = within_patience(documents.documents(SPACE, vec![id.to_string()])).await?;
-        let version = found.first().map_or(0, |found| found.version);
-        let put = documents.put_documents(SPACE, vec![document_of(id, Some(address), version)]);
-        match within_patience(put).await? == [true] {
-            true => Ok(()),
-            false => Err(StoreError::Unavailable("another replica has changed it meanwhile; try again".to_owned())),
-        }
-    }
-
-    /// Records that a phone has an address, before the phone's own entry, so that no phone has an
-    /// address of which others do not know.
-    async fn claim(shared: &SharedPlatforms, id: &DeviceId, address: IpAddr) -> Result<(), StoreError> {
-        let documents = &shared.sharing.documents;
-        let claim = Document { key: key_of(address), version: 0, body: id.to_string().into_bytes() };
-        if within_patience(documents.put_documents(SPACE, vec![claim.clone()])).await? == [true] {
-            return Ok(());
-        }
-        let found = within_patience(documents.documents(SPACE, vec![claim.key])).await?;
-        let others = found.into_iter().filter(|found| found.body != claim.body);
-        let several = others.map(|found| Document { body: SEVERAL.as_bytes().to_vec(), ..found }).collect();
-        // If this fails, another phone has just done the same.
-        within_patience(documents.put_documents(SPACE, several)).await.map(drop)
-    }
-
-    async fn read(&self, shared: &SharedPlatforms, id: &DeviceId) -> Result<Option<IpAddr>, StoreError> {
-        let found = within_patience(shared.sharing.documents.documents(SPACE, vec![id.to_string()])).await?;
-        let Some(Document { body, .. }) = found.first() else { return Ok(None) };
-        let address = std::str::from_utf8(body).ok().and_then(|text| text.parse().ok());
-        self.lock().phones.insert(id.clone(), address);
-        Ok(address)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, KnownAddresses> {
-        ignore_poison(self.phones.lock())
+    fn phones(&self) -> MutexGuard<'_, HashMap<DeviceId, Option<IpAddr>>> {
+        ignore_poison(self.stored.phones.lock())
     }
 }
 
@@ -300,42 +222,24 @@ fn differs(shown: Option<IpAddr>, seen: IpAddr) -> bool {
     shown.is_some_and(|shown| shown.is_ipv4() == seen.is_ipv4() && shown != seen)
 }
 
-fn document_of(id: &DeviceId, address: Option<IpAddr>, version: u64) -> Document {
-    let body = address.map_or_else(|| UNKNOWN.to_owned(), |address| address.to_string()).into_bytes();
-    Document { key: id.to_string(), version, body }
-}
-
-fn key_of(address: IpAddr) -> String {
-    format!("@{address}")
-}
-
-impl KnownAddresses {
-    fn append(&mut self, id: DeviceId, address: Option<IpAddr>) -> io::Result<()> {
-        if let (Some(file), false) = (&mut self.file, self.phones.contains_key(&id)) {
-            let address = address.map_or_else(|| UNKNOWN.to_owned(), |address| address.to_string());
-            file.write_all(format!("\n{id} {address};").as_bytes())?;
-            file.sync_data()?;
-        }
-        self.phones.entry(id).or_insert(address);
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
+    use toolwarrant_memory::Memory;
 
     #[tokio::test]
     async fn the_address_from_before_the_first_proxy_stays_and_what_was_not_read_by_then_is_never_known() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pads.direct");
+        let files = ServiceFiles::in_folder(folder.path());
+        let open = || DirectAddresses::open(&files, "pads.direct").unwrap();
         let id = |text: &str| DeviceId::new(text).ok().unwrap();
         let address: IpAddr = "192.0.2.1".parse().unwrap();
         let other: IpAddr = "192.0.2.2".parse().unwrap();
         {
-            let direct = DirectAddresses::open(&path).unwrap();
-            assert!(!direct.is_settled(&id("a")) && direct.of(&id("a")).await.is_none());
+            let direct = open();
+            assert!(!direct.is_settled(&id("a")) && direct.of(&id("a")).is_none());
             direct.note(&id("a"), Some(address)).await.unwrap();
             direct.note(&id("a"), Some(other)).await.unwrap();
             direct.note(&id("b"), None).await.unwrap();
@@ -343,21 +247,42 @@ mod tests {
         }
         fs::write(&path, fs::read_to_string(&path).unwrap() + "\nc 192.0.2.1").unwrap();
         for _ in 0..2 {
-            let direct = DirectAddresses::open(&path).unwrap();
+            let direct = open();
             for (phone, known) in [("a", Some(address)), ("b", None), ("c", None), ("d", None)] {
-                assert_eq!(direct.of(&id(phone)).await, known, "{phone}");
+                assert_eq!(direct.of(&id(phone)), known, "{phone}");
             }
             assert_eq!(["a", "b", "c", "d"].map(|phone| direct.is_settled(&id(phone))), [true, true, true, false]);
         }
-        let direct = DirectAddresses::open(&path).unwrap();
+        let direct = open();
         direct.note(&id("d"), Some(other)).await.unwrap();
-        assert_eq!(DirectAddresses::open(&path).unwrap().of(&id("d")).await, Some(other));
+        assert_eq!(open().of(&id("d")), Some(other));
+    }
+
+    #[tokio::test]
+    async fn the_next_leader_finds_the_addresses_in_the_store() {
+        let store = Memory::default();
+        let open = async || {
+            let files = ServiceFiles::in_store(Arc::new(store.lead())).await.unwrap();
+            DirectAddresses::open(&files, "pads.direct").unwrap()
+        };
+        let [a, b, c] = ["a", "b", "c"].map(|text| DeviceId::new(text).unwrap());
+        let [one, two]: [IpAddr; 2] = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse().unwrap());
+        let direct = open().await;
+        direct.note(&a, Some(one)).await.unwrap();
+        direct.note(&b, None).await.unwrap();
+        direct.replace((&a, None), two).await.unwrap();
+        let next = open().await;
+        assert_eq!([&a, &b, &c].map(|id| next.of(id)), [Some(two), None, None]);
+        assert_eq!([&a, &b, &c].map(|id| next.is_settled(id)), [true, true, false]);
+        // The former leader stores nothing any more.
+        direct.note(&c, Some(one)).await.unwrap_err();
+        assert!(!direct.is_settled(&c));
     }
 
     #[tokio::test]
     async fn an_address_that_others_may_choose_is_no_evidence_of_an_absence() {
         let folder = tempfile::tempdir().unwrap();
-        let open = || DirectAddresses::open(&folder.path().join("pads.direct")).unwrap();
+        let open = || DirectAddresses::open(&ServiceFiles::in_folder(folder.path()), "pads.direct").unwrap();
         let id = |text: &str| DeviceId::new(text).unwrap();
         let [one, two, three]: [IpAddr; 3] = ["192.0.2.1", "192.0.2.2", "192.0.2.3"].map(|text| text.parse().unwrap());
         let read =
@@ -387,7 +312,7 @@ mod tests {
     #[tokio::test]
     async fn a_reading_has_the_address_of_the_one_before_and_no_own_address_of_a_phone_that_was_replaced() {
         let folder = tempfile::tempdir().unwrap();
-        let direct = DirectAddresses::open(&folder.path().join("pads.direct")).unwrap();
+        let direct = DirectAddresses::open(&ServiceFiles::in_folder(folder.path()), "pads.direct").unwrap();
         let id = DeviceId::new("a").unwrap();
         let [one, two]: [IpAddr; 2] = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse().unwrap());
         let proxy = super::super::tests::proxy("socks5", "192.0.2.2", 1080);
@@ -414,7 +339,7 @@ mod tests {
     #[tokio::test]
     async fn a_new_phone_is_read_once_and_an_account_that_was_never_read_is_not_tried_by_each_write() {
         let folder = tempfile::tempdir().unwrap();
-        let direct = DirectAddresses::open(&folder.path().join("pads.direct")).unwrap();
+        let direct = DirectAddresses::open(&ServiceFiles::in_folder(folder.path()), "pads.direct").unwrap();
         let [one, two, three] = ["a", "b", "c"].map(|text| DeviceId::new(text).unwrap());
         let blind = Provability::Nothing("no program");
         let fail = async |id: &DeviceId| {

@@ -29,7 +29,7 @@ pub(super) struct Running {
 
 impl Running {
     pub(super) fn start() -> Self {
-        let (listener, echo) = CallbackListener::bind("127.0.0.1:0".parse().unwrap(), Random::System, None).unwrap();
+        let (listener, echo) = CallbackListener::bind("127.0.0.1:0".parse().unwrap(), Random::System).unwrap();
         let url = format!("http://{}", listener.address().unwrap()).parse().unwrap();
         Self { echo, url, served: tokio::spawn(listener.serve(std::future::pending())) }
     }

@@ -204,7 +204,7 @@ impl ReadyPhone {
     /// status says how it went: without one, the command may have been carried out.
     pub(super) async fn go(self, leave: Leave) -> Sent {
         let Self { mut phone, mut frames, word } = self;
-        if let Err(why) = leave.confirm().await {
+        if let Err(why) = leave.confirm() {
             return Sent::NotSent(why);
         }
         phone.until = phone.clock.now().plus(REPORT_WITHIN);

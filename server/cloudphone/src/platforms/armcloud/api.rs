@@ -315,7 +315,7 @@ impl Api {
         let limits = |deadline| HttpLimits { deadline, largest_answer: call.largest_answer() };
         let answer = if class == Class::Write {
             let leave = leave.clone();
-            let may_leave = async { leave.confirm().await.is_ok() };
+            let may_leave = async { leave.confirm().is_ok() };
             self.http.exchange_once(request, limits(self.settings.write_within), may_leave).await
         } else {
             self.http.exchange(request, limits(self.settings.read_within.min(deadline.since(began)))).await

@@ -21,7 +21,7 @@ impl Control for Sim {
 
     fn send<'a>(&'a self, request: TaskId, command: &'a Command, leave: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
-            if let Err(why) = leave.confirm().await {
+            if let Err(why) = leave.confirm() {
                 return Sent::NotSent(why);
             }
             match self.take(request, command) {

@@ -2,10 +2,8 @@
 
 use super::refusals::{USED, overload};
 use super::{Charge, Handlers, Pipeline};
-use crate::access::{AccessError, Caller, UsedNonce};
-use crate::budgets::Budgets;
+use crate::access::{AccessError, Caller};
 use crate::failure::Failure;
-use crate::limit::{HeadCharge, Shortage};
 use crate::nonces::{BadNonce, BadTime};
 use crate::store::StoreError;
 use std::net::IpAddr;
@@ -44,8 +42,8 @@ impl<H: Handlers> Pipeline<H> {
     ///
     /// # Errors
     /// `unauthenticated`, with the same message for every key; `overloaded` if it is not known
-    /// if a read was answered before, or if this replica cannot reach its store.
-    pub async fn verify(&self, signed: &SignedRequest<'_>, reads: bool) -> Result<(Caller, Charge), Failure> {
+    /// if a read was answered before, or if this process cannot reach its store.
+    pub fn verify(&self, signed: &SignedRequest<'_>, reads: bool) -> Result<(Caller, Charge), Failure> {
         let SignedRequest { key_id, timestamp, nonce, canonical, signature, from } = *signed;
         self.nonces.judge(timestamp).map_err(|bad| match bad {
             BadTime::Behind(seconds) => self.refuse_signature(off_by(seconds, " s behind")),
@@ -57,42 +55,17 @@ impl<H: Handlers> Pipeline<H> {
             AccessError::Unauthenticated => self.refuse_signature(WRONG.into()),
             AccessError::NoLease => self.refuse_caller(error),
         })?;
-        let taken = match &self.budgets {
-            None => self.nonces.take(&caller, nonce, timestamp, reads),
-            Some(budgets) => self.take_nonce(budgets, &caller, (nonce, timestamp), reads).await,
-        };
-        match taken {
+        match self.nonces.take(&caller, nonce, timestamp, reads) {
             Ok(used) => {
                 caller.nonce = Some(Arc::new(used));
                 Ok((caller, Charge(Ok(()))))
             }
-            Err(BadNonce::Unpaid(shortage)) => Ok((caller, Charge(Err(shortage)))),
+            Err(BadNonce::Unpaid(retry)) => Ok((caller, Charge(Err(retry)))),
             Err(BadNonce::Used) => Err(self.refuse_signature(USED.into())),
             Err(BadNonce::Unknown(seconds)) => {
                 Err(overload(H::CATALOGUE, UNKNOWN).with("retry_after_seconds", seconds))
             }
         }
-    }
-
-    /// Uses a nonce, with its time of signing, and charges the request to a budget that replicas
-    /// share. If the request must wait for the budget, the nonce is checked before and after it.
-    async fn take_nonce(
-        &self,
-        budgets: &Arc<Budgets>,
-        caller: &Caller,
-        nonce: (&str, u64),
-        reads: bool,
-    ) -> Result<UsedNonce, BadNonce> {
-        let application = &caller.application;
-        let take = |paid: Option<HeadCharge>| {
-            self.nonces.take_if(caller, nonce, reads, |_| budgets.spend(application, paid, 1).map(drop))
-        };
-        match take(None) {
-            Err(BadNonce::Unpaid(Shortage::Unknown)) => {}
-            known => return known,
-        }
-        let paid = budgets.admit(application, None, 1).await.map_err(BadNonce::Unpaid)?;
-        take(Some(paid)).inspect_err(|_| application.window.give_back(paid))
     }
 
     /// Refuses a request whose signature is wrong or cannot be verified.

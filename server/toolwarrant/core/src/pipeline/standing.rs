@@ -2,8 +2,8 @@
 //! Time passes until the body is complete, a batch comes to its next call, an upstream answers or a
 //! held poll ends. A right that was taken away meanwhile ends at once.
 //!
-//! While no application or key changes, another check costs two comparisons. On one of several
-//! replicas it also reads the clock, because no answer leaves without a lease.
+//! While no application or key changes, another check costs two comparisons. With a store in
+//! PostgreSQL it also reads the clock, because no answer leaves without a lease.
 
 use super::refusals::{no_caller, not_found};
 use super::{Handlers, Pipeline, permit};
@@ -11,12 +11,16 @@ use crate::access::{AccessError, Caller};
 use crate::failure::Failure;
 use crate::handler::Call;
 use std::borrow::Cow;
+use std::time::Duration;
+
+/// Interval at which an answer that must wait looks at the lease.
+const LEASE_EVERY: Duration = Duration::from_millis(100);
 
 impl<H: Handlers> Pipeline<H> {
     /// Returns the caller with its current rights.
     ///
     /// # Errors
-    /// `unauthenticated` if its key or secret has ended; `overloaded` if this replica cannot reach
+    /// `unauthenticated` if its key or secret has ended; `overloaded` if this process cannot reach
     /// its store.
     pub fn renew<'c>(&self, caller: &'c Caller) -> Result<Cow<'c, Caller>, Failure> {
         self.access.renew(caller, &self.clock).map_err(|error| self.refuse_caller(error))
@@ -48,12 +52,19 @@ impl Call<'_> {
         }
     }
 
-    /// Checks that this replica may still answer, whatever the rights of the caller are.
+    /// Checks that this process may still answer, whatever the rights of the caller are.
     ///
     /// # Errors
     /// `overloaded`.
     pub(crate) fn check_lease(&self) -> Result<(), Failure> {
         self.around.access.check_lease().map_err(|error| no_caller(self.catalogue, error))
+    }
+
+    /// Waits until this process may answer.
+    pub(crate) async fn wait_for_lease(&self) {
+        while self.check_lease().is_err() {
+            self.around.clock.sleep_until(self.around.clock.now().plus(LEASE_EVERY)).await;
+        }
     }
 
     /// Waits until the caller may no longer make this call, and returns the failure. The end of a

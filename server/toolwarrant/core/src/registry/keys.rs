@@ -1,7 +1,6 @@
 //! The keys of the registry: their secrets, ends and labels.
 
-use super::edits::{DirectoryRow, Edit, Effect};
-use super::replicas::GIVING;
+use super::edits::{DirectoryRow, Edit};
 use super::{Changed, Durability, Known, NewKey, Registry, RegistryError, registry_error, unknown};
 use crate::access::LIVE_SECRETS;
 use crate::act::{Changes, Origin, RowFacts};
@@ -42,7 +41,7 @@ impl Registry {
     }
 
     /// Changes a key. A change that only takes authority away is in force even if it cannot be
-    /// stored. `edit` runs again if another replica changes something meanwhile.
+    /// stored.
     ///
     /// # Errors
     /// There is no such key, or the change cannot be stored.
@@ -50,7 +49,7 @@ impl Registry {
         &self,
         key_id: &str,
         origin: &Origin,
-        mut edit: impl FnMut(&mut KeyRow) + Send,
+        edit: impl FnOnce(&mut KeyRow) + Send,
     ) -> Result<Changed, RegistryError> {
         let plan = |known: &Known| {
             let before = known.key(key_id)?;
@@ -74,7 +73,7 @@ impl Registry {
         expires_at: Option<Timestamp>,
         origin: &Origin,
     ) -> Result<NewKey, RegistryError> {
-        let id = format!("{}{}", self.prefixes.id, self.hex::<8>()?);
+        let id = format!("{}{}{}", self.prefixes.id, self.cell, self.hex::<8>()?);
         let (application, created_at) = (application.to_owned(), self.clock.now());
         let (secrets, labels, suspended_at) = (Vec::new(), Labels::new(), None);
         let key = KeyRow { id, application, secrets, created_at, expires_at, labels, suspended_at };
@@ -155,13 +154,6 @@ impl Registry {
     /// The store cannot be read.
     pub async fn reload_keys(&self) -> Result<(), RegistryError> {
         let mut known = self.known.lock().await;
-        if self.cluster.is_some() {
-            self.pull(&mut known).await?;
-            let version = known.version;
-            drop(known);
-            self.wait_for_others(version, Some(GIVING)).await;
-            return Ok(());
-        }
         let (_, keys) = self.store.directory().await?;
         known.put_in_force(&self.access, self.catalogue, Vec::new(), keys);
         Ok(())
@@ -194,11 +186,8 @@ impl Registry {
     fn edit_key(&self, before: Option<KeyRow>, row: KeyRow, origin: &Origin) -> Result<Edit, RegistryError> {
         let changes = Changes::between(before.as_ref().map(RowFacts::from), Some(RowFacts::from(&row)));
         let act = self.act(origin, Some(&row.id), changes)?;
-        let effect = match &before {
-            Some(before) => Effect::of(before, &row, takes_key_away),
-            None => Effect::OnlyGives,
-        };
-        Ok(Edit { before: before.map(DirectoryRow::Key), row: DirectoryRow::Key(row), act, effect })
+        let only_takes = before.is_some_and(|before| takes_key_away(&before, &row));
+        Ok(Edit { row: DirectoryRow::Key(row), act, only_takes })
     }
 }
 

@@ -1,11 +1,10 @@
 //! The parts that every service needs, by their public interface.
 
-mod budgets;
-mod charges;
+mod answers;
+mod files;
 mod pipeline;
 mod policy;
 mod registry;
-mod replicas;
 mod stored;
 
 mod contract {

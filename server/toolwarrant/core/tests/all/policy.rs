@@ -100,7 +100,7 @@ async fn a_task_is_accepted_under_the_terms_of_its_target() {
         let arguments: &RawValue = serde_json::from_str("{}").unwrap();
         let asked =
             ToolCall { tool: "print_page", arguments, request_id: "r", hold: LongPoll::Never, frame: Frame::Plain };
-        pipeline.call(&pipeline.charge_budget(&caller, None, 1).await.unwrap(), asked).await.unwrap();
+        pipeline.call(&pipeline.charge_budget(&caller, None, 1).unwrap(), asked).await.unwrap();
         drop(pipeline);
         assert_eq!(*tasks.policies.lock().unwrap(), [expected], "{says:?}");
     }

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::access::{Credentials, Grants};
-use toolwarrant_core::act::{Channel, Claims, Operator, Origin, Role};
+use toolwarrant_core::act::{Act, ActFilter, Channel, Claims, Operator, Origin, Role, StoredAct};
+use toolwarrant_core::lease::Lease;
 use toolwarrant_core::registry::{Durability, KeyPrefixes, NewApplication, NewKey, Registry, RegistryError};
-use toolwarrant_core::store::KeyRow;
+use toolwarrant_core::store::{ApplicationRow, DirectoryStore, KeyRow, RequestCount, SecretUse, Stored};
 use toolwarrant_memory::Memory;
 
 use crate::contract::CATALOGUE;
@@ -16,21 +18,24 @@ use crate::contract::CATALOGUE;
 const PREFIXES: KeyPrefixes = KeyPrefixes { id: "tk_", secret: "ts_" };
 
 async fn open(store: &Arc<Memory>) -> Registry {
-    let random = Random::System;
-    let keyring = KeyRing::new("test", &[7; 32], random.clone());
-    let clock = Clock::manual(Timestamp(0));
-    Registry::open(store.clone(), &CATALOGUE, PREFIXES, keyring, clock, random, None)
-        .await
-        .expect("a store that can be read")
+    open_with(store, &Clock::manual(Timestamp(0)), None).await
 }
 
-fn origin() -> Origin {
+/// Opens the registry of a process, which may have a lease.
+pub(crate) async fn open_with<S: DirectoryStore>(store: &Arc<S>, clock: &Clock, lease: Option<Lease>) -> Registry {
+    let random = Random::System;
+    let keyring = KeyRing::new("test", &[7; 32], random.clone());
+    let registry = Registry::open(store.clone(), &CATALOGUE, PREFIXES, keyring, clock.clone(), random, lease);
+    registry.await.expect("a store that can be read")
+}
+
+pub(crate) fn origin() -> Origin {
     let claims = Claims::default();
     let operator = Operator { role: Role::Owner, name: "alice".to_owned(), uid: 7, channel: Channel::Offline, claims };
     Origin { operator, command: "test".to_owned() }
 }
 
-async fn one(registry: &Registry) -> String {
+pub(crate) async fn one(registry: &Registry) -> String {
     let name = "one".to_owned();
     let new = NewApplication { name, permissions: Vec::new(), grants: Grants::everything(), requests_per_minute: 300 };
     registry.create(new, &origin()).await.expect("a new name").object
@@ -224,4 +229,76 @@ async fn the_last_use_of_each_secret_is_known_at_once_and_stays_over_rotations_a
     let wrong = Credentials { key_id: &first.key_id, secret: "wrong" };
     registry.access().authenticate(wrong, Some(one.into()), &Clock::manual(Timestamp(20))).unwrap_err();
     assert_eq!(uses(&registry).await, both, "a refused use is no use");
+}
+
+/// A store that answers only while it is not stalled. Requests of that time happen later.
+#[derive(Debug, Default)]
+struct StalledStore(Memory, watch::Sender<bool>);
+
+impl StalledStore {
+    async fn wait(&self) {
+        drop(self.1.subscribe().wait_for(|stalled| !*stalled).await);
+    }
+}
+
+/// Passes methods on, as soon as the store answers.
+macro_rules! pass_on {
+    ($($method:ident($($name:ident: $kind:ty),*) -> $answer:ty;)*) => {
+        $(fn $method(&self, $($name: $kind),*) -> Stored<'_, $answer> {
+            Box::pin(async move {
+                self.wait().await;
+                self.0.$method($($name),*).await
+            })
+        })*
+    };
+}
+
+impl DirectoryStore for StalledStore {
+    pass_on! {
+        directory() -> (Vec<ApplicationRow>, Vec<KeyRow>);
+        put_application(row: ApplicationRow, acts: Vec<Act>) -> ();
+        latest_time() -> Option<Timestamp>;
+        see(now: Timestamp) -> ();
+        put_key(row: KeyRow, acts: Vec<Act>) -> ();
+        put_uses(uses: Vec<SecretUse>) -> ();
+        uses(keys: Option<Vec<String>>) -> Vec<SecretUse>;
+        put_requests(requests: Vec<RequestCount>, since: u64) -> ();
+        requests() -> Vec<RequestCount>;
+        put_acts(acts: Vec<Act>) -> ();
+        acts(filter: ActFilter) -> Vec<StoredAct>;
+        acts_without_line(after: u64, limit: u32) -> Vec<StoredAct>;
+        put_lines_of_acts(numbers: Vec<u64>) -> ();
+    }
+}
+
+/// A process with a lease can lose its store for good, and with it what is in force here alone.
+#[tokio::test(start_paused = true)]
+async fn a_change_that_a_remote_store_does_not_confirm_is_an_error_that_says_what_holds() {
+    let store = Arc::new(StalledStore::default());
+    let clock = Clock::start_at(Timestamp(0));
+    let lease = Lease::new(clock.clone());
+    lease.extend(lease.begin(), Duration::from_hours(1));
+    let registry = open_with(&store, &clock, Some(lease)).await;
+    let owner = one(&registry).await;
+    let key = registry.issue_key(&owner, None, &origin()).await.unwrap();
+    store.1.send_replace(true);
+    let said = registry.revoke_key(&key.key_id, &origin()).await.unwrap_err().to_string();
+    assert!(said.starts_with("it is in force, but not stored"), "{said}");
+    assert!(!lives(&registry, &key));
+    store.1.send_replace(false);
+    assert_eq!(registry.settle().await, Durability::Stored);
+    assert!(store.0.directory().await.unwrap().1[0].secrets.is_empty());
+
+    // The store carries out what it was asked for, and says so too late.
+    store.1.send_replace(true);
+    let row = store.0.directory().await.unwrap().0[0].clone();
+    let said = registry.change(&owner, &origin(), |row| row.requests_per_minute = 900).await.unwrap_err().to_string();
+    assert!(said.starts_with("it is not known if this was stored"), "{said}");
+    store.0.put_application(ApplicationRow { requests_per_minute: 900, ..row }, Vec::new()).await.unwrap();
+    let said = registry.issue_key(&owner, None, &origin()).await.unwrap_err().to_string();
+    assert!(said.starts_with("it is not known if this was stored"), "nothing changes before that is known: {said}");
+    store.1.send_replace(false);
+    let _ = registry.change(&owner, &origin(), |row| row.name = "two".to_owned()).await.unwrap();
+    let row = registry.find(&owner).await.unwrap();
+    assert_eq!((&*row.name, row.requests_per_minute), ("two", 900));
 }

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::net::TcpSocket;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-
-mod shared;
+use tokio::time::Instant;
 
 const LONG: Duration = Duration::from_secs(60);
 const AT_ONCE: Duration = Duration::ZERO;
@@ -22,14 +21,10 @@ struct Running {
 }
 
 fn start_within(limits: Limits, address: &str) -> Running {
-    start_with(limits, address, None)
-}
-
-fn start_with(limits: Limits, address: &str, sharing: Option<Sharing>) -> Running {
     static SEED: AtomicU64 = AtomicU64::new(1);
     let random = Random::from_seed(SEED.fetch_add(1, Relaxed));
     let (listener, echo) =
-        CallbackListener::within(limits, address.parse().expect("an address"), random, sharing).expect("a port");
+        CallbackListener::within(limits, address.parse().expect("an address"), random).expect("a port");
     let (address, limiter) = (listener.address().expect("bound"), Arc::clone(&listener.limiter));
     let (stop, stopped) = oneshot::channel();
     let served = tokio::spawn(listener.serve(async { drop(stopped.await) }));
@@ -231,7 +226,7 @@ async fn a_waiting_caller_learns_of_a_request_at_once_and_waits_no_longer_than_i
     assert_eq!(begin.elapsed(), LONG);
     let asked = async {
         sleep(LONG / 2).await;
-        paths.note(&expected.path, ONE.into()).await
+        paths.note(&expected.path, ONE.into())
     };
     let (seen, noted) = tokio::join!(expected.observe(LONG), asked);
     assert_eq!((seen, noted), (one(ONE), Some(())));

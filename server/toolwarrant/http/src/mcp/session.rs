@@ -69,7 +69,7 @@ impl<H: Handlers> Session<'_, H> {
     /// # Errors
     /// The caller's key or secret has ended meanwhile.
     pub(super) async fn one(&self, message: &Message<'_>) -> Result<Option<Answer>, Refusal> {
-        match self.answer_message(message, &self.charge(1).await).await {
+        match self.answer_message(message, &self.charge(1)).await {
             Some(Err((id, failure))) if *failure.def() == *H::CATALOGUE.roles.unauthenticated => {
                 Err(Refusal { failure, id: id.to_owned() })
             }
@@ -81,7 +81,7 @@ impl<H: Handlers> Session<'_, H> {
     /// messages is charged before the first one runs.
     pub(super) async fn batch(&self, messages: &[Message<'_>]) -> Option<Answer> {
         let requests = messages.iter().filter(|message| message.wants_answer()).count();
-        let charged = self.charge(requests).await;
+        let charged = self.charge(requests);
         let mut answers = Vec::with_capacity(requests);
         for message in messages {
             answers.extend(self.answer_message(message, &charged).await.map(into_answer));
@@ -89,9 +89,9 @@ impl<H: Handlers> Session<'_, H> {
         (!answers.is_empty()).then(|| Answer::list(&answers))
     }
 
-    async fn charge(&self, requests: usize) -> Result<Admitted<'_>, Failure> {
+    fn charge(&self, requests: usize) -> Result<Admitted<'_>, Failure> {
         let cost = u32::try_from(requests.max(1)).unwrap_or(u32::MAX);
-        self.context.pipeline.charge_budget(self.caller, self.charged, cost).await
+        self.context.pipeline.charge_budget(self.caller, self.charged, cost)
     }
 
     /// Returns the answer to a message, or its id and the failure; `None` for a notification.

@@ -79,7 +79,6 @@ impl OperatorCommand {
                 ..
             }
             | Self::Apply { dry_run: false, .. }
-            | Self::Cluster(ClusterCommand::Drain { .. })
             | Self::Own { .. } => Authority::Changes,
             Self::Backup { .. }
             | Self::Restore { .. }
@@ -87,6 +86,11 @@ impl OperatorCommand {
             | Self::Cluster(ClusterCommand::AcceptLoss { .. })
             | Self::Clock(ClockCommand::Accept) => Authority::Owner,
         }
+    }
+
+    /// Returns true if the command puts a store in order that has lost writes.
+    pub(crate) fn mends(&self) -> bool {
+        matches!(self, Self::Cluster(ClusterCommand::AcceptLoss { .. }) | Self::Store(StoreCommand::BeginAgain { .. }))
     }
 
     /// Returns the question for the operator before the command is carried out.
@@ -97,7 +101,7 @@ impl OperatorCommand {
             }
             Self::Cluster(ClusterCommand::AcceptLoss { yes: false })
             | Self::Store(StoreCommand::BeginAgain { yes: false }) => {
-                Some("End all replicas, turn all keys off, and end the tasks in flight as `timeout`?".to_owned())
+                Some("Turn all keys off, and end the tasks in flight as `timeout`?".to_owned())
             }
             _ => None,
         }

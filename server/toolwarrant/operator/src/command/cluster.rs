@@ -1,9 +1,9 @@
-//! Commands about a store that replicas share, and about the replicas.
+//! Commands about a store in PostgreSQL, and about the processes that lead.
 
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 
-/// Commands about the store that replicas share. They need its URL, and no server.
+/// Commands about a store in PostgreSQL. They need its URL, and no server.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum StoreCommand {
@@ -11,7 +11,7 @@ pub enum StoreCommand {
     Init,
     /// Show what the server promises: its version, its standby, and what a failover can forget
     Check,
-    /// Go on after PostgreSQL was restored from a backup; first stop every replica
+    /// Go on after PostgreSQL was restored from a backup; first stop every server
     ///
     /// It turns all keys off, and ends the tasks in flight as `timeout`: they may have been sent
     /// since the backup.
@@ -21,7 +21,7 @@ pub enum StoreCommand {
         #[serde(default)]
         yes: bool,
     },
-    /// Grant an account the rights that a replica needs, and no others; the URL names the owner of
+    /// Grant an account the rights that a server needs, and no others; the URL names the owner of
     /// the tables
     ///
     /// The account cannot change or remove what has happened: the ledger, tasks that have ended,
@@ -32,25 +32,16 @@ pub enum StoreCommand {
     },
 }
 
-/// Commands about the replicas that share the store.
+/// Commands about the processes that lead or have led.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ClusterCommand {
-    /// List the replica that leads and those that have led: since when each is silent, and the
-    /// tasks that it owns
+    /// List the process that leads and those that have led: since when each is silent
     List,
-    /// Ask the replica that leads to stop as SIGTERM does: it hands over to one that waits
+    /// Go on without writes that PostgreSQL has lost at a failover; first stop the server here
     ///
-    /// It learns of this with its next beat, within a second or two. Its supervisor decides about a
-    /// restart.
-    Drain {
-        /// Its name
-        name: String,
-    },
-    /// Go on without writes that PostgreSQL has lost at a failover; first stop the replica here
-    ///
-    /// It ends the replica that leads, turns all keys off, and ends the tasks in flight as
-    /// `timeout`: they may have been sent. Without a loss it changes nothing.
+    /// It turns all keys off, and ends the tasks in flight as `timeout`: they may have been sent.
+    /// Without a loss it changes nothing.
     AcceptLoss {
         /// Accept the loss without asking
         #[arg(long)]

@@ -1,4 +1,4 @@
-//! The checks on a PostgreSQL that replicas share, with their texts.
+//! The checks on PostgreSQL, with their texts.
 
 use toolwarrant_postgres::ServerCheck;
 use toolwarrant_store::IntegrityRule;
@@ -9,33 +9,33 @@ type DescribedCheck = (ServerCheck, &'static str, &'static str, &'static str);
 /// The checks of faults.
 pub(super) const FAULTS: [DescribedCheck; 4] = [
     (
-        ServerCheck::Runs,
-        "runs",
-        "the store knows the run that drives each task",
-        "set `owner` in the table task to the epoch of a run that `cluster list` shows, and restart that replica; report a bug",
-    ),
-    (
         ServerCheck::Partitions,
         "partitions",
         "each day has its partitions, and the default ones are empty",
-        "read in the log of a replica why it makes none. Rows in a default partition keep their day from having one: in one \
+        "read in the log of the leader why it makes none. Rows in a default partition keep their day from having one: in one \
          transaction, move them to another table, make the partition with `SELECT make_day(TABLE, DAY)`, and move them back",
+    ),
+    (
+        ServerCheck::Waits,
+        "waits",
+        "no statement of the server has waited for a lock or a standby for more than a second",
+        "do what the finding says; until then, nothing is accepted",
     ),
     (
         ServerCheck::Rights,
         "rights",
-        "the account of the replica has all rights that it needs",
+        "the account of the server has all rights that it needs",
         "run `store grant ACCOUNT` with the URL of the owner of the tables",
     ),
     (
         ServerCheck::Clocks,
         "server clock",
-        "the clocks of the server and of this machine differ by less than half a second",
+        "the clocks of PostgreSQL and of this machine differ by at most a second",
         "run a time service on both machines, and look at which of them is wrong",
     ),
 ];
 
-/// The checks that warn. A cluster works without them, more slowly or with less safety.
+/// The checks that warn. A service works without them, more slowly or with less safety.
 pub(super) const WARNINGS: [DescribedCheck; 2] = [
     (
         ServerCheck::Standby,
@@ -55,11 +55,11 @@ pub(super) const WARNINGS: [DescribedCheck; 2] = [
 pub(super) fn remedy(rule: IntegrityRule) -> Option<&'static str> {
     match rule {
         IntegrityRule::Integrity | IntegrityRule::Records => {
-            Some("stop all replicas, keep a copy with `pg_dump`, and restore PostgreSQL from a backup")
+            Some("stop all servers, keep a copy with `pg_dump`, and restore PostgreSQL from a backup")
         }
         IntegrityRule::Layout => Some("restore PostgreSQL from a backup; only this program may change its tables"),
         IntegrityRule::Deadlines(_) => {
-            Some("start a replica, which ends these tasks; if one runs, read in its log why it does not")
+            Some("start a server, which ends these tasks; if one runs, read in its log why it does not")
         }
         IntegrityRule::TargetLocks => Some(
             "set `task` to NULL in the table target where no task is in flight; otherwise let the tasks end, and read the state of \

@@ -1,4 +1,4 @@
-//! The store in PostgreSQL: the cases of every store, and what replicas that share it need.
+//! The store in PostgreSQL: the cases of every store, and what a store of several machines needs.
 
 mod shared;
 mod suite;

@@ -1,6 +1,8 @@
-//! A store that several replicas share: batches that land once or never, whatever breaks.
+//! The process that leads, those that wait, and batches that land once or never, whatever breaks.
 
-mod beats;
+mod claims;
+mod faults;
+mod files;
 mod forgetting;
 mod pooler;
 mod reads;
@@ -9,22 +11,23 @@ mod relay;
 use super::KEY;
 use driver::PostgresPair;
 use relay::Relay;
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use store_suite::{AT, application, end, id, ledger, new};
 use test_postgres::TestPostgres;
-use tokio::task::JoinHandle;
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio_postgres::{Client, NoTls};
-use toolwarrant_base::clock::Timestamp;
-use toolwarrant_core::cluster::{Beat, BeatNumber, ClusterStore, Epoch, LEASE, ReplicaRow, ReplicaState};
-use toolwarrant_core::documents::{Document, DocumentStore};
+use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_core::lease::Lease;
 use toolwarrant_core::store::{DirectoryStore, StoreError};
-use toolwarrant_postgres::{Address, NewReplica, Postgres, ServerCheck};
+use toolwarrant_postgres::{Address, Candidate, Claim, LEASE, NewRun, Postgres, ServerCheck, Waiting};
 use toolwarrant_store::Store;
 use toolwarrant_tasks::machine::Entry;
-use toolwarrant_tasks::store::{Acceptance, Advance, Advanced, DeduplicationKey, Identity, NewTask, TaskStore};
+use toolwarrant_tasks::store::{Acceptance, Advance, Advanced, Identity, NewTask, TaskStore};
 use toolwarrant_tasks::task::{Phase, Status, Task, TaskId};
 
 /// Returns the server of these tests; `None` if PostgreSQL is not installed.
@@ -33,21 +36,51 @@ fn server() -> Option<&'static TestPostgres> {
     TestPostgres::share(&SERVER)
 }
 
-/// Makes a new cluster; `None` if PostgreSQL is not installed.
+/// Makes a new store; `None` if PostgreSQL is not installed.
 async fn cluster() -> Option<Address> {
     let address = server()?.schema().await.expect("the server runs");
     Postgres::init(&address, KEY).await.expect("the schema is empty");
     Some(address)
 }
 
-async fn join(address: &Address, name: &str) -> Arc<Postgres> {
-    Arc::new(Postgres::join(address, replica(name, KEY)).await.expect("the server runs"))
+/// The process that leads in each schema: its run, and its beats.
+static LEADING: Mutex<BTreeMap<String, (u64, AbortHandle)>> = Mutex::new(BTreeMap::new());
+
+/// Leads in the folder of the process that leads, which dies before.
+pub(crate) async fn lead(address: &Address, name: &str) -> Arc<Postgres> {
+    let schema = address.url.split_once("options=").map_or(&*address.url, |(_, options)| options).to_owned();
+    let former = LEADING.lock().expect("no panic").remove(&schema);
+    let former = former.map(|(epoch, beats)| {
+        beats.abort();
+        epoch
+    });
+    let new = NewRun { former, ..run(name, KEY) };
+    let claim = claim(address, new).await;
+    let store = Postgres::lead(&claim, name.to_owned()).await.expect("the server runs");
+    let epoch = claim.epoch;
+    let clock = Clock::system();
+    let keeping =
+        tokio::spawn(async move { claim.keep(&Lease::new(clock.clone()), &clock, &watch::Sender::default()).await });
+    LEADING.lock().expect("no panic").insert(schema, (epoch, keeping.abort_handle()));
+    Arc::new(store)
 }
 
-fn replica(name: &str, key: [u8; 32]) -> NewReplica {
-    let (name, program) = (name.to_owned(), "test 1".to_owned());
-    let machine = "here".to_owned();
-    NewReplica { trail: name.clone(), name, leads: false, machine, program, lease: LEASE, key }
+async fn claim(address: &Address, new: NewRun) -> Claim {
+    Candidate::new(address, new)
+        .await
+        .expect("the server runs")
+        .wait(&watch::Sender::default(), &watch::Sender::default())
+        .await
+}
+
+fn run(name: &str, key: [u8; 32]) -> NewRun {
+    let (name, machine, program) = (name.to_owned(), "here".to_owned(), "test 1".to_owned());
+    NewRun { name, former: None, machine, program, lease: LEASE, key, seen: None, mends: false }
+}
+
+/// Opens the store for reading.
+async fn read(address: &Address) -> Postgres {
+    Postgres::read(address, KEY, "one".to_owned()).await.expect("the server runs")
 }
 
 /// Returns the step of a task from version 0 to that phase.
@@ -55,12 +88,6 @@ fn step(number: u128, phase: Phase, entries: Vec<Entry>) -> Advance {
     let finished_at = matches!(phase, Phase::Done(_)).then_some(AT);
     let task = Task { phase, finished_at, ..Task::new(new(number, "", "").policy, AT) };
     Advance { id: id(number), version: 0, task, entries, what: "step".to_owned().into(), at: AT }
-}
-
-async fn evict(by: &Postgres, epoch: Epoch) {
-    let beats = by.beat(Beat::default()).await.expect("the server runs");
-    let row = beats.replicas.iter().find(|row| row.epoch == epoch).expect("it has joined");
-    assert!(by.evict(epoch, row.beat).await.expect("the server runs"));
 }
 
 /// A transaction that is open.
@@ -89,100 +116,17 @@ impl OpenTransaction {
     }
 }
 
-/// Runs a statement, and commits once `other` waits for it. Returns the answer of `other`.
-async fn meet<T: Send + 'static>(address: &Address, sql: &str, other: impl Future<Output = T> + Send + 'static) -> T {
-    let open = OpenTransaction::begin(address, sql).await;
-    let other = tokio::spawn(other);
-    open.holds_up(&other).await;
-    open.commit().await;
-    other.await.expect("no panic")
-}
-
-#[tokio::test]
-async fn a_batch_of_an_evicted_epoch_lands_nowhere() {
-    let Some(address) = cluster().await else { return };
-    let (one, other) = (join(&address, "one").await, join(&address, "other").await);
-    assert_eq!(one.accept(new(1, "k", "t")).await, Ok(Acceptance::Fresh { wake_at: AT }));
-    assert!(
-        !other.evict(one.epoch(), BeatNumber { timeline: 1, number: 7 }).await.expect("the server runs"),
-        "it has beaten meanwhile"
-    );
-    evict(&other, one.epoch()).await;
-    assert!(!one.may_send().await.expect("the server runs"));
-    for refused in [
-        one.accept(new(2, "l", "u")).await.map(drop),
-        one.advance(step(1, Phase::Sending, vec![Entry::Charge])).await.map(drop),
-        one.mark(vec![]).await,
-        one.put_application(application("a", "first"), vec![], None).await.map(drop),
-    ] {
-        assert!(matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("evicted")), "{refused:?}");
-    }
-    assert_eq!((other.task(id(2)).await.expect("read"), other.ledger(0, 9).await.expect("read")), (None, vec![]));
-    // The task goes on with the other replica, and its owner decides alone.
-    assert_eq!(other.advance(step(1, Phase::Sending, vec![])).await, Ok(Advanced::Fenced));
-    let orphans = other.orphans(None, 9).await.expect("read");
-    assert_eq!(orphans.iter().map(|task| task.id).collect::<Vec<_>>(), [id(1)]);
-    assert_eq!(other.adopt(vec![id(1), id(9)]).await, Ok(vec![id(1)]));
-    assert_eq!(other.adopt(vec![id(1)]).await, Ok(vec![id(1)]), "the answer may have been lost");
-    assert_eq!(join(&address, "third").await.adopt(vec![id(1)]).await, Ok(vec![]), "it has an owner again");
-    assert_eq!(other.advance(step(1, Phase::Sending, vec![Entry::Charge])).await, Ok(Advanced::Written));
-}
-
-#[tokio::test]
-async fn a_restart_of_a_name_and_a_planned_stop_free_their_tasks_at_once() {
-    let Some(address) = cluster().await else { return };
-    let (first, other) = (join(&address, "one").await, join(&address, "other").await);
-    first.accept(new(1, "k", "t")).await.expect("the server runs");
-    let second = join(&address, "one").await;
-    assert!(second.epoch() > first.epoch() && !first.may_send().await.expect("the server runs"));
-    assert_eq!(second.adopt(vec![id(1)]).await, Ok(vec![id(1)]));
-    second.leave().await.expect("the server runs");
-    assert_eq!(other.adopt(vec![id(1)]).await, Ok(vec![id(1)]));
-    let beats = other.beat(Beat::default()).await.expect("the server runs");
-    let states: Vec<_> = beats.replicas.iter().map(|row| (row.name.as_str(), row.state)).collect();
-    let expected = [("one", ReplicaState::Evicted), ("other", ReplicaState::Serving), ("one", ReplicaState::Left)];
-    assert_eq!(states, expected);
-    other.forget_ended(beats.replicas.iter().map(|row| row.epoch).collect()).await.expect("the server runs");
-    // One that was evicted may come back, and must find its row.
-    assert_eq!(other.beat(Beat::default()).await.expect("the server runs").replicas.len(), 2);
-}
-
-#[tokio::test]
-async fn a_join_reads_the_time_after_a_commit_that_may_have_waited() {
-    let Some(mut address) = cluster().await else { return };
-    // The function takes the place of that of the server.
-    address.url += "%2Cpg_catalog";
-    let clock = "CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$
-        SELECT make_timestamptz(CASE WHEN pg_current_xact_id_if_assigned() IS NULL THEN 2040 ELSE 2030 END, 1, 1, 0, 0, 0) $$";
-    server().expect("it runs").count(&address, clock).await;
-    assert!(join(&address, "one").await.time() > "2039-01-01".parse().expect("a day"));
-}
-
-#[tokio::test]
-async fn a_beat_that_waits_for_an_eviction_says_that_the_replica_has_ended() {
-    let Some(address) = cluster().await else { return };
-    let one = join(&address, "one").await;
-    let beat = Beat { seen: 3, state: ReplicaState::Draining, ..Beat::default() };
-    let row = one.beat(beat).await.expect("the server runs").replicas.remove(0);
-    assert_eq!((row.beat.number, row.seen, row.state), (1, 3, ReplicaState::Draining), "the answer has what was said");
-    assert_eq!((row.lease, one.lease()), (LEASE, LEASE));
-    let beating = Arc::clone(&one);
-    let row = meet(&address, "UPDATE replica SET state = 'evicted'", async move { beating.beat(beat).await }).await;
-    let row = row.expect("the server runs").replicas.remove(0);
-    assert_eq!((row.beat.number, row.state), (1, ReplicaState::Evicted));
-}
-
-/// The connection of one replica is cut before each message that it sends or gets while it accepts
+/// The connections of a process are cut before each message that it sends or gets while it accepts
 /// a task, and while it moves one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_that_breaks_at_any_message_of_a_batch_loses_and_doubles_nothing() {
     let Some(address) = cluster().await else { return };
     let server = server().expect("it runs");
-    let watcher = join(&address, "watcher").await;
+    let watcher = read(&address).await;
     let mut cuts = 0;
     for cut in 0..60_u32 {
         let relay = Relay::start(server.socket()).await;
-        let one = join(&relay.address(&address), "one").await;
+        let one = lead(&relay.address(&address), "one").await;
         let number = u128::from(cut) + 1;
         let name = format!("t{number}");
         relay.cut_at(cut);
@@ -209,9 +153,9 @@ async fn a_connection_that_breaks_at_any_message_of_a_batch_loses_and_doubles_no
 }
 
 #[tokio::test]
-async fn a_cool_down_that_begins_while_another_replica_waits_for_the_target_is_kept() {
+async fn a_cool_down_that_begins_while_an_acceptance_waits_for_the_target_is_kept() {
     let Some(address) = cluster().await else { return };
-    let (one, other) = (join(&address, "one").await, join(&address, "other").await);
+    let one = lead(&address, "one").await;
     let shared: Arc<dyn Store> = one.clone();
     let mut number = 0;
     for round in 0..40 {
@@ -224,35 +168,15 @@ async fn a_cool_down_that_begins_while_another_replica_waits_for_the_target_is_k
         let key = format!("k{number}");
         // Both run at the same time; in either order, nothing starts before the target has settled.
         let (_, next) =
-            tokio::join!(end(&shared, number - 1, Status::Success, settled), other.accept(new(number, &key, "t")));
+            tokio::join!(end(&shared, number - 1, Status::Success, settled), one.accept(new(number, &key, "t")));
         match next.expect("the server runs") {
             Acceptance::Fresh { wake_at } => {
                 assert_eq!(wake_at, settled, "round {round}");
-                let shared: Arc<dyn Store> = other.clone();
                 end(&shared, number, Status::Success, settled).await;
             }
             Acceptance::Busy { id: holder, .. } => assert_eq!(holder, id(number - 1)),
             Acceptance::Hit(hit) => panic!("round {round}: {hit:?}"),
         }
-    }
-}
-
-#[tokio::test]
-async fn a_write_that_met_another_one_is_not_refused_for_its_own_deduplication_key() {
-    let Some(address) = cluster().await else { return };
-    let (one, other) = (join(&address, "one").await, join(&address, "other").await);
-    for round in 0..40 {
-        let task = |number: u128| {
-            let key = format!("k{number}");
-            let mark = DeduplicationKey { space: "nonce", key: key.as_bytes().into(), until: AT };
-            NewTask { marks: vec![mark], ..new(number, &key, &format!("t{round}")) }
-        };
-        let (number, next) = (2 * round + 1, 2 * round + 2);
-        let (first, second) = tokio::join!(one.accept(task(number)), other.accept(task(next)));
-        let both = [first.expect("it is the first use"), second.expect("it is the first use")];
-        let fresh = both.iter().filter(|answer| matches!(answer, Acceptance::Fresh { .. })).count();
-        let busy = both.iter().filter(|answer| matches!(answer, Acceptance::Busy { .. })).count();
-        assert_eq!((fresh, busy), (1, 1), "round {round}: {both:?}");
     }
 }
 
@@ -263,7 +187,7 @@ async fn a_commit_that_only_a_restarted_server_has_is_not_acknowledged() {
     let Some(mut pair) = PostgresPair::start(folder.path(), true).await.expect("two servers") else { return };
     let address = Address { url: pair.url(), password: None };
     Postgres::init(&address, KEY).await.expect("the schema is empty");
-    let one = join(&address, "one").await;
+    let one = lead(&address, "one").await;
     one.accept(new(1, "k1", "t1")).await.expect("the standby has it");
     pair.cut_replication();
     let writer = Arc::clone(&one);
@@ -284,7 +208,7 @@ async fn a_commit_that_only_a_restarted_server_has_is_not_acknowledged() {
 #[tokio::test]
 async fn an_acceptance_that_lands_late_is_answered_and_one_that_was_not_sent_in_time_is_withdrawn() {
     let Some(address) = cluster().await else { return };
-    let one = join(&address, "one").await;
+    let one = lead(&address, "one").await;
     let open = OpenTransaction::begin(&address, "SELECT epoch FROM writer FOR UPDATE").await;
     let sending = Arc::clone(&one);
     let sent = tokio::spawn(async move { sending.accept(new(1, "k1", "t1")).await });
@@ -300,7 +224,7 @@ async fn an_acceptance_that_lands_late_is_answered_and_one_that_was_not_sent_in_
 #[tokio::test]
 async fn a_page_of_the_ledger_ends_before_a_transaction_that_may_still_add_to_it() {
     let Some(address) = cluster().await else { return };
-    let one = join(&address, "one").await;
+    let one = lead(&address, "one").await;
     for number in [1, 2] {
         let name = format!("t{number}");
         one.accept(new(number, &name, &name)).await.expect("the server runs");
@@ -316,62 +240,14 @@ async fn a_page_of_the_ledger_ends_before_a_transaction_that_may_still_add_to_it
 }
 
 #[tokio::test]
-async fn a_change_of_the_directory_needs_the_version_that_it_builds_on() {
-    let Some(address) = cluster().await else { return };
-    let (one, other) = (join(&address, "one").await, join(&address, "other").await);
-    let first = one.put_application(application("a", "first"), vec![], Some(0)).await;
-    assert_eq!(first, Ok(Some(1)));
-    let second = application("b", "second");
-    assert_eq!(other.put_application(second.clone(), vec![], Some(0)).await, Err(StoreError::Stale));
-    let changes = other.changes(0).await.expect("read");
-    assert_eq!((changes.version, changes.applications), (1, vec![application("a", "first")]));
-    assert_eq!(other.put_application(second.clone(), vec![], Some(1)).await, Ok(Some(2)));
-    let changes = one.changes(1).await.expect("read");
-    assert_eq!((changes.version, changes.applications), (2, vec![second]));
-}
-
-#[tokio::test]
-async fn a_run_that_joins_while_the_layout_changes_is_refused() {
-    let Some(address) = cluster().await else { return };
-    let one = join(&address, "one").await;
-    let joining = address.clone();
-    let joined = meet(&address, "UPDATE cluster SET layout = 3", async move {
-        Postgres::join(&joining, replica("one", KEY)).await.map(drop)
-    });
-    let refused = joined.await.expect_err("another layout").to_string();
-    assert!(refused.contains("layout 3, which is newer than 2"), "{refused}");
-    let replicas = one.beat(Beat::default()).await.expect("the server runs").replicas;
-    let states: Vec<_> = replicas.iter().map(|row| row.state).collect();
-    assert_eq!(states, [ReplicaState::Serving], "the run before it goes on");
-    let known = server().expect("it runs").count(&address, "SELECT level::bigint FROM replica").await;
-    assert_eq!(known, 2, "who changes the layout sees what each run knows");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_runs_that_start_under_one_name_at_once_at_most_one_lives() {
-    let Some(address) = cluster().await else { return };
-    let joining = (0..8).map(|_| {
-        let address = address.clone();
-        tokio::spawn(async move { Postgres::join(&address, replica("one", KEY)).await.map(drop) })
-    });
-    for joined in joining.collect::<Vec<_>>() {
-        // One that lost against another says so, and can try again.
-        let _ = joined.await.expect("no panic");
-    }
-    let beats = join(&address, "other").await.beat(Beat::default()).await.expect("the server runs");
-    let lives = |row: &&ReplicaRow| row.name == "one" && !row.state.has_ended();
-    assert_eq!(beats.replicas.iter().filter(lives).count(), 1, "{beats:?}");
-}
-
-#[tokio::test]
 async fn a_day_has_its_partition_before_its_first_task_ends_and_a_day_without_one_keeps_none_back() {
     let Some(address) = cluster().await else { return };
-    let one = join(&address, "one").await;
+    let one = lead(&address, "one").await;
     let count = async |sql: &str| server().expect("it runs").count(&address, sql).await;
     let days = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'ended'::regclass";
     assert_eq!(count(days).await, 16, "15 days and the rest");
     // Tasks of the tests are of 1970, and this one is of today.
-    let now = one.beat(Beat::default()).await.expect("the server runs").now;
+    let now = Clock::system().now();
     let today = NewTask { id: TaskId::new(now, [1; 10]), ..new(1, "k", "t") };
     one.accept(today.clone()).await.expect("the server runs");
     let done = Advance { id: today.id, ..step(1, Phase::Done(Status::Success), vec![Entry::Release(AT)]) };
@@ -394,27 +270,27 @@ async fn a_day_has_its_partition_before_its_first_task_ends_and_a_day_without_on
 async fn a_pooler_that_shares_sessions_is_refused() {
     let Some(address) = cluster().await else { return };
     let pooler = pooler::start(server().expect("it runs").socket(), &address).await;
-    let refused = Postgres::join(&pooler, replica("one", KEY)).await.map(drop).expect_err("a pooler");
+    let refused = Candidate::new(&pooler, run("one", KEY)).await.map(drop).expect_err("a pooler");
     assert!(refused.to_string().contains("session pooling"), "{refused}");
 }
 
 #[tokio::test]
-async fn an_account_with_the_granted_rights_runs_a_replica_and_changes_nothing_that_has_happened() {
+async fn an_account_with_the_granted_rights_leads_and_changes_nothing_that_has_happened() {
     let Some(owner) = cluster().await else { return };
     let count = async |sql: &str| server().expect("it runs").count(&owner, sql).await;
     count("CREATE ROLE granted LOGIN").await;
     let url = owner.url.replace("tests@", "granted@");
     let account = Address { url, password: None };
-    let refused = Postgres::join(&account, replica("one", KEY)).await.map(drop).expect_err("it has no rights");
+    let refused = Candidate::new(&account, run("one", KEY)).await.map(drop).expect_err("it has no rights");
     assert!(refused.to_string().contains("store grant"), "{refused}");
     Postgres::grant(&owner, "granted").await.expect("the owner may");
-    let one = Arc::new(Postgres::join(&account, replica("one", KEY)).await.expect("it has the rights"));
+    let one = lead(&account, "one").await;
     one.accept(new(1, "k", "t")).await.expect("the server runs");
     let done = step(1, Phase::Done(Status::Success), vec![Entry::Charge, Entry::Release(AT)]);
     assert_eq!(one.advance(done).await, Ok(Advanced::Written));
     assert_eq!(count("SELECT count(*) FROM ledger JOIN ended ON ended.id = task").await, 1);
     // Partitions are made and dropped without the right to define tables.
-    let today = one.beat(Beat::default()).await.expect("the server runs").now.0 / 86_400_000;
+    let today = Clock::system().now().0 / 86_400_000;
     count(&format!("DROP TABLE ended_{:06}", today + 5)).await;
     count(&format!("SELECT 1::bigint FROM make_day('event', {})", today - 40)).await;
     one.purge(Timestamp((today - 7) * 86_400_000), 9).await.expect("the server runs");

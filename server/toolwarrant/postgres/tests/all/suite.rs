@@ -1,11 +1,11 @@
 //! The requirements on every store, on PostgreSQL.
 
 use super::KEY;
+use super::shared::lead;
 use std::sync::{Arc, OnceLock};
 use store_suite::model::{self, Reopened};
 use test_postgres::TestPostgres;
-use toolwarrant_core::cluster::LEASE;
-use toolwarrant_postgres::{Address, NewReplica, Postgres};
+use toolwarrant_postgres::{Address, Postgres};
 use toolwarrant_store::Store;
 
 /// Returns the server of these tests; `None` if PostgreSQL is not installed. A transaction that
@@ -13,19 +13,6 @@ use toolwarrant_store::Store;
 fn server() -> Option<&'static TestPostgres> {
     static SERVER: OnceLock<Option<TestPostgres>> = OnceLock::new();
     TestPostgres::share(&SERVER)
-}
-
-async fn join(address: &Address) -> Postgres {
-    let replica = NewReplica {
-        name: "one".to_owned(),
-        leads: false,
-        machine: "here".to_owned(),
-        trail: "one".to_owned(),
-        program: "test 1".to_owned(),
-        lease: LEASE,
-        key: KEY,
-    };
-    Postgres::join(address, replica).await.expect("the server runs")
 }
 
 /// Expands the tables as a later version may while this one serves.
@@ -42,13 +29,13 @@ async fn open() -> Option<((), Arc<dyn Store>)> {
     let address = server()?.schema().await.expect("the server runs");
     Postgres::init(&address, KEY).await.expect("the schema is empty");
     server()?.count(&address, EXPANDED).await;
-    Some(((), Arc::new(join(&address).await)))
+    Some(((), lead(&address, "one").await))
 }
 
 store_suite::store_suite!(open);
 
-/// A store that is opened again under its name.
-struct Rejoined(Address, Postgres);
+/// A store that is opened again by the next process.
+struct Rejoined(Address, Arc<Postgres>);
 
 impl Reopened for Rejoined {
     const DELETES_ROWS: bool = false;
@@ -60,21 +47,18 @@ impl Reopened for Rejoined {
         let server = TestPostgres::share(&SERVER);
         let address = server.expect("PostgreSQL is installed").schema().await.expect("the server runs");
         Postgres::init(&address, KEY).await.expect("the schema is empty");
-        let store = join(&address).await;
+        let store = lead(&address, "one").await;
         Self(address, store)
     }
 
     fn store(&self) -> &dyn Store {
-        &self.1
+        &*self.1
     }
 
     async fn reopen(self, _killed: bool) -> Self {
         let Self(address, store) = self;
         drop(store);
-        let store = join(&address).await;
-        let orphans = toolwarrant_tasks::store::TaskStore::orphans(&store, None, 1_000).await.expect("the server runs");
-        let ids = orphans.into_iter().map(|task| task.id).collect();
-        toolwarrant_tasks::store::TaskStore::adopt(&store, ids).await.expect("the server runs");
+        let store = lead(&address, "one").await;
         Self(address, store)
     }
 }

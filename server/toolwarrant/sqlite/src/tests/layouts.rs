@@ -1,6 +1,6 @@
 //! The layouts that a program refuses.
 
-use super::super::open::{FIRST_LAYOUT, LAYOUT};
+use super::super::open::{FIRST_LAYOUT, LAYOUT, SCRIPTS};
 use super::*;
 
 #[test]
@@ -44,4 +44,19 @@ fn a_script_that_fails_halfway_leaves_nothing_behind() {
     let layout: u32 = database.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
     let tables: u32 = database.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
     assert_eq!((layout, tables), (0, 1));
+}
+
+#[tokio::test]
+async fn a_database_of_the_first_layout_is_migrated_and_keeps_what_it_has() {
+    let folder = folder();
+    let database = Connection::open(super::database(folder.path())).unwrap();
+    database.execute_batch(SCRIPTS[0]).unwrap();
+    database.pragma_update(None, "user_version", FIRST_LAYOUT).unwrap();
+    database.execute("INSERT INTO clock VALUES (1, 7)", ()).unwrap();
+    drop(database);
+    let path = super::database(folder.path());
+    assert!(matches!(Sqlite::open_as_it_is(&path, ()), Err(DatabaseError::Older { found: FIRST_LAYOUT, .. })));
+    let store = open(folder.path());
+    assert_eq!(store.latest_time().await, Ok(Some(Timestamp(7))));
+    assert_eq!(store.requests().await, Ok(vec![]));
 }

@@ -32,7 +32,7 @@ fn cut_off(folder: &Path) -> TempDir {
 async fn a_lost_or_damaged_log_is_detected_at_the_next_start_and_not_changed() {
     let folder = quick_folder();
     let store = open(folder.path());
-    store.put_application(application("a", "first"), vec![], None).await.unwrap();
+    store.put_application(application("a", "first"), vec![]).await.unwrap();
     accept(&(store.clone() as Arc<dyn Store>), new(1, "k", "t")).await;
     let raised = fs::read_to_string(path_of(&database(folder.path()))).unwrap();
     assert!(raised.contains("\"newest_task\":null"), "{raised}");
@@ -104,9 +104,9 @@ async fn a_change_of_a_key_is_in_the_database_and_below_the_watermark_before_the
         serde_json::from_slice::<serde_json::Value>(&text).unwrap()["sequence"].clone()
     };
     assert_eq!(sequence(), 1);
-    store.put_application(application("a", "first"), vec![], None).await.unwrap();
+    store.put_application(application("a", "first"), vec![]).await.unwrap();
     assert_eq!(sequence(), 2);
-    store.put_key(key("k", &[1]), vec![], None).await.unwrap();
+    store.put_key(key("k", &[1]), vec![]).await.unwrap();
     assert_eq!(sequence(), 3);
     // Only the database, as if a copy had omitted its log.
     let copy = quick_folder();
@@ -120,10 +120,10 @@ async fn a_change_is_stored_with_its_act_or_not_at_all() {
     let store = open(folder.path());
     let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON act BEGIN SELECT RAISE(ABORT, 'no act'); END;";
     Connection::open(database(folder.path())).unwrap().execute_batch(refuse).unwrap();
-    store.put_application(application("a", "first"), vec![], None).await.unwrap();
+    store.put_application(application("a", "first"), vec![]).await.unwrap();
     let before = store.directory().await.unwrap();
-    assert!(store.put_application(application("a", "other"), vec![act_of_restore()], None).await.is_err());
-    assert!(store.put_key(key("k", &[1]), vec![act_of_restore()], None).await.is_err());
+    assert!(store.put_application(application("a", "other"), vec![act_of_restore()]).await.is_err());
+    assert!(store.put_key(key("k", &[1]), vec![act_of_restore()]).await.is_err());
     assert_eq!(store.directory().await.unwrap(), before);
 }
 
@@ -217,9 +217,9 @@ async fn a_restored_copy_has_no_live_key_and_no_task_in_flight() {
     let folder = quick_folder();
     let store = open(folder.path());
     let all: Arc<dyn Store> = store.clone();
-    store.put_application(application("a", "first"), vec![], None).await.unwrap();
+    store.put_application(application("a", "first"), vec![]).await.unwrap();
     for key in [key("k1", &[2, 1]), key("k2", &[3]), key("k3", &[]), key("k4", &[5])] {
-        store.put_key(key, vec![], None).await.unwrap();
+        store.put_key(key, vec![]).await.unwrap();
     }
     accept(&all, new(1, "k", "t")).await;
     accept(&all, new(2, "l", "u")).await;
@@ -262,7 +262,7 @@ async fn a_restored_copy_has_no_live_key_and_no_task_in_flight() {
         (secrets().await, store.keys_to_confirm().await.unwrap().join(" ")),
         (vec![0; 4], "k1 k2 k4".to_owned())
     );
-    store.put_key(key("k4", &[]), vec![], None).await.unwrap();
+    store.put_key(key("k4", &[]), vec![]).await.unwrap();
     store.confirm_keys(vec!["k1".to_owned(), "k3".to_owned()], vec![]).await.unwrap_err();
     assert_eq!(secrets().await, [0; 4], "all or none");
     store.confirm_keys(vec!["k1".to_owned()], vec![]).await.unwrap();

@@ -2,7 +2,6 @@
 //! result to the next step.
 
 use super::due::{Progress, RETRY, Wake};
-use super::round::LOOK_EVERY;
 use super::{Engine, Parts};
 use crate::command::{self, UNREADABLE};
 use crate::executor::Write;
@@ -18,7 +17,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::task::JoinSet;
-use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::text::Secret;
 use toolwarrant_base::{ignore_poison, survive};
 use toolwarrant_common::TASKS_KEPT_DAYS;
@@ -45,7 +43,6 @@ impl Engine {
         let mut stop = pin!(stop);
         let mut driven = JoinSet::new();
         let mut purge_at = clock.now();
-        let mut look_at = if self.parts.store.is_shared() { clock.now() } else { Timestamp(u64::MAX) };
         loop {
             let now = clock.now();
             while driven.try_join_next().is_some() {}
@@ -58,12 +55,8 @@ impl Engine {
                 driven.spawn(Arc::clone(&self).purge());
                 purge_at = now.plus(PURGE_EVERY);
             }
-            if now >= look_at {
-                driven.spawn(Arc::clone(&self).look_around());
-                look_at = now.plus(LOOK_EVERY);
-            }
             let due = self.due.next().filter(|_| driven.len() < DRIVEN_MAX);
-            let next = purge_at.min(look_at).min(due.unwrap_or(purge_at));
+            let next = purge_at.min(due.unwrap_or(purge_at));
             tokio::select! {
                 biased;
                 () = &mut stop => break,
@@ -82,8 +75,7 @@ impl Engine {
         }
     }
 
-    /// Drives a task until it waits or ends. After an internal failure the engine drives it again,
-    /// unless this process has ended for others.
+    /// Drives a task until it waits or ends. After an internal failure the engine drives it again.
     async fn drive(self: Arc<Self>, id: TaskId, wake: Wake) {
         let ended = survive(self.carry_on(id, wake)).await;
         let is_cut_off = matches!(ended, Some(Err(Halt::Store(StoreError::Unavailable(_)))));
@@ -91,10 +83,6 @@ impl Engine {
         let why = match ended {
             Some(Ok(())) => return,
             Some(Err(_)) if is_cut_off && is_known => None,
-            Some(Err(Halt::Fenced)) if self.is_evicted().await => {
-                tracing::info!(task = %id, "other replicas drive this task from now on");
-                return self.index.release(wake.hash);
-            }
             Some(Err(halt)) => Some(halt.to_string()),
             None => Some("panicked".to_owned()),
         };
@@ -105,13 +93,6 @@ impl Engine {
         self.due.add(id, self.parts.clock.now().plus(RETRY), Wake { state, ..wake });
     }
 
-    /// Returns true if other replicas have taken over the tasks of this one. As long as it may
-    /// send, no task is taken from it, and a step that is fenced is its own.
-    async fn is_evicted(&self) -> bool {
-        let store = &self.parts.store;
-        store.is_shared() && matches!(store.may_send().await, Ok(false))
-    }
-
     async fn carry_on(&self, id: TaskId, wake: Wake) -> Result<(), Halt> {
         let Parts { store, clock, .. } = &self.parts;
         let Some(mut record) = store.task(id).await? else {
@@ -119,8 +100,8 @@ impl Engine {
             return Ok(());
         };
         let mut event = match wake.state {
-            Progress::Unknown => Event::Found,
-            Progress::Adopted => Event::Adopted,
+            Progress::Found => Event::Found,
+            Progress::TakenOver => Event::TakenOver,
             Progress::Left(version) if version == record.version => Event::Due,
             Progress::Left(_) => return Err(Halt::Fenced),
         };
@@ -129,8 +110,8 @@ impl Engine {
             let (write, unreadable) = self.unseal(&record);
             let facts = || self.facts(&write, unreadable.is_none());
             let Step { task, mut entries, effect } = step(record.task.clone(), event.clone(), now, &facts);
-            if store.is_shared() {
-                entries.iter_mut().for_each(|entry| *entry = entry.for_replicas(now));
+            if store.outlives_machine() {
+                entries.iter_mut().for_each(|entry| *entry = entry.for_other_clocks(now));
             }
             let resend = Resend::of(&record.task, effect);
             // This wipes the arguments before the step is stored if no effect follows.
@@ -184,7 +165,6 @@ impl Engine {
                     return Ok(());
                 }
                 Ok(Advanced::Fenced) => return Err(Halt::Fenced),
-                Err(_) if self.is_evicted().await => return Err(Halt::Fenced),
                 Err(why) => {
                     if !self.is_cut_off.swap(true, Ordering::Relaxed) {
                         tracing::error!(task = %advance.id, %why, "a step could not be stored; retrying until it is");
@@ -205,7 +185,7 @@ impl Engine {
                 Event::Baseline(clock.before(late, executor.baseline(write)).await.and_then(Result::ok))
             }
             Effect::Send(not_after) => {
-                let leave = Leave::for_task(not_after, clock, &self.parts.store);
+                let leave = Leave::for_task(not_after, clock, self.parts.lease.clone());
                 let sent = clock.before(not_after.plus(SEND_PATIENCE), executor.send(write, leave.clone())).await;
                 let sent = sent.unwrap_or_else(|| Sent::NoAnswer("no answer in time".into()));
                 if !leave.is_asked() && !matches!(sent, Sent::NotSent(_)) {

@@ -34,18 +34,19 @@ pub(super) struct Wake {
 pub(super) enum Progress {
     /// This process last stored the task at this version.
     Left(u32),
-    /// Known only to the store.
-    Unknown,
-    /// Another replica drove it. This one has not stored a step of it yet.
-    Adopted,
+    /// Known only to the store: an earlier process of this machine has stored it, or an attempt to
+    /// drive it has failed.
+    Found,
+    /// A process on another machine may have stored it. This one has not stored a step of it yet.
+    TakenOver,
 }
 
 impl Progress {
     /// Returns the progress after a failure to drive the task.
     pub(super) fn after_failure(self) -> Self {
         match self {
-            Self::Left(_) | Self::Unknown => Self::Unknown,
-            Self::Adopted => Self::Adopted,
+            Self::Left(_) | Self::Found => Self::Found,
+            Self::TakenOver => Self::TakenOver,
         }
     }
 }

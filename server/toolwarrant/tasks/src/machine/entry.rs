@@ -30,9 +30,9 @@ impl Entry {
         }
     }
 
-    /// Returns this entry for a store that replicas share. A cool-down is longer there, because the
-    /// next task on the target may be driven by a clock that is ahead.
-    pub(crate) fn for_replicas(self, now: Timestamp) -> Self {
+    /// Returns this entry for a store that outlives its machine. A cool-down is longer there,
+    /// because the next task on the target may be driven by a clock that is ahead.
+    pub(crate) fn for_other_clocks(self, now: Timestamp) -> Self {
         match self {
             Self::Release(until) if until > now => Self::Release(until.plus(CLOCKS_APART)),
             entry => entry,

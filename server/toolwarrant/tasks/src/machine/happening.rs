@@ -95,7 +95,7 @@ impl fmt::Display for Event {
         match self {
             Self::Due => f.write_str("due"),
             Self::Found => f.write_str("found by a new process"),
-            Self::Adopted => f.write_str("adopted from another replica"),
+            Self::TakenOver => f.write_str("taken over from another process"),
             Self::Baseline(Some(reading)) => write!(f, "read before the send: {}", Remark::clean(reading).as_str()),
             Self::Baseline(None) => f.write_str("could not be read before the send"),
             Self::Sent(sent) => write!(f, "send: {sent}"),

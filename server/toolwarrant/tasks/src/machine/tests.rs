@@ -5,9 +5,9 @@ use super::*;
 use toolwarrant_base::random::SplitMix;
 use toolwarrant_core::tasks::UpstreamReport;
 
-mod adoption;
 mod provability;
 mod states;
+mod takeover;
 mod waits;
 
 const SETTLE: u32 = 10;
@@ -310,13 +310,13 @@ fn assert_no_hope(seed: u64, task: &Task, provability: Provability) {
     }
 }
 
-/// Another process takes over, perhaps on another replica, whose clock may be behind.
+/// Another process takes over, perhaps on another machine, whose clock may be behind.
 fn take_over(random: &mut SplitMix, now: &mut Timestamp) -> Event {
     if random.below(2) == 0 {
         return Event::Found;
     }
     *now = now.minus(Duration::from_millis(random.below(2_000)));
-    Event::Adopted
+    Event::TakenOver
 }
 
 /// Answers each effect at random, loses some in crashes, and delivers events that are out of place.
@@ -511,7 +511,7 @@ fn an_event_is_the_same_after_it_was_stored() {
     let events = sent.into_iter().flat_map(|sent| [Event::Sent(sent.clone()), Event::LookedUp(Some(Some(sent)))]);
     let rest =
         [Event::Due, Event::Found, Event::Baseline(None), Event::Baseline(Some("a".to_owned())), Event::LookedUp(None)];
-    let rest = rest.into_iter().chain([Event::Adopted, Event::LookedUp(Some(None)), reading(Verdict::Absent)]);
+    let rest = rest.into_iter().chain([Event::TakenOver, Event::LookedUp(Some(None)), reading(Verdict::Absent)]);
     for event in events.chain(rest) {
         let noted = Noted { event, obstacle: Some("o".to_owned()), unreadable: None, resend: Some(Resend::NoEffect) };
         let stored = serde_json::to_string(&noted).unwrap();

@@ -10,8 +10,8 @@ pub(super) const SEND_WINDOW: Duration = Duration::from_secs(5);
 pub(crate) const SEND_PATIENCE: Duration = Duration::from_secs(10);
 /// Longest time that a reading or a look-up may take.
 pub(crate) const READ_PATIENCE: Duration = Duration::from_secs(30);
-/// The most by which the clocks of two replicas differ. A replica whose clock differs by more than
-/// half of it from the time of the store cannot write.
+/// The most by which the clocks of two machines differ. A machine whose clock differs by more than
+/// half of it from the time of the store does not lead.
 pub(crate) const CLOCKS_APART: Duration = Duration::from_secs(2);
 /// Longest time after its last moment at which a send of another process may still arrive.
 pub(super) const QUIESCE: Duration = SEND_PATIENCE.saturating_add(CLOCKS_APART);
@@ -34,16 +34,16 @@ pub(super) fn rewound(task: Task, now: Timestamp) -> Task {
     }
 }
 
-/// Moves the times in a task that another replica drove until it ended to the safe side. Its clock
-/// may differ from the clock that `now` is from.
+/// Moves the times in a task that another machine drove to the safe side. Its clock may differ from
+/// the clock that `now` is from.
 ///
-/// * A send in progress: the replica chose its last moment before the commit that was read for this
+/// * A send in progress: the machine chose its last moment before the commit that was read for this
 ///   step, and no more than [`SEND_WINDOW`] ahead. By any clock, that moment has passed one
 ///   [`SEND_WINDOW`] from `now`.
 /// * An earlier send, and the outcome: counted as [`CLOCKS_APART`] later, so that a reading is
 ///   never taken before its time. The outcome was there before `now`, by any clock.
 /// * `not_before` and `deadline_at` stay. Clients know the deadline. The cool-down of a target in a
-///   shared store has [`CLOCKS_APART`] in it, and any other start may be early.
+///   store of several machines has [`CLOCKS_APART`] in it, and any other start may be early.
 pub(super) fn delay_times(task: Task, now: Timestamp) -> Task {
     let is_sending = task.phase == Phase::Sending;
     let moment = is_sending.then(|| task.send_not_after.max(Some(now.plus(SEND_WINDOW)))).flatten();

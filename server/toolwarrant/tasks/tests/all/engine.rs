@@ -1,6 +1,6 @@
 //! The engine with a store in memory, and an executor with only the required methods.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::{Clock, Timestamp};
@@ -9,13 +9,13 @@ use toolwarrant_base::random::Random;
 use toolwarrant_base::text::Secret;
 use toolwarrant_core::access::{Access, Application, Caller, Credentials, Granted, Grants};
 use toolwarrant_core::catalogue::{PermissionSet, PolicyDef};
-use toolwarrant_core::cluster::{BeatNumber, ClusterStore};
+use toolwarrant_core::lease::Lease;
 use toolwarrant_core::limit::Window;
 use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_core::tasks::{
     FreshWrite, LongPoll, Poll, Repeat, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView, Tasks,
-    UpstreamReport, WriteRequest,
+    UpstreamReport, WriteRefusal, WriteRequest,
 };
 use toolwarrant_memory::Memory;
 use toolwarrant_tasks::engine::{Engine, Parts};
@@ -61,6 +61,7 @@ fn parts(store: &Arc<Memory>, executor: impl Executor, clock: &Clock) -> Parts {
         clock: clock.clone(),
         random: Random::from_seed(1),
         max_in_flight: 2_000,
+        lease: None,
     }
 }
 
@@ -269,36 +270,67 @@ async fn the_nonce_of_a_write_is_stored_with_its_task_or_refusal_and_known_after
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_orphan_that_this_contract_cannot_read_waits_for_a_replica_that_can() {
+async fn the_next_leader_ends_the_tasks_of_the_former_one_which_accepts_and_stores_nothing_more() {
     let (tables, clock) = (Memory::default(), Clock::start_at(START));
-    let start = async |name: &str, keyring: KeyRing| {
-        let store = Arc::new(tables.replica(name));
-        let random = Random::from_seed(store.epoch().0);
-        let engine = Engine::start(Parts { random, keyring, ..parts(&store, Obedient, &clock) }).await;
-        (store, engine.expect("a store that can be read"))
+    let start = async || {
+        let store = Arc::new(tables.lead());
+        Engine::start(parts(&store, Obedient, &clock)).await.expect("a store that can be read")
     };
     let run = |engine: &Arc<Engine>| drop(tokio::spawn(Arc::clone(engine).run(std::future::pending())));
-    let (store, first) = start("a", keyring()).await;
-    let id = accept(&first, write("printer", "p-1")).await;
-    assert!(store.evict(store.epoch(), BeatNumber::default()).await.expect("memory"));
-    let (_, stranger) = start("b", KeyRing::new("test", &[8; 32], Random::from_seed(1))).await;
-    run(&stranger);
-    tokio::time::sleep(Duration::from_secs(30)).await;
-    let expected = format!("tasks that wait for a replica whose contract can read them: 1 ({id})");
-    assert_eq!((stranger.describe_orphans(), stranger.in_flight()), (Some(expected), 0));
-    let (_, able) = start("c", keyring()).await;
-    run(&able);
-    tokio::time::sleep(Duration::from_secs(20)).await;
-    assert_eq!(stranger.describe_orphans(), None);
+    let former = start().await;
+    let id = accept(&former, write("printer", "p-1")).await;
+    let next = start().await;
+    assert_eq!(next.in_flight(), 1);
+    run(&former);
+    run(&next);
+    tokio::time::sleep(Duration::from_secs(60)).await;
     let owner = caller("owner", Grants::nothing());
-    assert_eq!(poll(&able, &owner, &id).await.expect("a task").status, TaskStatus::Success);
+    assert_eq!(poll(&next, &owner, &id).await.expect("a task").status, TaskStatus::Success);
+    let Ok(Repeat::Fresh(fresh)) = former.repeat(write("printer", "p-2")).await else { panic!("another target") };
+    let refused = former.accept(fresh, Secret::new("{}".to_owned())).await;
+    assert!(matches!(refused, Err(WriteRefusal::Unavailable)), "{refused:?}");
+}
+
+/// A lease that is over when the connection stands keeps the write from leaving.
+#[tokio::test(start_paused = true)]
+async fn a_write_leaves_only_while_the_lease_stands() {
+    struct SlowSend(Mutex<Vec<bool>>);
+
+    impl Executor for SlowSend {
+        fn send<'a>(&'a self, _: &'a Write, leave: Leave) -> BoxFuture<'a, Sent> {
+            Box::pin(async move {
+                tokio::time::sleep(Duration::from_secs(3)).await;
+                let confirmed = leave.confirm();
+                self.0.lock().expect("no panic").push(confirmed.is_ok());
+                confirmed.map_or_else(Sent::NotSent, |()| Sent::Ok)
+            })
+        }
+
+        fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
+            Obedient.probe(write)
+        }
+    }
+
+    let clock = Clock::start_at(START);
+    for (seconds, leaves) in [(2, false), (4, true)] {
+        let (lease, executor) = (Lease::new(clock.clone()), Arc::new(SlowSend(Mutex::default())));
+        lease.extend(lease.begin(), Duration::from_secs(seconds));
+        let store = Arc::new(Memory::default().lead());
+        let parts = Parts { executor: executor.clone(), lease: Some(lease), ..parts(&store, Obedient, &clock) };
+        let engine = Engine::start(parts).await.expect("a store that can be read");
+        accept(&engine, WriteRequest { now: clock.now(), ..write("printer", "p-1") }).await;
+        let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        runner.abort();
+        assert_eq!(*executor.0.lock().expect("no panic"), [leaves], "a lease of {seconds} s");
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_target_cools_down_longer_where_the_next_task_may_have_another_clock() {
     let clock = Clock::start_at(START);
     let mut starts = Vec::new();
-    for store in [Memory::default(), Memory::default().replica("a")] {
+    for store in [Memory::default(), Memory::default().lead()] {
         let engine = Engine::start(parts(&Arc::new(store), Obedient, &clock)).await.expect("a store that can be read");
         let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
         let begun = clock.now();

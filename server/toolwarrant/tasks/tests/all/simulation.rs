@@ -5,24 +5,23 @@
 //! decides what readings of a wheel can prove, and when. The world also has a [`disk`] that is
 //! slow, fails and freezes, and clients that repeat calls, race and disconnect. Processes die at
 //! any moment, or continue next to their successor. In some worlds an [`operator`] changes the
-//! applications meanwhile, and others are those of a [`cluster`]. tokio's clock is paused: time
+//! applications meanwhile, and others have a [`pair`] of processes. tokio's clock is paused: time
 //! passes only when all tasks wait, so a seed gives the same run each time.
 //!
 //! At the end, [`promises`] compares the tasks with the events that really happened. A [`Mutant`]
-//! is a disk or an upstream without one of the engine's safeguards, or an executor that claims more
-//! than is true. Each mutant must be caught, which shows that these worlds can break the promises.
+//! is a disk, an upstream or a process without a safeguard, or an executor that claims more than is
+//! true. Each mutant must be caught, which shows that these worlds can break the promises.
 
 mod clients;
-mod cluster;
+mod contender;
 mod disk;
 mod events;
-mod failover;
-mod link;
 mod mutants;
 mod operator;
+mod pair;
 mod promises;
-mod replica;
 mod sight;
+mod way;
 mod wheels;
 
 use disk::{Disk, Platters};
@@ -30,6 +29,7 @@ use events::{Call, Happens};
 use mutants::Mutant;
 use operator::Registered;
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -95,9 +95,23 @@ struct Nature {
     mutant: Option<Mutant>,
     /// Recorded only if the history will be printed.
     history: Option<Mutex<Vec<String>>>,
+    /// The number of writes that were tried, and those whose clients were told that nothing was
+    /// done.
+    tries: AtomicU64,
+    denied: Mutex<BTreeSet<String>>,
 }
 
 impl Nature {
+    fn new(
+        clock: Clock,
+        dice: Mutex<SplitMix>,
+        weather: Weather,
+        mutant: Option<Mutant>,
+        history: Option<Mutex<Vec<String>>>,
+    ) -> Self {
+        Self { clock, dice, weather, mutant, history, tries: AtomicU64::new(0), denied: Mutex::default() }
+    }
+
     fn below(&self, n: u64) -> u64 {
         self.dice.lock().expect("no panic").below(n)
     }
@@ -149,11 +163,11 @@ struct World {
     keyring: KeyRing,
     random: Random,
     said: Arc<Mutex<Vec<Said>>>,
-    /// The start time of the latest process.
-    started: Timestamp,
+    /// The start time of the latest process, or of the latest work without hindrance.
+    started: Mutex<Timestamp>,
     disturbed: bool,
-    /// Longest time until another replica goes on with a task.
-    adoption: Duration,
+    /// Longest time until another process goes on with a task.
+    takeover: Duration,
 }
 
 /// The outcome of a world.
@@ -167,8 +181,8 @@ struct Outcome {
     happened: Vec<(Duration, Happens)>,
     /// The number of tasks in flight of the changed application, summed over all changes.
     met: u64,
-    /// The number of replicas; 0 in a world of one process.
-    replicas: usize,
+    /// The number of runs that led, in a world of two processes.
+    runs: u64,
 }
 
 /// Returns true if readings of the wheels in that world prove everything. This holds for a quarter
@@ -196,7 +210,7 @@ fn live_through(
         let events = edit(events::draw(&mut random));
         let clock = Clock::start_at(START);
         let (dice, history) = (Mutex::new(random), telling.then(Mutex::default));
-        let nature = Arc::new(Nature { clock, dice, weather, mutant, history });
+        let nature = Arc::new(Nature::new(clock, dice, weather, mutant, history));
         nature.note(|| format!("seed {seed}: {:?}", nature.weather));
         let random = Random::from_seed(seed);
         let platters = Arc::<Platters>::default();
@@ -208,9 +222,9 @@ fn live_through(
             keyring: KeyRing::new("test", &[7; 32], random.clone()),
             random,
             said: Arc::default(),
-            started: START,
+            started: Mutex::new(START),
             disturbed: false,
-            adoption: Duration::ZERO,
+            takeover: Duration::ZERO,
             nature,
         };
         world.run(events).await
@@ -270,11 +284,11 @@ impl World {
         let violations = [self.violations().await, wrong_readers].concat();
         let history = nature.history.as_ref().map(|history| history.lock().expect("no panic").clone());
         let (stored, met) = (self.describe_tasks().await, self.registered.map_or(0, |registered| registered.met));
-        Outcome { violations, history: history.unwrap_or_default(), stored, happened, met, replicas: 0 }
+        Outcome { violations, history: history.unwrap_or_default(), stored, happened, met, runs: 0 }
     }
 
     async fn start(&mut self) -> Process {
-        self.started = self.nature.clock.now();
+        *self.started.lock().expect("no panic") = self.nature.clock.now();
         if let Some(registered) = &mut self.registered {
             registered.reopen().await;
         }
@@ -287,6 +301,7 @@ impl World {
             clock: self.nature.clock.clone(),
             random: self.random.clone(),
             max_in_flight: 100,
+            lease: None,
         });
         let engine = engine.await.expect("reading does not fail here");
         let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
@@ -329,7 +344,15 @@ async fn ask(
     let asking = async {
         match engine.repeat(request).await? {
             Repeat::Hit(task) => Ok(task),
-            Repeat::Fresh(write) => engine.accept(write, arguments).await,
+            Repeat::Fresh(mut write) => {
+                let request_id = format!("r{}", nature.tries.fetch_add(1, Relaxed));
+                write.call.request_id = request_id.clone();
+                let answer = engine.accept(write, arguments).await;
+                if let Err(WriteRefusal::Unavailable) = answer {
+                    nature.denied.lock().expect("no panic").insert(request_id);
+                }
+                answer
+            }
         }
     };
     let impatient = patience.filter(|_| nature.chance(nature.weather.impatient));
@@ -388,8 +411,8 @@ fn describe_world(seed: u64, mutant: Option<Mutant>) -> String {
 #[serde(deny_unknown_fields)]
 struct Worlds {
     worlds: u64,
-    /// Those with replicas; by default an eighth, because each takes longer.
-    replicas: Option<u64>,
+    /// Those of two processes; by default an eighth, because each takes longer.
+    pairs: Option<u64>,
     first: u64,
     /// Only this world, to print its history.
     seed: Option<u64>,
@@ -399,7 +422,7 @@ impl Worlds {
     /// Reads the options of `cargo xtask drill soak`, which passes them as one JSON value. Without
     /// them, returns the first `few` worlds.
     fn from_options(few: u64) -> Self {
-        let few = Self { worlds: few, replicas: None, first: 0, seed: None };
+        let few = Self { worlds: few, pairs: None, first: 0, seed: None };
         std::env::var("DRILL").map_or(few, |json| serde_json::from_str(&json).expect("the options of this drill"))
     }
 }

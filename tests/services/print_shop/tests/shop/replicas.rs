@@ -84,11 +84,11 @@ impl Cluster {
     }
 
     /// Starts a shop of that name while another one leads. Returns once it waits.
-    async fn stand_by(&self, name: &str, monitor: &str) -> (Process, ProgramOperator) {
+    pub(crate) async fn stand_by(&self, name: &str, monitor: &str) -> (Process, ProgramOperator) {
         let (process, operator) = self.spawn(name, monitor);
         let log = self.home.path().join(format!("{name}.log"));
         let waits = wait_for(async || match fs::read_to_string(&log) {
-            Ok(log) if log.contains("another process leads") => Ok(()),
+            Ok(log) if log.contains("this process waits to lead") => Ok(()),
             log => Err(format!("{log:?}")),
         });
         waits.await.expect("it waits");

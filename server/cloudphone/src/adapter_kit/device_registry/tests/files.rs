@@ -3,6 +3,7 @@
 use super::*;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use toolwarrant_memory::Memory;
 
 #[tokio::test]
 async fn the_file_is_its_owners_and_written_only_when_ids_or_members_change() {
@@ -77,8 +78,9 @@ async fn a_file_that_cannot_be_written_stops_no_list_and_is_written_later() {
 #[test]
 fn what_is_no_file_is_refused() {
     let folder = TempDir::new().unwrap();
-    let refused =
-        DeviceRegistry::<TestRow>::open(folder.path(), PlatformName::parse("n").unwrap(), Clock::manual(Timestamp(0)));
+    fs::create_dir(folder.path().join("roster")).unwrap();
+    let (files, name) = (ServiceFiles::in_folder(folder.path()), PlatformName::parse("n").unwrap());
+    let refused = DeviceRegistry::<TestRow>::open(&files, "roster", name, Clock::manual(Timestamp(0)));
     assert!(refused.unwrap_err().to_string().ends_with("` is not a file"));
 }
 
@@ -94,4 +96,28 @@ async fn rows_are_not_current_after_a_restart_and_pages_go_on_where_a_phone_is_g
     assert_eq!(after.iter().map(|phone| phone.id.as_str()).collect::<Vec<_>>(), ["n-c", "n-e"]);
     assert!(after.iter().all(|phone| !is_current(phone.read_at, kept.clock.now())));
     assert!(kept.registry.age() > Some(SHOWN_FOR));
+}
+
+#[tokio::test]
+async fn the_next_leader_finds_the_ids_in_the_store_and_an_id_that_is_not_stored_is_not_shown() {
+    let (store, clock) = (Memory::default(), Clock::manual(Timestamp(1_000_000)));
+    let open = async || {
+        let files = ServiceFiles::in_store(Arc::new(store.lead())).await.unwrap();
+        DeviceRegistry::<TestRow>::open(&files, "roster", PlatformName::parse("n").unwrap(), clock.clone()).unwrap()
+    };
+    let one = open().await;
+    assert!(one.take(rows("A@1 B@2"), Vec::new(), clock.now()).await);
+    one.note(parse_row("C@1"), Vec::new(), clock.now()).await;
+    let two = open().await;
+    assert_eq!((describe(&two).as_str(), two.is_known()), ("n-a=C n-b=B", true));
+    assert!(page(&two, None, 9).iter().all(|phone| !is_current(phone.read_at, clock.now())));
+    assert!(two.take(rows("C@1 A@2 D@3"), Vec::new(), clock.now()).await);
+    assert_eq!(describe(&two), "n-a=C n-b=A n-d=D");
+    // The next leader ends this one.
+    let three = open().await;
+    clock.advance(Duration::from_secs(1));
+    assert!(!two.take(rows("C@1 A@2 D@3 E@4"), Vec::new(), clock.now()).await);
+    assert_eq!(describe(&two), "n-a=C n-b=A n-d=D");
+    assert!(three.take(rows("C@1 A@2 D@3 F@4"), Vec::new(), clock.now()).await);
+    assert_eq!(describe(&three), "n-a=C n-b=A n-d=D n-f=F");
 }

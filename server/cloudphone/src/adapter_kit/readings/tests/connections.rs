@@ -80,7 +80,7 @@ impl Shell for TwoFamilies {
 
 #[tokio::test]
 async fn a_proxy_that_leaves_out_a_family_is_no_success_if_both_are_observed() {
-    let listener = CallbackListener::bind("[::]:0".parse().unwrap(), Random::System, None);
+    let listener = CallbackListener::bind("[::]:0".parse().unwrap(), Random::System);
     // Not every machine has IPv6.
     let Ok((listener, echo)) = listener else { return };
     let port = listener.address().unwrap().port();

@@ -7,6 +7,7 @@ use serde_json::json;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use toolwarrant::Timestamp;
+use toolwarrant::files::ServiceFiles;
 
 /// A platform with its irregularities.
 #[derive(Default)]
@@ -268,8 +269,8 @@ async fn a_deleted_pad_is_none() {
 #[tokio::test]
 async fn a_phone_that_is_read_again_is_the_one_of_its_id_or_an_error() {
     let (clock, folder) = (Clock::manual(Timestamp(1_000_000)), tempfile::TempDir::new().unwrap());
-    let (file, name) = (folder.path().join("roster"), PlatformName::parse("n").unwrap());
-    let registry = DeviceRegistry::open(&file, name, clock.clone()).unwrap();
+    let (files, name) = (ServiceFiles::in_folder(folder.path()), PlatformName::parse("n").unwrap());
+    let registry = DeviceRegistry::open(&files, "roster", name, clock.clone()).unwrap();
     let platform = listing(State { infos: codes(2), records: Some(vec![("AC00000", "AC00001")]), ..State::default() });
     registry.take(platform.list().await.unwrap(), Vec::new(), clock.now()).await;
     // The record says that the first pad has become the second, which is another known phone.

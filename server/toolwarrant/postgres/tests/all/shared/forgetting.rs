@@ -1,136 +1,108 @@
-//! A store that lacks what it had acknowledged: a copy has replaced it, as at a failover to a
+//! A copy that has replaced the server, and may lack what was acknowledged, as at a failover to a
 //! standby that lags.
 
-use super::{Address, cluster, join, server};
-use store_suite::{application, new};
-use toolwarrant_core::cluster::{Beat, ClusterStore, StoreTrust};
-use toolwarrant_core::store::{DirectoryStore, StoreError};
-use toolwarrant_postgres::Postgres;
-use toolwarrant_tasks::store::{Acceptance, TaskStore};
+use super::*;
+use toolwarrant_base::random::Random;
+use toolwarrant_core::act::{Act, Changes, Channel, Claims, Operator, Origin, Role};
+use toolwarrant_postgres::SeenBeat;
 
-/// Changes the store as a copy of an earlier moment would.
-async fn replace_by_copy(address: &Address, changes: &[&str]) {
-    let server = server().expect("it runs");
-    let earlier = ["UPDATE cluster SET timeline = '00000000'", "UPDATE replica SET whole_in = '00000000'"];
-    for sql in earlier.iter().chain(changes) {
-        server.count(address, sql).await;
-    }
+/// Changes the store as a copy would that has replaced the server.
+async fn replace_by_copy(address: &Address, synchronous: bool) {
+    let sql = format!("UPDATE cluster SET timeline = '00000000', synchronous = {synchronous}");
+    server().expect("it runs").count(address, &sql).await;
 }
 
-async fn trust(replica: &Postgres) -> StoreTrust {
-    replica.beat(Beat::default()).await.expect("the server runs").trust
+/// Returns the reason why a process does not lead.
+async fn obstacle(address: &Address) -> String {
+    let (shown, mut why) = watch::channel(Waiting::default());
+    let candidate = Candidate::new(address, run("next", KEY)).await.expect("the server runs");
+    let waiting = tokio::spawn(async move { drop(candidate.wait(&shown, &watch::Sender::default()).await) });
+    let why = why.wait_for(|why| matches!(why, Waiting::Obstacle(_))).await.expect("it waits").to_string();
+    waiting.abort();
+    why
 }
 
-/// Nothing lands, and nothing may be sent.
-async fn assert_stopped(replica: &Postgres, number: u128) {
-    let name = format!("t{number}");
-    for refused in [replica.accept(new(number, &name, &name)).await.map(drop), replica.may_send().await.map(drop)] {
-        assert!(matches!(refused, Err(StoreError::Unavailable(_) | StoreError::Corrupt(_))), "{refused:?}");
-    }
+fn act() -> Act {
+    let claims = Claims::default();
+    let operator = Operator { role: Role::Owner, name: "alice".to_owned(), uid: 7, channel: Channel::Offline, claims };
+    let origin = Origin { operator, command: "cluster accept-loss".to_owned() };
+    Act::new(origin, None, Changes::default(), AT, &Random::System).expect("random")
 }
 
 #[tokio::test]
-async fn a_copy_that_lacks_nothing_is_trusted_once_each_run_has_found_its_writes() {
+async fn in_a_copy_nothing_of_the_leader_lands_and_the_next_one_leads_if_nothing_can_be_missing() {
     let Some(address) = cluster().await else { return };
-    let (one, other) = (join(&address, "one").await, join(&address, "other").await);
+    let one = lead(&address, "one").await;
+    replace_by_copy(&address, true).await;
+    let refused = one.accept(new(1, "k", "t")).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    // Each commit had waited for the standby.
+    let next = lead(&address, "next").await;
+    next.accept(new(1, "k", "t")).await.expect("the copy is trusted");
+    // The last run has left, and that was its last write.
+    next.leave().await.expect("the server runs");
+    replace_by_copy(&address, false).await;
+    let third = lead(&address, "third").await;
+    third.accept(new(2, "l", "u")).await.expect("the copy is trusted");
+}
+
+#[tokio::test]
+async fn a_copy_that_may_lack_writes_is_led_by_nobody_before_an_operator_accepts_that() {
+    let Some(address) = cluster().await else { return };
+    let one = lead(&address, "one").await;
     one.accept(new(1, "k", "t")).await.expect("the server runs");
-    assert_eq!(trust(&one).await, StoreTrust::Settled);
-    replace_by_copy(&address, &[]).await;
-    for replica in [&one, &other] {
-        assert_stopped(replica, 2).await;
+    replace_by_copy(&address, false).await;
+    let former = Some(one.epoch());
+    for _ in 0..2 {
+        // Also in the folder of the run whose writes may be missing.
+        drop(Candidate::new(&address, NewRun { former, ..run("one", KEY) }).await.expect("the server runs"));
+        let why = obstacle(&address).await;
+        assert!(why.contains("may lack what was acknowledged to `one`") && why.contains("accept-loss"), "{why}");
     }
-    assert_eq!(trust(&one).await, StoreTrust::Unsettled);
-    // The other may have been told of a write that is missing, even if it is silent.
-    for silent in [vec![], vec![other.epoch()]] {
-        one.settle(silent).await.expect("the server runs");
-        assert_eq!(trust(&one).await, StoreTrust::Unsettled);
-    }
-    assert_eq!(trust(&other).await, StoreTrust::Unsettled);
-    other.settle(vec![]).await.expect("the server runs");
-    for (replica, number) in [(&one, 3), (&other, 4)] {
-        assert_eq!(trust(replica).await, StoreTrust::Settled);
-        let name = format!("t{number}");
-        assert!(matches!(replica.accept(new(number, &name, &name)).await, Ok(Acceptance::Fresh { .. })));
-        assert_eq!(replica.may_send().await, Ok(true));
-    }
-    // The copy may say that commits wait for a standby, and lack the news that they do so no more.
-    replace_by_copy(&address, &["UPDATE cluster SET synchronous = true"]).await;
-    assert_eq!(trust(&one).await, StoreTrust::Unsettled);
-    one.settle(vec![other.epoch()]).await.expect("the server runs");
-    assert_eq!(trust(&one).await, StoreTrust::Unsettled);
-    let waits = one.read_loss().await.expect("the server runs").expect("a run has not looked");
-    assert!(waits.ends_with(": other"), "{waits}");
-    // A restart of that run ends the only witness.
-    replace_by_copy(&address, &["UPDATE cluster SET synchronous = false"]).await;
-    join(&address, "other").await;
-    assert!(matches!(trust(&one).await, StoreTrust::Lost(why) if why.starts_with("other ended")));
+    let refused = one.accept(new(2, "l", "u")).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    let claim = claim(&address, NewRun { mends: true, ..run("operator", KEY) }).await;
+    let mender = Postgres::lead(&claim, "operator".to_owned()).await.expect("the server runs");
+    let lost = mender.read_loss().await.expect("read").expect("a loss");
+    assert!(lost.contains("`one`"), "{lost}");
+    assert_eq!(mender.begin_again(AT, act()).await, Ok(1));
+    assert_eq!(mender.read_loss().await, Ok(None));
+    let ended = mender.task(id(1)).await.expect("read").expect("it is kept");
+    assert_eq!(ended.task.status(), Some(Status::Timeout));
+    mender.leave().await.expect("the server runs");
+    drop(claim);
+    let next = lead(&address, "next").await;
+    next.accept(new(2, "l", "u")).await.expect("it leads");
 }
 
 #[tokio::test]
-async fn a_run_that_misses_a_write_says_so_before_it_writes_or_sends_and_all_stop() {
-    for loss in
-        ["UPDATE writer SET batches = batches - 1 WHERE number = 0 AND batches > 0", "UPDATE cluster SET directory = 0"]
-    {
-        let Some(address) = cluster().await else { return };
-        let (one, other) = (join(&address, "one").await, join(&address, "other").await);
-        one.accept(new(1, "k", "t")).await.expect("the server runs");
-        one.put_application(application("a", "first"), vec![], None).await.expect("the server runs");
-        one.beat(Beat { seen: 1, ..Beat::default() }).await.expect("the server runs");
-        replace_by_copy(&address, &[loss]).await;
-        assert_stopped(&one, 2).await;
-        let said = one.beat(Beat { seen: 1, ..Beat::default() }).await.expect("the server runs").trust;
-        assert!(matches!(&said, StoreTrust::Lost(why) if why.starts_with("one, of epoch ")), "{loss}: {said:?}");
-        assert_eq!(trust(&other).await, said, "{loss}");
-        other.settle(vec![one.epoch()]).await.expect("the server runs");
-        assert_eq!(trust(&other).await, said, "{loss}");
-        assert_stopped(&other, 3).await;
-        assert_eq!(other.read_loss().await.map(|lost| lost.map(StoreTrust::Lost)), Ok(Some(said)));
-    }
-}
-
-#[tokio::test]
-async fn a_copy_that_lacks_a_run_is_not_trusted_by_one_that_has_seen_it_also_if_its_name_joins_again() {
+async fn a_store_without_a_beat_that_was_seen_is_an_older_copy_until_an_operator_accepts_that() {
     let Some(address) = cluster().await else { return };
-    let (one, former) = (join(&address, "one").await, join(&address, "other").await);
-    let beat = async |runs| one.beat(Beat { runs, ..Beat::default() }).await.expect("the server runs");
-    assert_eq!(beat(0).await.runs, 2);
-    // A run that joins a copy counts once that is trusted.
-    replace_by_copy(&address, &[]).await;
-    let third = join(&address, "third").await;
-    for replica in [&former, &third] {
-        assert_eq!((trust(replica).await, beat(2).await.runs), (StoreTrust::Unsettled, 2));
-    }
-    one.settle(vec![]).await.expect("the server runs");
-    let beats = beat(2).await;
-    assert_eq!((beats.trust, beats.runs), (StoreTrust::Settled, 3));
-    let lacks_other = ["DELETE FROM replica WHERE name = 'other'", "UPDATE cluster SET runs = runs - 1"];
-    replace_by_copy(&address, &lacks_other).await;
-    let next = join(&address, "other").await;
-    assert_eq!(trust(&next).await, StoreTrust::Unsettled);
-    let said = beat(3).await.trust;
-    assert!(matches!(&said, StoreTrust::Lost(why) if why.starts_with("one, of epoch ")), "{said:?}");
-    assert_eq!(trust(&next).await, said);
-}
-
-#[tokio::test]
-async fn an_eviction_that_was_decided_before_a_failover_does_not_land_after_it() {
-    let Some(mut address) = cluster().await else { return };
-    // The function takes the place of that of the server.
-    address.url += "%2Cpg_catalog";
-    let become_server = async |timeline: &str| {
-        let sql = format!(
-            "CREATE OR REPLACE FUNCTION pg_walfile_name(pg_lsn) RETURNS text LANGUAGE sql AS 'SELECT $${timeline}$$'"
-        );
-        server().expect("it runs").count(&address, &sql).await;
-        server().expect("it runs").count(&address, &format!("UPDATE cluster SET timeline = '{timeline}'")).await;
+    let one = lead(&address, "one").await;
+    let seen = |number| NewRun {
+        former: Some(one.epoch()),
+        seen: Some(SeenBeat { epoch: one.epoch(), number }),
+        ..run("one", KEY)
     };
-    become_server("00000009").await;
-    let (one, other) = (join(&address, "one").await, join(&address, "other").await);
-    let known = async || one.beat(Beat::default()).await.expect("the server runs").replicas.remove(1).beat;
-    let former = known().await;
-    become_server("0000000A").await;
-    assert!(!one.evict(other.epoch(), former).await.expect("the server runs"));
-    let later = known().await;
-    assert_eq!((former.timeline, later.timeline, later.number), (9, 10, former.number));
-    assert!(one.evict(other.epoch(), later).await.expect("the server runs"));
+    one.leave().await.expect("the server runs");
+    let older = NewRun { mends: false, ..seen(1_000) };
+    for (new, leads) in
+        [(seen(0), true), (older.clone(), false), (NewRun { mends: true, ..older.clone() }, true), (older, true)]
+    {
+        let is_mender = new.mends;
+        let (shown, mut why) = watch::channel(Waiting::default());
+        let candidate = Candidate::new(&address, new).await.expect("the server runs");
+        let unseen = watch::Sender::default();
+        tokio::select! {
+            claim = candidate.wait(&shown, &unseen) => {
+                assert!(leads);
+                let store = Postgres::lead(&claim, "one".to_owned()).await.expect("the server runs");
+                if is_mender {
+                    store.begin_again(Clock::system().wall(), act()).await.expect("the server runs");
+                }
+                store.leave().await.expect("the server runs");
+            }
+            _ = why.wait_for(|why| why.to_string().contains("it lacks what `one` has seen")) => assert!(!leads),
+        }
+    }
 }

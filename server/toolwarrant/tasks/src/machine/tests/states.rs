@@ -63,7 +63,7 @@ fn events() -> Vec<(&'static str, Event)> {
     let rest = [
         ("due", Event::Due),
         ("found by a new process", Event::Found),
-        ("adopted from another replica", Event::Adopted),
+        ("taken over from another process", Event::TakenOver),
         ("baseline read", Event::Baseline(Some("a".to_owned()))),
         ("baseline unreadable", Event::Baseline(None)),
         ("request unknown", Event::LookedUp(Some(None))),

@@ -1,46 +1,55 @@
-//! The clients of replicas, who call and poll, and an operator who revokes their keys.
+//! The clients of two processes, who call, read and poll, and an operator who revokes their keys.
 //!
-//! Clients repeat signed requests on other replicas. They wait for the end of a task on any of
-//! them. In half of the worlds a call comes through although the lease is over, like one that was
-//! checked before and took long.
+//! A request goes to any process that answers. Repetitions can reach the other one.
 
 use super::ask;
-use super::cluster::Cluster;
+use super::contender::{Body, Contender};
 use super::events::Call;
+use super::mutants::Mutant;
 use super::operator::{Registered, origin};
-use super::replica::{Front, RunningReplica};
-use std::collections::HashMap;
+use super::pair::Pair;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use toolwarrant_base::clock::Timestamp;
-use toolwarrant_core::access::{AccessError, Caller, Credentials};
-use toolwarrant_core::cluster::{ClusterStore, LEASE};
-use toolwarrant_core::registry::{Durability, NewKey};
-use toolwarrant_core::tasks::{LongPoll, Poll, Tasks};
-
-/// A nonce of a signed request. Equal ones of an application are repeated requests.
-pub(super) type Nonce = Option<&'static str>;
+use tokio::sync::RwLock;
+use toolwarrant_base::clock::Clock;
+use toolwarrant_core::access::{AccessError, Caller, Credentials, UsedNonce};
+use toolwarrant_core::nonces::{BadNonce, Nonces};
+use toolwarrant_core::registry::{NewKey, Registry};
+use toolwarrant_core::tasks::{LongPoll, Poll, TaskStatus, Tasks};
+use toolwarrant_tasks::engine::Engine;
+use toolwarrant_tasks::store::{TaskFilter, TaskStore};
 
 /// The id of an application, and its key.
 type Account = (String, Arc<NewKey>);
 
-/// The credentials of the clients.
+/// A signed request that changes nothing. Equal ones are repetitions.
+#[derive(Clone, Debug)]
+pub(super) struct SignedRead {
+    /// The name of the application.
+    pub(super) name: Arc<str>,
+    pub(super) nonce: &'static str,
+    /// The time of signing, in Unix seconds.
+    pub(super) signed: u64,
+}
+
+/// The credentials of the clients, and what they were told.
 pub(super) struct Clients {
     /// The account of each name.
     accounts: Mutex<HashMap<Arc<str>, Account>>,
     /// Keys whose revocation was confirmed.
     revoked: Mutex<Vec<Arc<NewKey>>>,
-    /// True if calls need a lease.
-    needs_lease: bool,
-    /// The time of a failover that has lost acknowledged writes.
-    pub(super) lost_at: Mutex<Option<Timestamp>>,
+    /// The reads that were answered: key, nonce and time of signing.
+    reads: Mutex<HashSet<(String, &'static str, u64)>>,
+    /// The ends of tasks, as polls were told.
+    ends: Mutex<Vec<(String, TaskStatus)>>,
 }
 
 impl Clients {
-    pub(super) fn new(registered: Registered, needs_lease: bool) -> Self {
+    pub(super) fn new(registered: Registered) -> Self {
         let accounts = registered.accounts.into_iter().map(|(name, (id, key))| (name, (id, Arc::new(key))));
-        let (accounts, revoked, lost_at) = (Mutex::new(accounts.collect()), Mutex::default(), Mutex::default());
-        Self { accounts, revoked, needs_lease, lost_at }
+        let (accounts, (revoked, reads, ends)) = (Mutex::new(accounts.collect()), Default::default());
+        Self { accounts, revoked, reads, ends }
     }
 
     fn account(&self, name: &str) -> Account {
@@ -48,114 +57,164 @@ impl Clients {
     }
 }
 
+/// The parts of a process that answer clients.
+pub(super) struct Front {
+    pub(super) body: Arc<Body>,
+    pub(super) epoch: u64,
+    pub(super) registry: Registry,
+    pub(super) nonces: Nonces,
+    /// The clock of the nonces, which follows that of the process.
+    pub(super) wall: Clock,
+    pub(super) engine: Arc<Engine>,
+    /// True once it hands over. A request under way holds it.
+    pub(super) is_closed: RwLock<bool>,
+}
+
 impl Front {
     fn authenticate(&self, NewKey { key_id, secret, .. }: &NewKey) -> Result<Caller, AccessError> {
         let shown = Credentials { key_id, secret: secret.expose() };
-        self.registry.access().authenticate(shown, None, &self.link.body.clock)
+        self.registry.access().authenticate(shown, None, &self.body.clock)
+    }
+
+    fn take(&self, caller: &Caller, nonce: &str, signed: Option<u64>) -> Result<UsedNonce, BadNonce> {
+        let now = self.body.clock.now();
+        self.wall.advance(now.since(self.wall.now()));
+        self.nonces.take(caller, nonce, signed.unwrap_or(now.0 / 1_000), signed.is_some())
     }
 }
 
-impl Cluster {
-    /// Checks that a process answers only what it may answer, unless it stands still.
-    pub(super) fn check_answers(&self, front: &Front) {
-        let (clients, epoch) = (&self.clients, front.link.epoch());
-        if front.link.body.is_frozen() {
-            return;
+impl Pair {
+    /// Checks that no process answers which another has replaced, or with a key after its
+    /// revocation was confirmed. One that stands still answers nothing.
+    pub(super) fn check_all_answers(&self) {
+        let slots = self.slots();
+        let fronts = slots.iter().flatten().filter_map(|process| process.front.as_ref());
+        fronts.filter(|front| !front.body.is_frozen()).for_each(|front| self.check_answers(front));
+    }
+
+    fn check_answers(&self, front: &Front) {
+        let answers = |key: &NewKey| front.authenticate(key).is_ok();
+        if self.clients.revoked.lock().expect("no panic").iter().any(|key| answers(key)) {
+            self.world.platters.violate(format!("{} answers a key after its revocation was confirmed", front.epoch));
         }
-        if clients.revoked.lock().expect("no panic").iter().any(|key| front.authenticate(key).is_ok()) {
-            self.platters.violate(format!("{epoch} answers a key after its revocation was confirmed"));
-        }
-        if !front.has_lease() {
-            return;
-        }
-        // Its clock can be slower by a hundredth.
-        let longest = LEASE + LEASE / 50;
-        let now = self.nature.clock.now();
-        if now > front.link.heard_at().plus(longest) {
-            self.platters.violate(format!("the lease of {epoch} stands for too long"));
-        }
-        if clients.lost_at.lock().expect("no panic").is_some_and(|at| now > at.plus(longest)) {
-            self.platters.violate(format!("{epoch} answers without acknowledged writes"));
+        let accounts = self.clients.accounts.lock().expect("no panic");
+        if front.epoch != self.claim.epoch() && accounts.values().any(|(_, key)| answers(key)) {
+            self.world.platters.violate(format!("{} answers although another process leads", front.epoch));
         }
     }
 
-    pub(super) fn call(self: &Arc<Self>, process: &mut RunningReplica, call: Call, nonce: Nonce) {
-        let (cluster, front) = (Arc::clone(self), Arc::clone(&process.front));
-        process.calls.spawn(async move { front.link.body.live(cluster.answer_call(&front, call, nonce)).await });
-    }
-
-    async fn answer_call(self: &Arc<Self>, front: &Front, call: Call, nonce: Nonce) {
+    /// Returns true if the process may answer this caller, and checks that.
+    fn may_answer(&self, front: &Front, caller: &Caller) -> bool {
         self.check_answers(front);
-        let ((id, key), clock) = (self.clients.account(&call.application), &front.link.body.clock);
-        let caller = match front.authenticate(&key) {
-            Ok(caller) => Some(caller),
-            Err(AccessError::NoLease) if !self.clients.needs_lease => None,
-            Err(_) => return,
-        };
-        let used = match nonce.zip(caller) {
-            Some((nonce, caller)) => match front.nonces.take(&caller, nonce, clock.now().0 / 1_000, false) {
-                Ok(used) => Some(used),
-                Err(_) => return,
-            },
-            None => None,
+        front.registry.access().renew(caller, &front.body.clock).is_ok()
+    }
+
+    /// Brings a request to a process that answers, as soon as there is one.
+    pub(super) fn reach<F>(self: &Arc<Self>, request: impl FnOnce(Arc<Self>, Arc<Front>) -> F + Send + 'static)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let pair = Arc::clone(self);
+        tokio::spawn(async move {
+            for _ in 0..20 {
+                if let Some(Contender { front: Some(front), calls, .. }) = pair.choose(&mut pair.slots()) {
+                    let (front, request) = (Arc::clone(front), request(Arc::clone(&pair), Arc::clone(front)));
+                    calls.spawn(async move { front.body.live(request).await });
+                    return;
+                }
+                pair.world.nature.clock.sleep_until(pair.world.nature.clock.now().plus(Duration::from_secs(1))).await;
+            }
+        });
+    }
+
+    fn choose<'a>(&self, slots: &'a mut [Option<Contender>; 2]) -> Option<&'a mut Contender> {
+        let mut leading: Vec<_> = slots.iter_mut().flatten().filter(|process| process.front.is_some()).collect();
+        let chosen = if leading.len() > 1 { self.world.nature.below(2) as usize } else { 0 };
+        (chosen < leading.len()).then(|| leading.swap_remove(chosen))
+    }
+
+    pub(super) async fn answer_call(self: Arc<Self>, front: Arc<Front>, call: Call, nonce: Option<&'static str>) {
+        let is_closed = front.is_closed.read().await;
+        let (id, key) = self.clients.account(&call.application);
+        let Ok(caller) = front.authenticate(&key) else { return };
+        if *is_closed {
+            return;
+        }
+        let used = match nonce.map(|nonce| front.take(&caller, nonce, None)) {
+            Some(Err(_)) => return,
+            used => used.and_then(Result::ok),
         };
         let call = Call { application: id.into(), ..call };
-        let policy = self.wheels.policy(call.wheel, call.act);
-        let answer = ask(&front.engine, &self.nature, clock, (&call, used.as_ref()), policy).await;
+        let (policy, clock) = (self.world.wheels.policy(call.wheel, call.act), &front.body.clock);
+        let answer = ask(&front.engine, &self.world.nature, clock, (&call, used.as_ref()), policy).await;
         if let Some(Ok(task)) = &answer
-            && self.nature.chance(30)
+            && self.world.nature.chance(30)
         {
-            self.poll(task.task_id.clone(), key);
+            let id = task.task_id.clone();
+            self.reach(move |pair, front| pair.answer_poll(front, id, key));
         }
         // The pipeline tells clients nothing without a lease.
-        if front.has_lease() {
-            self.said.lock().expect("no panic").extend(answer.map(|answer| (call, answer)));
+        if self.may_answer(&front, &caller) {
+            self.world.said.lock().expect("no panic").extend(answer.map(|answer| (call, answer)));
         }
     }
 
-    /// Waits for the end of a task on some replica.
-    fn poll(&self, id: String, key: Arc<NewKey>) {
-        let mut slots = self.slots();
-        let place = self.nature.below(slots.len() as u64) as usize;
-        let Some(RunningReplica { front, calls, .. }) = &mut slots[place].process else { return };
-        let front = Arc::clone(front);
-        calls.spawn(async move {
-            let polling = async {
-                let Ok(caller) = front.authenticate(&key) else { return };
-                // No world takes that long.
-                let (wait, hold_at_most, interval) = (Some(Duration::from_hours(24)), Duration::ZERO, Duration::ZERO);
-                let poll = Poll { caller: &caller, id: &id, wait, hold_at_most, hold: LongPoll::Allowed, interval };
-                drop(front.engine.poll(poll).await);
-            };
-            front.link.body.live(polling).await;
-        });
+    pub(super) async fn answer_read(self: Arc<Self>, front: Arc<Front>, read: SignedRead) {
+        let is_closed = front.is_closed.read().await;
+        let SignedRead { name, nonce, signed } = read;
+        let (_, key) = self.clients.account(&name);
+        let Ok(caller) = front.authenticate(&key) else { return };
+        if *is_closed {
+            return;
+        }
+        let Ok(used) = front.take(&caller, nonce, Some(signed)) else { return };
+        if used.is_due() && front.engine.keep_nonce(&used).await.is_err() {
+            return;
+        }
+        let read = (key.key_id.clone(), nonce, signed);
+        if self.may_answer(&front, &caller) && !self.clients.reads.lock().expect("no panic").insert(read) {
+            self.world.platters.violate(format!("a read with the nonce {nonce} of {} is answered twice", key.key_id));
+        }
+    }
+
+    /// Waits for the end of a task.
+    async fn answer_poll(self: Arc<Self>, front: Arc<Front>, id: String, key: Arc<NewKey>) {
+        let is_closed = front.is_closed.read().await;
+        let Ok(caller) = front.authenticate(&key) else { return };
+        if *is_closed {
+            return;
+        }
+        // No world takes that long.
+        let (wait, hold_at_most, interval) = (Some(Duration::from_hours(24)), Duration::ZERO, Duration::ZERO);
+        let poll = Poll { caller: &caller, id: &id, wait, hold_at_most, hold: LongPoll::Allowed, interval };
+        let told = front.engine.poll(poll).await.ok().filter(|_| self.may_answer(&front, &caller));
+        let ended = told.filter(|task| task.finished_at.is_some()).map(|task| (id, task.status));
+        self.clients.ends.lock().expect("no panic").extend(ended);
+    }
+
+    /// Returns each end of a task that a poll was told, and that is not its end.
+    pub(super) async fn find_wrong_ends(&self) -> Vec<String> {
+        let all = TaskFilter { limit: 1_000, examine: 1_000, ..TaskFilter::default() };
+        let records = self.world.platters.memory.tasks(all).await.expect("memory").records;
+        let is_end = |(id, status): &(String, TaskStatus)| {
+            records.iter().any(|record| record.id.to_string() == *id && record.task.outward_status() == *status)
+        };
+        let ends = self.clients.ends.lock().expect("no panic");
+        ends.iter().filter(|end| !is_end(end)).map(|end| format!("a poll was told {end:?}")).collect()
     }
 
     /// Revokes the key of an application, and then issues another.
-    pub(super) fn revoke(self: &Arc<Self>, process: &mut RunningReplica, name: Arc<str>) {
-        let (cluster, front, (id, key)) = (Arc::clone(self), Arc::clone(&process.front), self.clients.account(&name));
-        process.calls.spawn(async move {
-            let revoking = async {
-                let _acting = front.acting.lock().await;
-                let revoked = front.registry.revoke_key(&key.key_id, &origin()).await;
-                cluster.nature.note(|| format!("revoked: {revoked:?}"));
-                if !revoked.is_ok_and(|changed| changed.durability == Durability::Stored) {
-                    return;
-                }
-                cluster.clients.revoked.lock().expect("no panic").push(key);
-                cluster.check_all_answers();
-                if let Ok(key) = front.registry.issue_key(&id, None, &origin()).await {
-                    cluster.clients.accounts.lock().expect("no panic").insert(name, (id, Arc::new(key)));
-                }
-            };
-            front.link.body.live(revoking).await;
-        });
-    }
-
-    /// Checks that each process answers only what it may answer.
-    pub(super) fn check_all_answers(&self) {
-        let slots = self.slots();
-        let processes = slots.iter().flat_map(|slot| slot.process.iter().chain(&slot.former));
-        processes.for_each(|process| self.check_answers(&process.front));
+    pub(super) async fn revoke(self: Arc<Self>, front: Arc<Front>, name: Arc<str>) {
+        let (id, key) = self.clients.account(&name);
+        let revoked = front.registry.revoke_key(&key.key_id, &origin()).await;
+        self.world.nature.note(|| format!("revoked: {revoked:?}"));
+        if revoked.is_err() && !self.world.nature.is(Mutant::UnstoredRevocation) {
+            return;
+        }
+        self.clients.revoked.lock().expect("no panic").push(key);
+        self.check_all_answers();
+        if let Ok(key) = front.registry.issue_key(&id, None, &origin()).await {
+            self.clients.accounts.lock().expect("no panic").insert(name, (id, Arc::new(key)));
+        }
     }
 }

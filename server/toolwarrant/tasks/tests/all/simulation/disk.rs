@@ -1,13 +1,14 @@
-//! A disk that is slow, fails, and freezes with its process. Under some mutants, it omits a duty of
-//! a store.
+//! A disk that is slow, fails, and freezes with its process. One of two processes reaches it over a
+//! [`way`](super::way). Under some mutants, it omits a duty of a store.
 
+use super::contender::Body;
+use super::way::refuse;
 use super::{Mutant, Nature, short};
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use toolwarrant_base::clock::{Clock, Timestamp};
-use toolwarrant_core::cluster::ClusterStore;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_memory::Memory;
 use toolwarrant_tasks::machine::Entry;
@@ -17,6 +18,13 @@ use toolwarrant_tasks::store::{
 };
 use toolwarrant_tasks::task::{Phase, TaskId};
 
+/// The most by which the clocks of two machines differ. The engine adds it to cool-downs.
+const CLOCKS_APART: Duration = Duration::from_secs(2);
+
+/// Time after which the sender of a step gives it up. It may land later. An acceptance is never
+/// given up: when it is reported as failed, it has landed, or it never will.
+const STEP_PATIENCE: Duration = Duration::from_secs(5);
+
 /// The state that survives a process.
 #[derive(Debug, Default)]
 pub(super) struct Platters {
@@ -25,12 +33,8 @@ pub(super) struct Platters {
     pub(super) late_refunds: Mutex<Vec<TaskId>>,
     /// The part that decides about further acceptances.
     pub(super) holds: Mutex<Holds>,
-    /// Targets for whose locks a mutant waits.
-    awaited: Mutex<Vec<String>>,
-    /// The time until which no write lands.
-    stalled_until: Mutex<Timestamp>,
-    /// The step that the clock of the store has made, in milliseconds.
-    pub(super) clock_off: AtomicI64,
+    /// The disk of the process that leads, if it is one of two.
+    leading: Mutex<Option<Arc<Drive>>>,
     /// Violations that were noticed at the time they happened.
     pub(super) violations: Mutex<Vec<String>>,
 }
@@ -47,18 +51,6 @@ pub(super) struct Holds {
 }
 
 impl Platters {
-    /// Lets no write land until then, as if a standby did not answer.
-    pub(super) fn stall(&self, until: Timestamp) {
-        let mut stalled_until = self.stalled_until.lock().expect("no panic");
-        *stalled_until = until.max(*stalled_until);
-    }
-
-    /// Waits until writes land.
-    pub(super) async fn wait_for_standby(&self, clock: &Clock) {
-        let stalled_until = *self.stalled_until.lock().expect("no panic");
-        clock.sleep_until(stalled_until).await;
-    }
-
     /// Records a violation.
     pub(super) fn violate(&self, what: String) {
         self.violations.lock().expect("no panic").push(what);
@@ -90,10 +82,22 @@ impl Holds {
 /// The disk from the point of view of one process.
 #[derive(Debug)]
 pub(super) struct Disk {
+    drive: Arc<Drive>,
+    /// The process, if it is one of two. The disk is on another machine.
+    body: Option<Arc<Body>>,
+    /// Set once the process has found its tasks.
+    pub(super) has_started: AtomicBool,
+}
+
+/// The disk without the way to it.
+#[derive(Debug)]
+struct Drive {
     nature: Arc<Nature>,
     platters: Arc<Platters>,
     /// The platters, as this process opened them.
     memory: Arc<Memory>,
+    /// How far the clock of the process is ahead, in milliseconds.
+    ahead: i64,
     /// The time until which the disk stands still. Set when the process has a successor.
     frozen_until: Mutex<Option<Timestamp>>,
     /// Steps that a mutant has not written yet.
@@ -104,13 +108,53 @@ pub(super) struct Disk {
 
 impl Disk {
     pub(super) fn new(nature: &Arc<Nature>, platters: &Arc<Platters>, memory: Arc<Memory>) -> Self {
-        let (held, mine, frozen_until) = Default::default();
-        Self { nature: Arc::clone(nature), platters: Arc::clone(platters), memory, frozen_until, held, mine }
+        Self { drive: Arc::new(Drive::new(nature, platters, memory, 0)), body: None, has_started: false.into() }
+    }
+
+    /// Opens the disk for one of two processes, which leads from now on.
+    pub(super) fn reach(body: &Arc<Body>, platters: &Arc<Platters>, memory: Arc<Memory>) -> Self {
+        let drive = Arc::new(Drive::new(&body.nature, platters, memory, body.ahead));
+        *platters.leading.lock().expect("no panic") = Some(Arc::clone(&drive));
+        Self { drive, body: Some(Arc::clone(body)), has_started: false.into() }
     }
 
     /// Makes the disk stand still from the next operation on.
     pub(super) fn freeze(&self, until: Timestamp) {
-        *self.frozen_until.lock().expect("no panic") = Some(until);
+        *self.drive.frozen_until.lock().expect("no panic") = Some(until);
+    }
+
+    /// Returns the disk; to a mutant, that of the process that leads.
+    fn drive(&self) -> Arc<Drive> {
+        let Drive { nature, platters, .. } = &*self.drive;
+        let leading = nature.is(Mutant::NoFence).then(|| platters.leading.lock().expect("no panic").clone());
+        leading.flatten().unwrap_or_else(|| Arc::clone(&self.drive))
+    }
+
+    /// Does `work` on the disk, for that long at most if it is on another machine.
+    fn ask<'a, T, F>(&'a self, patience: Duration, work: impl FnOnce(Arc<Drive>) -> F + Send + 'a) -> Stored<'a, T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let Some(body) = &self.body else { return Box::pin(work(self.drive())) };
+        Box::pin(async move {
+            body.thaw().await;
+            let (clock, asking) = (&body.nature.clock, body.ask(false, work(self.drive())));
+            let answer = body.live(clock.before(clock.now().plus(patience), asking)).await;
+            answer.unwrap_or_else(|| Err(refuse()))
+        })
+    }
+}
+
+impl Drive {
+    fn new(nature: &Arc<Nature>, platters: &Arc<Platters>, memory: Arc<Memory>, ahead: i64) -> Self {
+        let (held, mine, frozen_until) = Default::default();
+        Self { nature: Arc::clone(nature), platters: Arc::clone(platters), memory, ahead, frozen_until, held, mine }
+    }
+
+    /// Returns the true time of a moment by the clock of the process.
+    fn true_time(&self, moment: Timestamp) -> Timestamp {
+        Timestamp(moment.0.saturating_add_signed(-self.ahead))
     }
 
     fn frozen_until(&self) -> Option<Timestamp> {
@@ -141,18 +185,8 @@ impl Disk {
         if self.frozen_until().is_some() {
             return Err(StoreError::Unavailable("the folder is somebody else's".to_owned()));
         }
-        let run = self.memory.epoch();
         match self.nature.mutant {
             Some(Mutant::NoTargetLock) => new.identity.resource = new.id.to_string(),
-            Some(Mutant::TargetLockPerReplica) => new.identity.resource = run.to_string(),
-            Some(Mutant::DuplicatesPerReplica) => {
-                new.identity.key = new.identity.key.map(|key| format!("{run} {key}"));
-            }
-            Some(Mutant::NoncesPerReplica) => {
-                new.marks
-                    .iter_mut()
-                    .for_each(|mark| mark.key = [&mark.key, run.to_string().as_bytes()].concat().into());
-            }
             Some(Mutant::CheckThenInsert) => {
                 if let Some(hit) = memory.repeat(new.identity.clone()).await? {
                     return Ok(Acceptance::Hit(hit));
@@ -162,44 +196,40 @@ impl Disk {
             }
             _ => {}
         }
-        let mut accepted = memory.accept(new.clone()).await?;
-        if self.nature.is(Mutant::CoolDownOfBefore) {
-            let awaited = || self.platters.awaited.lock().expect("no panic");
-            awaited().push(original.identity.target.clone());
-            new.marks.clear();
-            for _ in 0..40 {
-                let Acceptance::Busy { .. } = accepted else { break };
-                self.nature.pause(Duration::from_millis(200)).await;
-                accepted = memory.accept(new.clone()).await?;
-            }
-            awaited().retain(|target| *target != original.identity.target);
-        }
+        let accepted = memory.accept(new).await?;
         if let Acceptance::Fresh { wake_at } = accepted {
             self.nature.note(|| format!("{} is accepted: {:?}", short(original.id), original.identity));
-            let wrong = self.platters.holds.lock().expect("no panic").accept(original, wake_at);
+            let wrong = self.platters.holds.lock().expect("no panic").accept(original, self.true_time(wake_at));
             wrong.into_iter().for_each(|what| self.platters.violate(what));
         }
         Ok(accepted)
     }
 
     async fn advance(&self, mut advance: Advance) -> Result<Advanced, StoreError> {
-        let (memory, Platters { late_refunds, holds, awaited, .. }) = (&self.memory, &*self.platters);
+        let (memory, Platters { late_refunds, holds, .. }) = (&self.memory, &*self.platters);
         let id = advance.id;
         let target = holds.lock().expect("no panic").in_flight.get(&id).map(|identity| identity.target.clone());
-        let is_awaited = || target.as_ref().is_some_and(|target| awaited.lock().expect("no panic").contains(target));
         let cools_until = advance.entries.iter().find_map(|entry| match entry {
+            Entry::Release(until) if *until > advance.at && memory.outlives_machine() => {
+                Some(until.minus(CLOCKS_APART))
+            }
             Entry::Release(until) if *until > advance.at => Some(*until),
             _ => None,
         });
+        let cools_until = cools_until.map(|until| self.true_time(until));
         self.mine.lock().expect("no panic").insert(id);
         match self.nature.mutant {
             Some(Mutant::NoFencing) => {
                 advance.version = memory.task(id).await?.map_or(0, |record| record.version);
             }
-            Some(mutant)
-                if mutant == Mutant::LockReleasedEarly || mutant == Mutant::CoolDownOfBefore && is_awaited() =>
-            {
-                let early = |entry| if let Entry::Release(_) = entry { Entry::Release(advance.at) } else { entry };
+            Some(mutant @ (Mutant::LockReleasedEarly | Mutant::CoolDownOfOneClock)) => {
+                let early = |entry| match entry {
+                    Entry::Release(until) if mutant == Mutant::CoolDownOfOneClock && until > advance.at => {
+                        Entry::Release(until.minus(CLOCKS_APART))
+                    }
+                    Entry::Release(_) => Entry::Release(advance.at),
+                    entry => entry,
+                };
                 advance.entries = advance.entries.into_iter().map(early).collect();
             }
             Some(Mutant::SendBeforePersisting) => {
@@ -260,63 +290,70 @@ impl Disk {
 
 impl TaskStore for Disk {
     fn repeat(&self, identity: Identity) -> Stored<'_, Option<DuplicateOf>> {
-        Box::pin(async move {
-            self.wait().await;
-            self.memory.repeat(identity).await
+        self.ask(Duration::MAX, |drive| async move {
+            drive.wait().await;
+            drive.memory.repeat(identity).await
         })
     }
 
     fn accept(&self, new: NewTask) -> Stored<'_, Acceptance> {
-        Box::pin(self.write(self.accept(new)))
+        let is_given_up = self.drive.nature.is(Mutant::AcceptanceGivenUp);
+        let patience = if is_given_up { STEP_PATIENCE } else { Duration::MAX };
+        self.ask(patience, |drive| async move { drive.write(drive.accept(new)).await })
     }
 
     fn advance(&self, advance: Advance) -> Stored<'_, Advanced> {
-        Box::pin(async move {
-            let advanced = self.write(self.advance(advance)).await;
-            if let Some(until) = self.frozen_until() {
-                self.nature.clock.sleep_until(until).await;
+        self.ask(STEP_PATIENCE, |drive| async move {
+            let advanced = drive.write(drive.advance(advance)).await;
+            if let Some(until) = drive.frozen_until() {
+                drive.nature.clock.sleep_until(until).await;
             }
             advanced
         })
     }
 
     fn task(&self, id: TaskId) -> Stored<'_, Option<Record>> {
-        Box::pin(self.read(id))
+        self.ask(Duration::MAX, move |drive| async move { drive.read(id).await })
     }
 
     fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>> {
-        self.memory.in_flight(after, limit)
-    }
-
-    fn refunds(&self, filter: RefundFilter) -> Stored<'_, Vec<LedgerRow>> {
-        self.memory.refunds(filter)
-    }
-
-    fn tasks(&self, filter: TaskFilter) -> Stored<'_, TaskRows> {
-        self.memory.tasks(filter)
-    }
-
-    fn timeline(&self, id: TaskId) -> Stored<'_, Vec<TimelineEvent>> {
-        self.memory.timeline(id)
-    }
-
-    fn ledger(&self, after: u64, limit: u32) -> Stored<'_, Vec<LedgerRow>> {
-        self.memory.ledger(after, limit)
-    }
-
-    fn purge(&self, before: Timestamp, limit: u32) -> Stored<'_, u32> {
-        self.memory.purge(before, limit)
+        self.ask(Duration::MAX, move |drive| async move { drive.memory.in_flight(after, limit).await })
     }
 
     fn mark(&self, marks: Vec<DeduplicationKey>) -> Stored<'_, ()> {
-        self.memory.mark(marks)
+        self.ask(Duration::MAX, |drive| async move { drive.memory.mark(marks).await })
     }
 
     fn marks(&self, space: &'static str, after: Option<Box<[u8]>>, limit: u32) -> Stored<'_, Vec<Box<[u8]>>> {
-        self.memory.marks(space, after, limit)
+        self.ask(Duration::MAX, move |drive| async move { drive.memory.marks(space, after, limit).await })
+    }
+
+    fn refunds(&self, filter: RefundFilter) -> Stored<'_, Vec<LedgerRow>> {
+        self.drive.memory.refunds(filter)
+    }
+
+    fn tasks(&self, filter: TaskFilter) -> Stored<'_, TaskRows> {
+        self.drive.memory.tasks(filter)
+    }
+
+    fn timeline(&self, id: TaskId) -> Stored<'_, Vec<TimelineEvent>> {
+        self.drive.memory.timeline(id)
+    }
+
+    fn ledger(&self, after: u64, limit: u32) -> Stored<'_, Vec<LedgerRow>> {
+        self.drive.memory.ledger(after, limit)
+    }
+
+    fn purge(&self, before: Timestamp, limit: u32) -> Stored<'_, u32> {
+        self.drive.memory.purge(before, limit)
     }
 
     fn purge_marks(&self, now: Timestamp, limit: u32) -> Stored<'_, u32> {
-        self.memory.purge_marks(now, limit)
+        self.drive.memory.purge_marks(now, limit)
+    }
+
+    fn outlives_machine(&self) -> bool {
+        let is_sound = || !self.drive.nature.is(Mutant::QuiesceByOwnersClock) || self.has_started.load(Relaxed);
+        self.body.is_some() && is_sound()
     }
 }

@@ -1,6 +1,6 @@
 //! The mutants. Each must break a promise in the world that is known to catch it.
 
-use super::{Outcome, cluster, first_violation, live};
+use super::{Outcome, first_violation, live, pair};
 
 /// A missing safeguard, or a false claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,50 +30,34 @@ pub(super) enum Mutant {
     InventBaseline,
     /// Takes each recent change for the effect of a request that was sent without a baseline.
     BelieveEachYouth,
-    /// Sends at any time, and without asking the store.
+    /// Sends at any time, without confirmation.
     NoGate,
-    /// Sends in time, and without asking the store.
-    SendWithoutAsking,
-    /// Asks the store before it connects.
-    AskBeforeConnecting,
-    /// Believes the first answer of the store for ever.
-    ConfirmationForEver,
-    /// Writes steps of a run that has ended.
-    NoOwnerInFence,
-    /// Recovers an adopted send without any wait.
-    AdoptAtOnce,
-    /// Waits for an adopted send by the times of the former owner.
-    QuiesceByOwnersClock,
-    /// Sends an adopted task again that was being sent.
-    AdopterRepeats,
-    /// Does not drive a task whose adoption was not answered.
-    AdoptionOnce,
-    /// Gives an acceptance up that may still land.
-    AcceptanceGivenUp,
-    /// Sends an acceptance again under another number if its answer is lost.
-    BatchUnderNewNumber,
-    /// Knows the keys in flight of one replica alone.
-    DuplicatesPerReplica,
-    /// Knows the targets in use of one replica alone.
-    TargetLockPerReplica,
-    /// Knows the nonces of one replica alone.
-    NoncesPerReplica,
-    /// Reads the cool-down of a target before it waits for the lock.
-    CoolDownOfBefore,
-    /// Learns of the ends of tasks by notices alone, which are lost.
-    NoticesAlone,
-    /// Evicts replicas that are silent by the clock of the store.
-    EvictByStoreClock,
-    /// Does not wait until others have put a revocation in force.
-    RevocationUnconfirmed,
+    /// Sends in time, whether or not the lease stands.
+    SendWithoutLease,
+    /// Looks at the lease before it connects.
+    ConfirmBeforeConnecting,
     /// Ends a lease by a timer, which stands still with the process.
     LeaseByTimer,
-    /// Believes a store that has forgotten acknowledged writes.
-    BelieveForgetfulStore,
-    /// Believes a store that lacks a run, which was seen before.
-    BelieveStoreWithoutRuns,
-    /// Takes a beat that a copy of the store has counted again for the former one.
-    BeatsWithoutTimeline,
+    /// Extends a lease from the moment at which a beat was answered.
+    LeaseFromAnswer,
+    /// Answers whether or not the lease stands.
+    AnswerWithoutLease,
+    /// Leads as soon as the session lock is free.
+    TakeOverAtOnce,
+    /// Waits for a send of the former leader by the times that its clock has made.
+    QuiesceByOwnersClock,
+    /// Lets a former leader write.
+    NoFence,
+    /// Gives an acceptance up that may still land.
+    AcceptanceGivenUp,
+    /// Takes reads that were signed before the start.
+    BelieveEachRead,
+    /// Takes reads that were signed right after the start by its own clock alone.
+    NoncesOfOneClock,
+    /// Ends a cool-down by the clock of the machine that began it.
+    CoolDownOfOneClock,
+    /// Confirms a revocation that is not stored.
+    UnstoredRevocation,
 }
 
 /// The mutants of one process, each with the seed of a world that catches it.
@@ -97,33 +81,26 @@ const OF_ONE: [(Mutant, u64); 17] = [
     (Mutant::BelieveEachYouth, 3715),
 ];
 
-/// The mutants of replicas, each with the seed of a world that catches it.
-const OF_REPLICAS: [(Mutant, u64); 22] = [
-    (Mutant::NoGate, 237),
-    (Mutant::SendWithoutAsking, 695),
-    (Mutant::AskBeforeConnecting, 410),
-    (Mutant::ConfirmationForEver, 695),
-    (Mutant::NoOwnerInFence, 110),
-    (Mutant::AdoptAtOnce, 15),
-    (Mutant::QuiesceByOwnersClock, 237),
-    (Mutant::AdopterRepeats, 4),
-    (Mutant::AdoptionOnce, 27),
-    (Mutant::AcceptanceGivenUp, 328),
-    (Mutant::BatchUnderNewNumber, 0),
-    (Mutant::DuplicatesPerReplica, 5),
-    (Mutant::TargetLockPerReplica, 2),
-    (Mutant::NoncesPerReplica, 31),
-    (Mutant::CoolDownOfBefore, 57),
-    (Mutant::NoticesAlone, 4),
-    (Mutant::EvictByStoreClock, 997),
-    (Mutant::RevocationUnconfirmed, 4),
-    (Mutant::LeaseByTimer, 8),
-    (Mutant::BelieveForgetfulStore, 283),
-    (Mutant::BelieveStoreWithoutRuns, 688),
-    (Mutant::BeatsWithoutTimeline, 179),
+/// The mutants of two processes, each with the seed of a world that catches it.
+const OF_TWO: [(Mutant, u64); 15] = [
+    (Mutant::NoGate, 76),
+    (Mutant::SendWithoutLease, 76),
+    (Mutant::ConfirmBeforeConnecting, 76),
+    (Mutant::LeaseByTimer, 6),
+    (Mutant::LeaseFromAnswer, 256),
+    (Mutant::AnswerWithoutLease, 2),
+    (Mutant::TakeOverAtOnce, 27),
+    (Mutant::QuiesceByOwnersClock, 89),
+    (Mutant::BlindResendOnRecovery, 6),
+    (Mutant::NoFence, 578),
+    (Mutant::AcceptanceGivenUp, 6694),
+    (Mutant::BelieveEachRead, 6),
+    (Mutant::NoncesOfOneClock, 7762),
+    (Mutant::CoolDownOfOneClock, 1064),
+    (Mutant::UnstoredRevocation, 2),
 ];
 
-/// Runs the world of a seed, which may be one of replicas.
+/// Runs the world of a seed, which may be one of two processes.
 type Live = fn(u64, Option<Mutant>, bool) -> Outcome;
 
 /// Number of worlds in which a mutant is searched for.
@@ -145,8 +122,8 @@ fn every_mutant_is_caught() {
 }
 
 #[test]
-fn every_mutant_of_replicas_is_caught() {
-    assert_caught(&OF_REPLICAS, cluster::live);
+fn every_mutant_of_two_processes_is_caught() {
+    assert_caught(&OF_TWO, pair::live);
 }
 
 /// Prints the first world that catches each mutant, as a line of the tables above.
@@ -162,5 +139,5 @@ fn each_mutant_has_a_world() {
         }
     };
     all(&OF_ONE, live);
-    all(&OF_REPLICAS, cluster::live);
+    all(&OF_TWO, pair::live);
 }

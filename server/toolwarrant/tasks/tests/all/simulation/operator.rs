@@ -17,7 +17,7 @@ use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::{Random, SplitMix};
 use toolwarrant_core::access::{Caller, Credentials, Grants, Principal};
 use toolwarrant_core::act::{Channel, Claims, Operator, Origin, Role};
-use toolwarrant_core::cluster::Cluster;
+use toolwarrant_core::lease::Lease;
 use toolwarrant_core::registry::{KeyPrefixes, NewApplication, NewKey, Registry, RegistryError};
 use toolwarrant_core::store::ApplicationRow;
 use toolwarrant_core::tasks::{LongPoll, Poll, TASK_PAGE_MAX, TaskQuery, TaskReadError, Tasks};
@@ -164,15 +164,10 @@ impl Registered {
 }
 
 /// Opens the registry of a process.
-pub(super) async fn open(
-    store: Arc<Memory>,
-    clock: &Clock,
-    random: &Random,
-    cluster: Option<Arc<dyn Cluster>>,
-) -> Registry {
+pub(super) async fn open(store: Arc<Memory>, clock: &Clock, random: &Random, lease: Option<Lease>) -> Registry {
     let keyring = KeyRing::new("test", &[7; 32], random.clone());
     let (prefixes, clock, random) = (KeyPrefixes { id: "tk_", secret: "ts_" }, clock.clone(), random.clone());
-    Registry::open(store, &contract::CATALOGUE, prefixes, keyring, clock, random, cluster).await.expect("memory")
+    Registry::open(store, &contract::CATALOGUE, prefixes, keyring, clock, random, lease).await.expect("memory")
 }
 
 pub(super) fn origin() -> Origin {

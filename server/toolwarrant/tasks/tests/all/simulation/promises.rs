@@ -50,6 +50,13 @@ impl World {
             let mut violated =
                 |what: &str| broken.push(format!("{} ({:?}): {what}", short(record.id), record.task.phase));
             self.ends(record, ends, &mut violated);
+            if record
+                .call
+                .as_ref()
+                .is_some_and(|call| self.nature.denied.lock().expect("no panic").contains(&call.request_id))
+            {
+                violated("its client was told that nothing was done");
+            }
             money(record, entries, truth, &mut violated);
             says_what_happened(record, truth, &mut violated);
             says_no_more_than_was_shown(record, &sight, &mut violated);
@@ -62,8 +69,7 @@ impl World {
             }
         }
         let said = self.said.lock().expect("no panic");
-        let has_failed_over = self.platters.memory.read_timeline().0 > 0;
-        broken.extend(said.iter().filter_map(|said| find_wrong_answer(said, &records, has_failed_over)));
+        broken.extend(said.iter().filter_map(|said| find_wrong_answer(said, &records)));
         broken
     }
 
@@ -84,7 +90,8 @@ impl World {
     /// Checks that an accepted write ends once and in time.
     fn ends(&self, record: &Record, ends: usize, violated: &mut impl FnMut(&str)) {
         let Some(finished_at) = record.task.finished_at else { return violated("it never ends") };
-        if finished_at > self.started.max(record.task.deadline_at).plus(GRACE + self.adoption) {
+        let started = *self.started.lock().expect("no panic");
+        if finished_at > started.max(record.task.deadline_at).plus(GRACE + self.takeover) {
             violated("it ends late");
         }
         if ends != 1 {
@@ -265,14 +272,10 @@ fn two_readings(sight: &Sight) -> Duration {
     STEPS + 2 * sight.reads_for()
 }
 
-/// Returns a wrong answer to a client. After a failover, the task of another replica can be missing
-/// whose acceptance was not acknowledged to that replica.
-fn find_wrong_answer((call, answer): &Said, records: &[Record], has_failed_over: bool) -> Option<String> {
+/// Returns a wrong answer to a client.
+fn find_wrong_answer((call, answer): &Said, records: &[Record]) -> Option<String> {
     let AcceptedTask { task_id, tool, target, hit, matches, status: _ } = answer.as_ref().ok()?;
     let Some(record) = records.iter().find(|record| record.id.to_string() == *task_id) else {
-        if *hit && has_failed_over {
-            return None;
-        }
         return Some(format!("{task_id} was accepted and is not there"));
     };
     let asked = (call.act.tool(), call.wheel.to_string());

@@ -6,7 +6,7 @@
 //! `NotSent` is never reported for a request that left. A reading is wrong only in a direction that
 //! the wheel's [`Sight`] does not claim to prove, and these claims are true.
 
-use super::link::Link;
+use super::contender::Body;
 use super::sight::Sight;
 use super::{Mutant, Nature, short};
 use std::collections::HashMap;
@@ -124,8 +124,8 @@ pub(super) struct Wheels {
     nature: Arc<Nature>,
     sights: [Sight; 2],
     state: Arc<Mutex<WheelState>>,
-    /// The process that reaches them, if it is one of several.
-    link: Option<Arc<Link>>,
+    /// The process that reaches them, if it is one of two.
+    body: Option<Arc<Body>>,
 }
 
 impl Wheels {
@@ -135,7 +135,7 @@ impl Wheels {
         let clear = Sight::clear(nature.chance(30), nature.chance(30));
         let sights = sights.map_or([clear; 2], |mut random| [Sight::new(&mut random), Sight::new(&mut random)]);
         nature.note(|| format!("{sights:#?}"));
-        Self { nature: Arc::clone(nature), sights, state: Arc::default(), link: None }
+        Self { nature: Arc::clone(nature), sights, state: Arc::default(), body: None }
     }
 
     /// Returns the same wheels; that percentage of the others can be asked for the outcome of a
@@ -148,38 +148,38 @@ impl Wheels {
     }
 
     /// Returns the same wheels, as that process reaches them.
-    pub(super) fn reach(&self, link: &Arc<Link>) -> Self {
-        Self { link: Some(Arc::clone(link)), ..self.clone() }
+    pub(super) fn reach(&self, body: &Arc<Body>) -> Self {
+        Self { body: Some(Arc::clone(body)), ..self.clone() }
     }
 
     /// Returns the time by the clock of the process.
     fn now(&self) -> Timestamp {
-        self.link.as_ref().map_or_else(|| self.nature.clock.now(), |link| link.body.clock.now())
+        self.body.as_ref().map_or_else(|| self.nature.clock.now(), |body| body.clock.now())
     }
 
     /// Waits until the process is not frozen.
     async fn thaw(&self) {
-        if let Some(link) = &self.link {
-            link.body.thaw().await;
+        if let Some(body) = &self.body {
+            body.thaw().await;
         }
     }
 
     /// Returns true if a request may leave. Mutants ask too early, too little, or never.
     async fn may_leave(&self, leave: Leave) -> bool {
-        let Some(link) = &self.link else {
-            return leave.confirm().await.is_ok() || self.nature.is(Mutant::NoSendNotAfter);
+        let Some(body) = &self.body else {
+            return leave.confirm().is_ok() || self.nature.is(Mutant::NoSendNotAfter);
         };
-        let in_time = |leave: &Leave| link.body.clock.now() <= leave.not_after();
-        if self.nature.is(Mutant::AskBeforeConnecting) {
-            let may = leave.clone().confirm().await.is_ok();
-            link.body.connect().await;
+        let in_time = |leave: &Leave| body.clock.now() <= leave.not_after();
+        if self.nature.is(Mutant::ConfirmBeforeConnecting) {
+            let may = leave.clone().confirm().is_ok();
+            body.connect().await;
             return may && in_time(&leave);
         }
-        link.body.connect().await;
+        body.connect().await;
         match self.nature.mutant {
             Some(Mutant::NoGate) => true,
-            Some(Mutant::SendWithoutAsking) => in_time(&leave),
-            _ => leave.confirm().await.is_ok(),
+            Some(Mutant::SendWithoutLease) => in_time(&leave),
+            _ => leave.confirm().is_ok(),
         }
     }
 
@@ -209,8 +209,8 @@ impl Wheels {
         if self.nature.chance(weather.refused) || sight.is_gone(clock.now()) {
             return Sent::NotSent("refused".into());
         }
-        if let Some(link) = &self.link {
-            link.body.stall().await;
+        if let Some(body) = &self.body {
+            body.stall().await;
         }
         self.state().truths.entry(write.id).or_default().left += u32::from(!sight.looks_up);
         self.nature.note(|| format!("{} leaves", short(write.id)));
@@ -230,9 +230,9 @@ impl Wheels {
     async fn travel(self, id: TaskId, wheel: usize, act: Act, tell: oneshot::Sender<Sent>) {
         let Nature { clock, weather, .. } = &*self.nature;
         let slow = self.nature.chance(weather.slow_answers);
-        match &self.link {
-            Some(link) if slow => {
-                let travel = Duration::from_millis(link.body.pace.draw(&self.nature, link.body.pace.travel));
+        match &self.body {
+            Some(body) if slow => {
+                let travel = Duration::from_millis(body.pace.draw(&self.nature, body.pace.travel));
                 clock.sleep_until(clock.now().plus(travel)).await;
             }
             _ => self.nature.pause(Duration::from_millis(if slow { 9_000 } else { 300 })).await,
@@ -399,8 +399,8 @@ impl Executor for Wheels {
 
     fn send<'a>(&'a self, write: &'a Write, leave: Leave) -> BoxFuture<'a, Sent> {
         let work = self.clone().request(write.clone(), leave);
-        match &self.link {
-            Some(link) => Box::pin(link.body.send(work)),
+        match &self.body {
+            Some(body) => Box::pin(body.send(work)),
             None => Box::pin(work),
         }
     }

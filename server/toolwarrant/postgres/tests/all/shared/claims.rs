@@ -1,0 +1,136 @@
+//! The process that leads, and those that wait.
+
+use super::*;
+use tokio::time::{sleep, timeout};
+use toolwarrant_postgres::RunState;
+use toolwarrant_store::Integrity;
+
+/// A lease after which a test does not wait for long.
+const SHORT: Duration = Duration::from_millis(1_500);
+
+/// Starts to wait. Returns the claim to come, and the reason for the wait.
+fn wait_to_lead(address: &Address, new: NewRun) -> (JoinHandle<Claim>, watch::Receiver<Waiting>) {
+    let (shown, why) = watch::channel(Waiting::default());
+    let address = address.clone();
+    let waiting = async move {
+        Candidate::new(&address, new).await.expect("the server runs").wait(&shown, &watch::Sender::default()).await
+    };
+    (tokio::spawn(waiting), why)
+}
+
+async fn states(address: &Address) -> Vec<(String, RunState)> {
+    let runs = read(address).await.runs().await.expect("read");
+    runs.into_iter().map(|run| (run.name, run.state)).collect()
+}
+
+#[tokio::test]
+async fn the_next_leader_has_everything_and_nothing_of_the_former_one_lands() {
+    let Some(address) = cluster().await else { return };
+    let one = lead(&address, "one").await;
+    assert_eq!(one.accept(new(1, "k", "t")).await, Ok(Acceptance::Fresh { wake_at: AT }));
+    let next = lead(&address, "next").await;
+    assert!(next.epoch() > one.epoch());
+    for refused in [
+        one.accept(new(2, "l", "u")).await.map(drop),
+        one.advance(step(1, Phase::Sending, vec![Entry::Charge])).await.map(drop),
+        one.mark(vec![]).await,
+        one.put_application(application("a", "first"), vec![]).await,
+        one.leave().await,
+    ] {
+        assert!(
+            matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("another process leads")),
+            "{refused:?}"
+        );
+    }
+    assert_eq!((next.task(id(2)).await.expect("read"), next.ledger(0, 9).await.expect("read")), (None, vec![]));
+    let found = next.in_flight(None, 9).await.expect("read");
+    assert_eq!(found.iter().map(|task| task.id).collect::<Vec<_>>(), [id(1)]);
+    assert_eq!(next.advance(step(1, Phase::Sending, vec![Entry::Charge])).await, Ok(Advanced::Written));
+    let reader = read(&address).await;
+    let refused = reader.put_application(application("a", "first"), vec![]).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "a reader writes nothing: {refused:?}");
+    reader.touch().await.expect("it tests the server all the same");
+    next.leave().await.expect("the server runs");
+    let expected = [("next".to_owned(), RunState::Left), ("one".to_owned(), RunState::Replaced)];
+    assert_eq!(states(&address).await, expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_processes_one_leads_and_after_its_death_another_one_when_its_lease_is_over() {
+    let Some(address) = cluster().await else { return };
+    let start = |number: u32| wait_to_lead(&address, NewRun { lease: SHORT, ..run(&format!("r{number}"), KEY) });
+    let mut waiting: Vec<_> = (0..6).map(start).collect();
+    let mut former: Option<Lease> = None;
+    while waiting.len() > 3 {
+        while !waiting.iter().any(|(claim, _)| claim.is_finished()) {
+            sleep(Duration::from_millis(20)).await;
+        }
+        let led = waiting.iter().position(|(claim, _)| claim.is_finished()).expect("one leads");
+        assert!(former.is_none_or(|lease| !lease.stands()), "the former one may still act");
+        let claim = waiting.remove(led).0.await.expect("no panic");
+        let (clock, name) = (Clock::system(), states(&address).await.remove(0).0);
+        let lease = Lease::new(clock.clone());
+        // It beats, so nobody takes its place.
+        assert!(
+            timeout(SHORT * 3, claim.keep(&lease, &clock, &watch::Sender::default())).await.is_err() && lease.stands()
+        );
+        assert!(!waiting.iter().any(|(claim, _)| claim.is_finished()));
+        for (_, why) in &waiting {
+            assert!(matches!(&*why.borrow(), Waiting::Leader(leader) if leader.name == name), "{:?}", why.borrow());
+        }
+        former = Some(lease);
+    }
+    waiting.into_iter().for_each(|(claim, _)| claim.abort());
+}
+
+#[tokio::test]
+async fn a_leader_that_stands_still_loses_its_session_and_learns_that() {
+    let Some(address) = cluster().await else { return };
+    let clock = Clock::system();
+    let stuck = claim(&address, NewRun { lease: SHORT, ..run("stuck", KEY) }).await;
+    let (next, _) = wait_to_lead(&address, NewRun { lease: SHORT, ..run("next", KEY) });
+    let next = next.await.expect("no panic");
+    let lease = Lease::new(clock.clone());
+    let why = stuck.keep(&lease, &clock, &watch::Sender::default()).await.to_string();
+    assert!(why.contains("PostgreSQL"), "{why}");
+    assert!(!lease.stands() && next.epoch > stuck.epoch);
+    // One whose run has ended, and whose session lives, learns it with its next beat.
+    let server = server().expect("it runs");
+    server.count(&address, "UPDATE replica SET state = 'evicted'").await;
+    let why = next.keep(&lease, &clock, &watch::Sender::default()).await.to_string();
+    assert!(why.contains("another process leads") && !lease.stands(), "{why}");
+}
+
+#[tokio::test]
+async fn a_machine_whose_clock_is_off_does_not_lead_and_says_so() {
+    let Some(mut address) = cluster().await else { return };
+    // The function takes the place of that of the server.
+    address.url += "%2Cpg_catalog";
+    let shift = async |by: &str| {
+        let sql = format!(
+            "CREATE OR REPLACE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS
+                 'SELECT pg_catalog.clock_timestamp() + interval $${by}$$'"
+        );
+        server().expect("it runs").count(&address, &sql).await;
+    };
+    shift("1 hour").await;
+    let (claim, mut why) = wait_to_lead(&address, run("one", KEY));
+    let said = why.wait_for(|why| matches!(why, Waiting::Obstacle(_))).await.expect("it waits").to_string();
+    assert!(said.contains("behind that of PostgreSQL"), "{said}");
+    shift("0 hours").await;
+    let (claim, clock) = (claim.await.expect("no panic"), Clock::system());
+    shift("-1 hour").await;
+    let why = claim.keep(&Lease::new(clock.clone()), &clock, &watch::Sender::default()).await.to_string();
+    assert!(why.contains("ahead of that of PostgreSQL"), "{why}");
+}
+
+#[tokio::test]
+async fn tables_of_another_layout_are_refused_by_number() {
+    let Some(address) = cluster().await else { return };
+    for (layout, says) in [(2, "older than 3"), (4, "newer than 3")] {
+        server().expect("it runs").count(&address, &format!("UPDATE cluster SET layout = {layout}")).await;
+        let refused =
+            Candidate::new(&address, run("one", KEY)).await.map(drop).expect_err("another layout").to_string();
+        assert!(refused.contains(&format!("layout {layout}, which is {says}")), "{refused}");
+    }
+}

@@ -1,0 +1,131 @@
+//! Faults of the server: what is named, and how many connections are taken meanwhile.
+
+use super::*;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+use toolwarrant_store::Integrity;
+
+/// The sessions of processes with the store.
+const SESSIONS: &str = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'toolwarrant%'";
+
+/// The most sessions of a process.
+const SESSIONS_MAX: i64 = 6;
+
+/// A listener that accepts connections and says nothing.
+async fn silent() -> (TcpListener, u16) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = listener.local_addr().expect("an address").port();
+    (listener, port)
+}
+
+#[tokio::test]
+async fn settings_of_the_account_do_not_change_what_a_session_needs() {
+    let Some(server) = TestPostgres::start() else { return };
+    let address = server.schema().await.expect("the server runs");
+    let settings = [
+        "default_transaction_isolation = 'serializable'",
+        "default_transaction_read_only = on",
+        "default_transaction_deferrable = on",
+        "standard_conforming_strings = off",
+        "synchronous_commit = off",
+        "statement_timeout = 2000",
+        "lock_timeout = 2000",
+        "idle_in_transaction_session_timeout = 2000",
+    ];
+    let alter = settings.map(|setting| format!("ALTER ROLE tests SET {setting};")).concat();
+    let direct = Address { url: server.url(), password: None };
+    server.count(&direct, &format!("DO $$ BEGIN {alter} END $$")).await;
+    Postgres::init(&address, KEY).await.expect("the schema is empty");
+    let one = lead(&address, "one").await;
+    let accept = |number: u128| {
+        let (one, name) = (Arc::clone(&one), format!("t{number}"));
+        async move { one.accept(new(number, &name, &name)).await.map(drop) }
+    };
+    let accepted: JoinSet<_> = (1..=60).map(accept).collect();
+    assert_eq!(accepted.join_all().await, vec![Ok(()); 60]);
+    // A statement waits for longer than those times.
+    let lock = "SET TRANSACTION READ WRITE; SET idle_in_transaction_session_timeout = 0; LOCK TABLE writer";
+    let open = OpenTransaction::begin(&address, lock).await;
+    let waiting = Arc::clone(&one);
+    let waiting = tokio::spawn(async move { waiting.accept(new(61, "t61", "t61")).await });
+    sleep(Duration::from_secs(3)).await;
+    assert!(!waiting.is_finished());
+    open.commit().await;
+    assert_eq!(waiting.await.expect("no panic"), Ok(Acceptance::Fresh { wake_at: AT }));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_host_has_its_own_time_and_the_error_tells_of_all() {
+    let Some(direct) = cluster().await else { return };
+    let relay = Relay::start(server().expect("it runs").socket()).await;
+    let ((_one, first), (_other, second)) = (silent().await, silent().await);
+    let through = relay.address(&direct).url;
+    let (before, after) = through.split_once("127.0.0.1:").expect("the relay");
+    let (port, options) = after.split_once("/postgres?").expect("a database");
+    let url = |hosts: &str| format!("{before}{hosts}/postgres?connect_timeout=1&{options}");
+    let both = Address { url: url(&format!("127.0.0.1:{first},127.0.0.1:{port}")), password: None };
+    lead(&both, "one").await.accept(new(1, "k", "t")).await.expect("the second host");
+    let none = Address { url: url(&format!("127.0.0.1:{first},127.0.0.1:{second}")), password: None };
+    let begun = Instant::now();
+    let refused = Candidate::new(&none, run("one", KEY)).await.map(drop).expect_err("nobody answers").to_string();
+    assert!(begun.elapsed() >= Duration::from_secs(2), "a second for each");
+    for port in [first, second] {
+        assert!(refused.contains(&format!("PostgreSQL at 127.0.0.1:{port} has not answered for 1 s")), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_table_that_is_locked_is_named_with_its_holder_and_moves_no_leader() {
+    let Some(address) = cluster().await else { return };
+    let one = lead(&address, "one").await;
+    let open = OpenTransaction::begin(&address, "LOCK TABLE task, writer").await;
+    let pid: i32 = open.0.query_one("SELECT pg_backend_pid()", &[]).await.expect("it runs").get(0);
+    let sending = Arc::clone(&one);
+    let sent = tokio::spawn(async move { sending.accept(new(1, "k", "t")).await });
+    let said = loop {
+        if let Some(said) = one.find_obstacle().await.expect("read") {
+            break said;
+        }
+        sleep(Duration::from_millis(100)).await;
+    };
+    assert!(said.contains(&format!("a lock of process {pid}")) && said.contains("pg_terminate_backend"), "{said}");
+    assert_eq!(one.examine(ServerCheck::Waits).await.map(|found| found.len()), Ok(1));
+    sleep(LEASE + Duration::from_secs(1)).await;
+    assert_eq!(one.leader().await.expect("read").map(|leader| leader.name), Some("one".to_owned()));
+    open.commit().await;
+    assert_eq!(sent.await.expect("no panic"), Ok(Acceptance::Fresh { wake_at: AT }));
+    assert_eq!(one.find_obstacle().await, Ok(None));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_its_standby_a_process_takes_no_more_connections_and_says_what_it_waits_for() {
+    let folder = tempfile::Builder::new().prefix("pg-").tempdir().expect("a temporary folder");
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let Some(pair) = PostgresPair::start(folder.path(), true).await.expect("two servers") else { return };
+    let address = Address { url: pair.url(), password: None };
+    Postgres::init(&address, KEY).await.expect("the schema is empty");
+    let one = lead(&address, "one").await;
+    one.accept(new(1, "k1", "t1")).await.expect("the standby has it");
+    pair.cut_replication();
+    let writing: JoinSet<_> = (2..=20)
+        .map(|number| {
+            let (one, name) = (Arc::clone(&one), format!("t{number}"));
+            async move {
+                let _ = one.accept(new(number, &name, &name)).await;
+                let _ = one.advance(step(number, Phase::Sending, vec![])).await;
+                let _ = one.touch().await;
+                let _ = one.task(id(number)).await;
+            }
+        })
+        .collect();
+    let (begun, mut most) = (Instant::now(), 0);
+    while begun.elapsed() < Duration::from_secs(25) {
+        most = most.max(pair.query(SESSIONS).await.expect("the server runs").parse::<i64>().expect("a number"));
+        sleep(Duration::from_millis(100)).await;
+    }
+    assert!(most <= SESSIONS_MAX, "{most} sessions");
+    let said = one.find_obstacle().await.expect("read").expect("it waits");
+    assert!(said.contains("the synchronous standby (synchronous_standby_names ="), "{said}");
+    drop(writing);
+}

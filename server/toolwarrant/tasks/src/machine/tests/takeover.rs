@@ -1,0 +1,76 @@
+//! Takeover: the clocks of the former leader and of its successor, and what each time then means.
+
+use super::*;
+
+/// A moment by a clock that is this many milliseconds ahead.
+fn by(ahead: i64, moment: Timestamp) -> Timestamp {
+    Timestamp(moment.0.saturating_add_signed(ahead))
+}
+
+/// The former leader decides to send, stands still, and sends at its last moment. The successor
+/// reads what it committed. Whatever their clocks show, it does not act before the request has
+/// arrived.
+#[test]
+fn a_successor_waits_until_a_send_has_arrived_by_clocks_that_differ_by_anything() {
+    let day = 86_400_000;
+    for seed in 0..20_000 {
+        let mut random = SplitMix(seed);
+        let mut ahead = || random.below(2 * day) as i64 - day as i64;
+        let (former, successor) = (ahead(), ahead());
+        let decided = at(1_000_000);
+        let begun = step(Task::new(policy(None, false), by(former, decided)), Event::Due, by(former, decided), FACTS);
+        let Some(Effect::Send(not_after)) = begun.effect else { panic!("{begun:?}") };
+        let arrives = by(-former, not_after).plus(SEND_PATIENCE);
+        let taken_at = decided.plus(Duration::from_millis(random.below(60_000)));
+        let taken = step(begun.task, Event::TakenOver, by(successor, taken_at), FACTS);
+        assert_eq!((taken.task.phase, taken.effect), (Phase::Sending, None), "seed {seed}");
+        // A request that was confirmed right before the takeover may leave a little later.
+        let arrives = arrives.max(taken_at.plus(SEND_WINDOW + SEND_PATIENCE));
+        // If the successor fails later, it finds the task again, and waits as long.
+        let found = step(taken.task.clone(), Event::Found, by(successor, taken_at), FACTS).task;
+        for task in [taken.task, found] {
+            let acts = by(-successor, task.wake_at.expect("a wait"));
+            assert!(acts >= arrives, "seed {seed}: it acts at {acts}, and the request arrives until {arrives}");
+        }
+    }
+}
+
+const FACTS: Facts = Facts { dedupes: true, looks_up: true, provability: Provability::Both, gone: None };
+
+/// The clock of the former leader is 2 s behind, so the answer came 2 s later than the task says.
+#[test]
+fn a_successor_counts_no_reading_before_the_effect_has_settled_by_either_clock() {
+    let sent = [(0, Event::Due), (0, Event::Sent(Sent::Ok))];
+    let (task, ..) = run(policy(probe(false), true), Facts::default(), &sent);
+    let after = |event: Event, seconds| {
+        let task = step(task.clone(), event, at(5), Facts::default()).task;
+        step(task, reading(Verdict::Absent), at(seconds), Facts::default()).task.settled.absent
+    };
+    assert_eq!([after(Event::Due, 10), after(Event::TakenOver, 11), after(Event::TakenOver, 12)], [1, 0, 1]);
+    // The answer was there before the takeover.
+    let taken = step(task.clone(), Event::TakenOver, at(1), Facts::default()).task;
+    assert_eq!(taken.outcome, Some((UpstreamAnswer::Ok, at(1))));
+    // The target cools down for as much longer.
+    let (_, entries, _) =
+        run(policy(probe(false), true), Facts::default(), &[&sent[..], &[(1, reading(Verdict::Present))]].concat());
+    let taken = step(task, Event::TakenOver, at(1), Facts::default()).task;
+    let ended = step(taken, reading(Verdict::Present), at(1), Facts::default());
+    assert_eq!((entries.last(), ended.entries.last()), (Some(&Entry::Release(at(15))), Some(&Entry::Release(at(17)))));
+}
+
+#[test]
+fn a_task_that_may_not_repeat_is_looked_up_or_read_after_a_takeover_and_never_sent_again() {
+    for (looks_up, expected) in [(true, Effect::LookUp), (false, Effect::Probe)] {
+        let facts = Facts { looks_up, ..Facts::default() };
+        let events = [(0, Event::Due), (7, Event::TakenOver), (7 + 17, Event::Due)];
+        let (task, _, effects) = run(policy(probe(false), false), facts, &events);
+        assert_eq!((task.attempts, effects.last()), (1, Some(&expected)));
+    }
+}
+
+#[test]
+fn an_ended_task_does_not_change_in_a_takeover() {
+    let events = [(0, Event::Due), (0, Event::Sent(err()))];
+    let (task, ..) = run(policy(None, false), Facts::default(), &events);
+    assert_eq!(step(task.clone(), Event::TakenOver, at(1), Facts::default()).task, task);
+}
