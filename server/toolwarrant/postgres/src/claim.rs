@@ -261,8 +261,11 @@ async fn ask(client: &mut Client, new: &NewRun, watched: &mut Watched) -> Result
     if let (false, true, Some((pid, since))) = (has_lock, is_over, watched.holder)
         && since.elapsed() >= patience
     {
-        tracing::warn!("the process that leads stands still; its session is ended");
-        client.query("SELECT pg_terminate_backend($1)", &[&pid]).await.map_err(unavailable)?;
+        // The commits of another leader would wait for the standby, too.
+        let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND wait_event IS DISTINCT FROM 'SyncRep'";
+        if !rows(client.query(sql, &[&pid]).await)?.is_empty() {
+            tracing::warn!("the process that leads stands still; its session is ended");
+        }
     }
     Ok(Err(run.map_or(Waiting::Starting, |run| Waiting::Leader(run.leader))))
 }

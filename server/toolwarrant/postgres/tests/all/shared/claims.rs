@@ -9,7 +9,7 @@ use toolwarrant_store::Integrity;
 const SHORT: Duration = Duration::from_millis(1_500);
 
 /// Starts to wait. Returns the claim to come, and the reason for the wait.
-fn wait_to_lead(address: &Address, new: NewRun) -> (JoinHandle<Claim>, watch::Receiver<Waiting>) {
+pub(super) fn wait_to_lead(address: &Address, new: NewRun) -> (JoinHandle<Claim>, watch::Receiver<Waiting>) {
     let (shown, why) = watch::channel(Waiting::default());
     let address = address.clone();
     let waiting = async move {

@@ -9,6 +9,9 @@ use toolwarrant_store::Integrity;
 /// The sessions of processes with the store.
 const SESSIONS: &str = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'toolwarrant%'";
 
+/// The session of the process that leads.
+const LEADER: &str = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1";
+
 /// The most sessions of a process.
 const SESSIONS_MAX: i64 = 6;
 
@@ -107,6 +110,8 @@ async fn without_its_standby_a_process_takes_no_more_connections_and_says_what_i
     Postgres::init(&address, KEY).await.expect("the schema is empty");
     let one = lead(&address, "one").await;
     one.accept(new(1, "k1", "t1")).await.expect("the standby has it");
+    let (waiting, _) = claims::wait_to_lead(&address, run("two", KEY));
+    let leader = pair.query(LEADER).await.expect("the server runs");
     pair.cut_replication();
     let writing: JoinSet<_> = (2..=20)
         .map(|number| {
@@ -124,7 +129,10 @@ async fn without_its_standby_a_process_takes_no_more_connections_and_says_what_i
         most = most.max(pair.query(SESSIONS).await.expect("the server runs").parse::<i64>().expect("a number"));
         sleep(Duration::from_millis(100)).await;
     }
-    assert!(most <= SESSIONS_MAX, "{most} sessions");
+    // One that waits has one.
+    assert!(most <= SESSIONS_MAX + 1, "{most} sessions");
+    assert_eq!(pair.query(LEADER).await.expect("the server runs"), leader, "another one would wait, too");
+    waiting.abort();
     let said = one.find_obstacle().await.expect("read").expect("it waits");
     assert!(said.contains("the synchronous standby (synchronous_standby_names ="), "{said}");
     drop(writing);
