@@ -78,6 +78,28 @@ async fn mistakes_in_flags_of_the_simulated_phones_come_with_help() {
 }
 
 #[tokio::test]
+async fn a_variable_of_a_switch_takes_usual_words_and_a_mistake_names_the_variable() {
+    let run = async |name: &str, text: &str| {
+        let mut command = Command::new(binary());
+        command.env_clear().args(["app", "list", "--data", "/nowhere"]).env(name, text);
+        let output = command.output().await.expect("the program runs");
+        let [told, said] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
+        (output.status.code().expect("an exit code"), told.starts_with('{'), said)
+    };
+    for (text, is_json) in [("1", true), ("yes", true), ("True", true), ("0", false), ("no", false), ("", false)] {
+        let (code, told_json, said) = run("CLOUDPHONE_JSON", text).await;
+        assert_eq!((code, told_json), (4, is_json), "{text:?}: {said}");
+    }
+    for name in ["CLOUDPHONE_DEMO", "CLOUDPHONE_ALLOW_PRIVATE_PROXY", "CLOUDPHONE_MAX_CONNECTIONS"] {
+        for text in ["", "1"] {
+            assert_eq!(run(name, text).await.0, 4, "{name}={text}");
+        }
+        let (code, _, said) = run(name, "maybe").await;
+        assert!(code == 2 && said.contains(&format!("invalid value 'maybe' for '{name}'")), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn a_program_and_its_commands_use_the_same_file() {
     let home = Arc::new(TempDir::new().expect("a temporary folder"));
     let file = home.path().join("cloudphone.toml");

@@ -8,8 +8,9 @@ use crate::bridge::bridge;
 use crate::connection::Connection;
 use crate::error::{SetupError, complain};
 use crate::server_url::ServerUrl;
-use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, Resettable, TypedValueParser};
 use clap::{Args, FromArgMatches, Subcommand};
+use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -149,9 +150,7 @@ impl KeyOptions {
     /// # Errors
     /// There is no key, or other users can access its file.
     pub fn open(&self, names: &ClientNames) -> Result<KeySource, SetupError> {
-        // An empty environment variable, which is common in compose files, counts as not set.
-        let file = self.key_file.as_deref().filter(|path| !path.as_os_str().is_empty());
-        KeySource::open(file, &names.key_variable())
+        KeySource::open(self.key_file.as_deref(), &names.key_variable())
     }
 }
 
@@ -197,10 +196,18 @@ pub fn bridge_program(names: &ClientNames) -> ExitCode {
     let command = clap::Command::new(names.program.clone()).version(names.version);
     let command = names.describe_bridge(ConnectOptions::augment_args(command).about(BRIDGE));
     let mut described = command.clone();
-    match ConnectOptions::from_arg_matches(&command.get_matches()) {
+    match ConnectOptions::from_arg_matches(&ignore_empty_variables(command).get_matches()) {
         Ok(options) => options.bridge(names),
         Err(error) => error.format(&mut described).exit(),
     }
+}
+
+/// Ignores empty variables of flags, which are common in compose files.
+#[must_use]
+pub fn ignore_empty_variables(command: clap::Command) -> clap::Command {
+    let is_empty = |arg: &clap::Arg| arg.get_env().and_then(env::var_os).is_some_and(|text| text.is_empty());
+    let command = command.mut_args(|arg| if is_empty(&arg) { arg.env(Resettable::Reset) } else { arg });
+    command.mut_subcommands(ignore_empty_variables)
 }
 
 const BRIDGE: &str = "Connect a client that cannot set headers: JSON-RPC on standard input and output";

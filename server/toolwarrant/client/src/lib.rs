@@ -18,7 +18,10 @@ mod sign;
 pub use api_key::{ApiKey, KeySource};
 pub use bridge::bridge;
 pub use call::{Called, ToolShape, call};
-pub use cli::{CallOptions, ClientCommand, ClientNames, ConnectOptions, KeyOptions, SignOptions, bridge_program};
+pub use cli::{
+    CallOptions, ClientCommand, ClientNames, ConnectOptions, KeyOptions, SignOptions, bridge_program,
+    ignore_empty_variables,
+};
 pub use connection::Connection;
 pub use error::{ClientError, SetupError, complain};
 pub use server_url::ServerUrl;

@@ -18,15 +18,17 @@ use crate::own::OwnCommand;
 use crate::place::StoreOptions;
 use crate::render;
 use crate::user::claims;
-use clap::error::ErrorKind;
+use clap::builder::BoolishValueParser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 use options::CommonFlags;
 pub use options::{EdgeOptions, LogFormat, LogOptions, ServeOptions, WayToServer};
 use serde_json::{Map, Value, json};
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use toolwarrant_client::{ClientCommand, ClientNames};
+use toolwarrant_client::{ClientCommand, ClientNames, ignore_empty_variables};
 use toolwarrant_core::catalogue::{Catalogue, PermissionDef, ToolDef};
 use words::HelpWords;
 pub(crate) use words::resources;
@@ -122,7 +124,7 @@ impl CommandLine<'_> {
     /// command line is wrong or asks for help, the process prints a message and ends.
     #[must_use]
     pub fn parse<F: Flags, C: OwnCommand>(&self, alone: Alone<F>) -> Invocation<F> {
-        let command = self.command::<F, C>();
+        let command = ignore_empty_variables(self.command::<F, C>());
         let asked = Asked::of(&command);
         let (json, checks) = (asked.json, asked.checks);
         let explained = |outcome| Invocation::Explain { outcome, json, checks };
@@ -153,7 +155,7 @@ impl CommandLine<'_> {
         let matches = command.try_get_matches_from_mut(std::env::args_os());
         // A command line that is wrong may hide the flag from clap.
         let json = json || std::env::args_os().any(|arg| arg == "--json");
-        let matches = matches.unwrap_or_else(|error| end(&error, json));
+        let matches = matches.unwrap_or_else(|error| end(&name_variable(error, &command), json));
         if asked.checks || asked.serves {
             let shared = refuse_shared::<F>(alone, &matches, &config);
             shared.unwrap_or_else(|error| end(&error.format(&mut command), json));
@@ -241,11 +243,12 @@ impl CommandLine<'_> {
             .fold(command, |command, name| command.mut_subcommand(name, |client| client.args(&hidden)))
     }
 
-    /// Gives each flag its environment variable.
+    /// Gives each flag its environment variable. That of a switch also takes the usual other words.
     fn with_environment(&self, command: clap::Command) -> clap::Command {
         command.mut_args(|arg| match arg.get_long() {
             Some(long) => {
                 let name = format!("{}{}", self.names.environment, long.replace('-', "_").to_uppercase());
+                let arg = if file::is_switch(&arg) { arg.value_parser(BoolishValueParser::new()) } else { arg };
                 arg.env(name)
             }
             None => arg,
@@ -322,6 +325,22 @@ fn refuse_shared<F: Flags>(alone: Alone<F>, matches: &ArgMatches, config: &Confi
         }
         _ => Ok(()),
     }
+}
+
+/// Names the variable that a wrong value comes from, instead of its flag.
+fn name_variable(mut error: clap::Error, command: &clap::Command) -> clap::Error {
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return error };
+    let is_typed = |long: &str| {
+        let typed = |arg: OsString| arg.to_string_lossy().split('=').next() == Some(&format!("--{long}"));
+        std::env::args_os().any(typed)
+    };
+    let sets = |arg: &&clap::Arg| arg.to_string() == *flag && !arg.get_long().is_some_and(is_typed);
+    let variable = command.get_arguments().find(sets).and_then(clap::Arg::get_env);
+    if let Some(variable) = variable.filter(|name| std::env::var_os(name).is_some()) {
+        let variable = variable.to_string_lossy().into_owned();
+        error.insert(ContextKind::InvalidArg, ContextValue::String(variable));
+    }
+    error
 }
 
 /// Ends the process with the message of clap: the help, or a mistake in the command line.

@@ -6,13 +6,11 @@
 
 use crate::config::{Config, Findings};
 use crate::flags::{AS, CONFIG, JSON, REASON, SOCKET};
-use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Value, json};
 use std::any::TypeId;
-use std::env;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
@@ -41,12 +39,10 @@ pub(super) fn read(command: &Command, config: &Config, tables: &[&str], found: &
     values
 }
 
-/// Makes the values of the file the defaults of the flags. An empty variable counts as not set.
+/// Makes the values of the file the defaults of the flags.
 pub(super) fn set(command: Command, values: &FileFlags) -> Command {
     let set = |arg: Arg| {
         let Some((_, values)) = values.iter().find(|(name, _)| arg.get_long() == Some(name)) else { return arg };
-        let is_empty = arg.get_env().and_then(env::var_os).is_some_and(|text| text.is_empty());
-        let arg = if is_empty { arg.env(Resettable::Reset) } else { arg };
         arg.required(false).default_values(values)
     };
     command.mut_args(set).mut_subcommand("serve", |serve| serve.mut_args(set))
@@ -75,6 +71,11 @@ fn configurable_flags(command: &Command) -> impl Iterator<Item = &Arg> {
     let is_general =
         |arg: &&Arg| arg.get_long().is_some_and(|long| ![AS, CONFIG, JSON, REASON, SOCKET].contains(&long));
     command.get_arguments().filter(sets).filter(is_general)
+}
+
+/// Returns true if the flag is true or false.
+pub(super) fn is_switch(arg: &Arg) -> bool {
+    Kind::of(arg) == Kind::Switch
 }
 
 /// The TOML type of the value of a flag.
