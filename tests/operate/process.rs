@@ -1,8 +1,9 @@
 //! The program as a process: its streams, its signals, its memory.
 
-use crate::harness::program::{Program, binary, json_of};
+use crate::harness::program::{Program, binary, json_of, key_of};
 use driver::{Process, Start, wait_for};
 use serde_json::json;
+use std::fs::File;
 use std::io::{PipeReader, Read, pipe};
 use std::net::TcpStream;
 use std::process::Stdio;
@@ -255,14 +256,35 @@ async fn few_copies_of_a_secret_outlive_its_task_and_its_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_printed_is_reported_because_it_may_be_a_secret() {
-    let home = TempDir::new().expect("a temporary folder");
-    let data = home.path().join("data");
+async fn a_secret_that_cannot_be_printed_is_reported_and_its_new_key_is_revoked() {
+    let mut program = Program::start(&[]).await;
+    let data = program.data.clone();
     json_of(&data, "app create one --permission stream").await;
-    let full = std::fs::File::options().write(true).open("/dev/full").expect("a full device");
-    let mut command = Command::new(binary());
-    command.args(["key", "create", "one", "--data"]).arg(&data).stdout(full).stderr(Stdio::piped());
-    let output = command.spawn().expect("the program runs").wait_with_output().await.expect("it ends");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && said.contains("its answer is lost: cannot write to standard output"), "{said}");
+    let kept = key_of(&data, "one").await.id;
+    for is_running in [true, false] {
+        for (line, has_reader, expected) in [
+            ("key create one", true, "the key is revoked"),
+            ("key create one --json", true, "the key is revoked"),
+            ("key create one --json", false, "its reader has gone; the key is revoked"),
+            (&*format!("key rotate {kept} --json"), true, "create another key before that"),
+            ("app list --json", true, "its answer is lost"),
+        ] {
+            let mut command = Command::new(binary());
+            command.args(line.split(' ')).arg("--data").arg(&data).stderr(Stdio::piped());
+            match has_reader {
+                true => command.stdout(File::options().write(true).open("/dev/full").expect("a full device")),
+                false => command.stdout(pipe().expect("a pipe").1),
+            };
+            let output = command.spawn().expect("the program runs").wait_with_output().await.expect("it ends");
+            let said = String::from_utf8_lossy(&output.stderr);
+            let names = said.contains("cannot write to standard output") && said.contains(expected);
+            assert!(output.status.code() == Some(1) && names, "{line}: {said}");
+        }
+        let keys = json_of(&data, "key list one --state live").await;
+        let live: Vec<_> = keys.as_array().expect("keys").iter().map(|key| &key["key_id"]).collect();
+        assert_eq!(live, [&*kept], "{keys}");
+        if is_running {
+            program.stop().await;
+        }
+    }
 }

@@ -75,6 +75,7 @@ async fn ask_server(
 }
 
 /// The parts of a service that commands use.
+#[derive(Default)]
 pub struct ServiceParts {
     /// Lists the targets of tools.
     pub inventory: Option<Arc<dyn Inventory>>,

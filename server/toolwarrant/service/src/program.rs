@@ -24,8 +24,8 @@ use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::offline::{MakeParts, Offline, ServiceParts};
 use toolwarrant_operator::owner::become_owner;
 use toolwarrant_operator::{
-    AuditCommand, Check, Config, ConfigError, ConfigTable, Names, NoCommands, OperatorCommand, OperatorError,
-    OwnCommand, StoreOptions, render,
+    AuditCommand, Check, Config, ConfigError, ConfigTable, KeyCommand, Names, NoCommands, OperatorCommand,
+    OperatorError, OwnCommand, StoreOptions, render,
 };
 
 /// The program of a service. `F` is the type of the flags that the service adds, `C` that of its
@@ -213,8 +213,24 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             offline.follow(&runtime, data, way, lines, show)?;
             return Ok(ExitCode::SUCCESS);
         }
-        let answer = offline.run(&runtime, data, way, command)?;
-        print(&render_answer(&answer, json))?;
+        let is_new = matches!(command, OperatorCommand::Key(KeyCommand::Create { .. }));
+        let again = Offline {
+            names: Arc::clone(&offline.names),
+            checks: Arc::default(),
+            store: offline.store.clone(),
+            parts: Box::new(|_: &DataFolder, _| Ok(ServiceParts::default())) as MakeParts<'_>,
+            ..offline
+        };
+        let answer = offline.run(&runtime, data, way.clone(), command)?;
+        match (write_out(&render_answer(&answer, json)), answer["secret"].is_string()) {
+            (Ok(true), _) | (Ok(false), false) => {}
+            (Err(error), false) => return Err(lose(&error)),
+            (unwritten, true) => {
+                let why = unwritten.err().map_or_else(|| "its reader has gone".to_owned(), |error| error.to_string());
+                let revoke = |key| again.run(&runtime, data, way, OperatorCommand::Key(KeyCommand::Revoke { key }));
+                return Err(lose_secret(&answer, &why, is_new.then_some(revoke)));
+            }
+        }
         let faulty = answer["healthy"] == false || answer["sound"] == false;
         let pending = answer["would_do"].as_array().is_some_and(|commands| !commands.is_empty());
         Ok(match (faulty, pending) {
@@ -253,15 +269,15 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
 }
 
 /// Reports the failure of a command: to people on standard error, to programs as one JSON document
-/// on standard output. Returns the exit code.
+/// on standard output, or on standard error if that cannot be written. Returns the exit code.
 fn complain(error: &anyhow::Error, name: &str, json: bool, say: impl FnOnce(&str)) -> ExitCode {
     let failure = match error.downcast_ref::<OperatorError>() {
         Some(failure) => failure.clone(),
         None => OperatorError::refusal(format!("{error:#}")),
     };
     match json {
-        true => drop(print(&render_answer(&json!({"error": failure}), true))),
-        false => say(&format!("{name}: {}\n", render::plain(&failure.message))),
+        true if matches!(write_out(&render_answer(&json!({"error": failure}), true)), Ok(true)) => {}
+        _ => say(&format!("{name}: {}\n", render::plain(&failure.message))),
     }
     failure.code.exit_code()
 }
@@ -286,10 +302,28 @@ fn render_answer(answer: &Value, json: bool) -> String {
 /// Prints the answer of a command. The reader may be slow. A reader that has gone is no error.
 ///
 /// # Errors
-/// The answer is lost, for example on a full disk. It may be a secret that is shown only once.
+/// The answer is lost, for example on a full disk.
 fn print(text: &str) -> Result<()> {
-    let lost = |error| anyhow!("the command was carried out, and its answer is lost: {UNWRITTEN}: {error}");
-    write_out(text).map(drop).map_err(lost)
+    write_out(text).map(drop).map_err(|error| lose(&error))
+}
+
+fn lose(error: &io::Error) -> anyhow::Error {
+    anyhow!("the command was carried out, and its answer is lost: {UNWRITTEN}: {error}")
+}
+
+/// Describes the loss of a secret that is shown only once. Revokes its key if that is new.
+fn lose_secret(
+    answer: &Value,
+    why: &str,
+    revoke: Option<impl FnOnce(String) -> Result<Value, OperatorError>>,
+) -> anyhow::Error {
+    let key = answer["key_id"].as_str().unwrap_or_default();
+    let lost = format!("the secret of the key {key} is lost: {UNWRITTEN}: {why}");
+    match revoke.map(|revoke| revoke(key.to_owned())) {
+        None => anyhow!("{lost}; the previous one is valid until the next rotation: create another key before that"),
+        Some(Ok(_)) => anyhow!("{lost}; the key is revoked"),
+        Some(Err(error)) => anyhow!("{lost}; the key could not be revoked, run `key revoke {key}`: {error}"),
+    }
 }
 
 /// Writes to standard output. Returns false if its reader has gone.
