@@ -308,7 +308,7 @@ async fn a_reader_changes_nothing_past_the_command_line_either_and_a_stranger_is
     let data = program.data.clone();
     let [operate, view] = ["operate.sock", "view.sock"].map(|name| sockets.join(name));
     let suspend = json!({"app": {"suspend": {"app": "demo"}}});
-    let request = json!({"program": "cloudphone", "command": suspend, "claims": {}});
+    let request = json!({"program": "cloudphone", "command": suspend.clone(), "claims": {}});
     assert_eq!(run_as_member(OTHER, VIEW, &sockets, "", "app list").await.0, 0);
     let (_, _, before) = latest(&data).await;
     let answer = send_as(OTHER, VIEW, view.clone(), request.clone()).expect("an answer");
@@ -317,6 +317,17 @@ async fn a_reader_changes_nothing_past_the_command_line_either_and_a_stranger_is
     let seen = [&line["operator"]["uid"], &line["operator"]["channel"], &line["command"], &line["outcome"]];
     assert_eq!(json!(seen), json!([OTHER, "view_socket", "app suspend", "not_allowed"]));
     assert_eq!(count, before, "no act");
+    for _ in 0..200 {
+        send_as(OTHER, VIEW, view.clone(), request.clone()).expect("an answer");
+    }
+    // The loop may cross a minute, which begins with further lines.
+    let refused = json_of(&data, "audit list --outcome not_allowed --limit 10000").await;
+    assert!(refused["lines"].as_array().is_some_and(|lines| lines.len() <= 2 * 60 + 1), "{refused}");
+    let unknown = json!({"target": {"resource": "x".repeat(1_000), "command": {"set": {"app": "demo", "terms": []}}}});
+    let request = json!({"program": "cloudphone", "command": unknown, "claims": {}});
+    let answer = send_as(OTHER, VIEW, view.clone(), request).expect("an answer");
+    assert_eq!(answer["Err"]["code"], "refused", "nothing of it is in a line: {answer}");
+    let request = json!({"program": "cloudphone", "command": suspend, "claims": {}});
     assert_eq!(json_of(&data, "app show demo").await["suspended_at"], Value::Null);
 
     let lines = async || json_of(&data, "audit list --limit 10000").await["lines"].as_array().map(Vec::len);

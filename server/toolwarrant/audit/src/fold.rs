@@ -1,46 +1,46 @@
-//! Aggregates refused calls, so that a client that is always refused cannot fill the disk.
+//! Aggregates refused calls and commands, so that a client or an operator who is always refused
+//! cannot fill the disk.
 //!
-//! Each minute, the first refusals of an application get a line each. Further ones are counted by
-//! key, tool and outcome, and each count becomes one line after the minute. Every refusal is
-//! counted.
+//! Each minute, the first refusals of an application or operator get a line each. Further ones are
+//! counted by key, tool and outcome, and each count becomes one line after the minute. Every refusal
+//! is counted.
 
-use super::line::Line;
+use super::line::{Line, Pen};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use toolwarrant_base::clock::Timestamp;
 
-/// Refused calls of one application that get a line each, in a minute.
+/// Refusals of one application or operator that get a line each, in a minute.
 const LINES_A_MINUTE: u32 = 60;
 
 const MINUTE_MILLIS: u64 = 60_000;
 
-/// The refused calls of the current minute.
+/// The refusals of the current minute.
 #[derive(Debug, Default)]
 pub(super) struct Folds {
     minute: u64,
-    /// By application.
+    /// By application or operator.
     written: HashMap<String, u32>,
     kinds: HashMap<Kind, Folded>,
     /// Counts of past minutes that are not written yet.
     over: Vec<(Kind, Folded)>,
 }
 
-/// The properties that refused calls of one line have in common.
+/// The properties that the refusals of one line have in common.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Kind {
-    application: String,
-    key_id: String,
-    tool: String,
-    outcome: String,
+enum Kind {
+    Call { application: String, key_id: String, tool: String, outcome: String },
+    Command { operator: String, command: String },
 }
 
-/// The number of calls, with the time and the request id of the latest.
+/// The number of refusals, with the time and the content of the latest.
 #[derive(Debug)]
 struct Folded {
     calls: u64,
     time: Timestamp,
-    request_id: String,
-    /// The address of all of them; `None` if they have several.
+    /// The id of the request. For a command, its line.
+    latest: String,
+    /// The address of all calls; `None` if they have several.
     from: Option<IpAddr>,
 }
 
@@ -60,46 +60,73 @@ impl Folds {
             from,
             calls,
         } = *line;
+        let kind = || {
+            let [application, key_id, tool, outcome] = [application, key_id, tool, outcome].map(str::to_owned);
+            Kind::Call { application, key_id, tool, outcome }
+        };
+        self.count(application, kind, (calls, time, request_id, from), now)
+    }
+
+    /// Counts a refused command of an operator, whose count has this line. Returns true if it gets
+    /// no line of its own.
+    pub(super) fn take_command(&mut self, operator: &str, command: &str, (time, json): (Timestamp, &str)) -> bool {
+        let kind = || Kind::Command { operator: operator.to_owned(), command: command.to_owned() };
+        self.count(operator, kind, (1, time, json, None), time)
+    }
+
+    fn count(
+        &mut self,
+        who: &str,
+        kind: impl FnOnce() -> Kind,
+        (calls, time, latest, from): (u64, Timestamp, &str, Option<IpAddr>),
+        now: Timestamp,
+    ) -> bool {
         self.turn(now);
-        let written = match self.written.get_mut(application) {
+        let written = match self.written.get_mut(who) {
             Some(written) => written,
-            None => self.written.entry(application.to_owned()).or_default(),
+            None => self.written.entry(who.to_owned()).or_default(),
         };
         if *written < LINES_A_MINUTE {
             *written += 1;
             return false;
         }
-        let [application, key_id, tool, outcome] = [application, key_id, tool, outcome].map(str::to_owned);
-        let kind = Kind { application, key_id, tool, outcome };
-        let folded =
-            self.kinds.entry(kind).or_insert_with(|| Folded { calls: 0, time, request_id: String::new(), from });
+        let folded = self.kinds.entry(kind()).or_insert_with(|| Folded { calls: 0, time, latest: String::new(), from });
         folded.calls += calls;
         folded.time = time;
         folded.from = folded.from.filter(|known| Some(*known) == from);
-        request_id.clone_into(&mut folded.request_id);
+        latest.clone_into(&mut folded.latest);
         true
     }
 
-    /// Passes a line for each kind of refused call to `write`: those of past minutes, or all if
-    /// `last`.
-    pub(super) fn write(&mut self, now: Timestamp, last: bool, mut write: impl FnMut(&Line<'_>)) {
+    /// Passes the time and the line of each kind of refusal to `write`: those of past minutes, or
+    /// all if `last`.
+    pub(super) fn write(&mut self, now: Timestamp, last: bool, mut write: impl FnMut(Timestamp, &[u8])) {
         self.turn(if last { Timestamp(u64::MAX) } else { now });
-        for (Kind { application, key_id, tool, outcome }, Folded { calls, time, request_id, from }) in
-            self.over.drain(..)
-        {
-            write(&Line {
-                time,
-                request_id: &request_id,
-                application: &application,
-                key_id: &key_id,
-                tool: &tool,
-                target: None,
-                arguments: None,
-                outcome: &outcome,
-                task_id: None,
-                from,
-                calls,
-            });
+        for (kind, Folded { calls, time, latest, from }) in self.over.drain(..) {
+            let mut text = Vec::new();
+            match &kind {
+                Kind::Call { application, key_id, tool, outcome } => Pen::default().write(
+                    &Line {
+                        time,
+                        request_id: &latest,
+                        application,
+                        key_id,
+                        tool,
+                        target: None,
+                        arguments: None,
+                        outcome,
+                        task_id: None,
+                        from,
+                        calls,
+                    },
+                    &mut text,
+                ),
+                Kind::Command { .. } => {
+                    let members = latest.strip_suffix('}').unwrap_or(&latest);
+                    text = format!("{members},\"calls\":{calls}}}\n").into_bytes();
+                }
+            }
+            write(time, &text);
         }
     }
 
@@ -109,7 +136,7 @@ impl Folds {
             self.minute = minute;
             self.written.clear();
             self.over.extend(self.kinds.drain());
-            self.over.sort_by(|(_, one), (_, other)| (one.time, &one.request_id).cmp(&(other.time, &other.request_id)));
+            self.over.sort_by(|(_, one), (_, other)| (one.time, &one.latest).cmp(&(other.time, &other.latest)));
         }
     }
 }

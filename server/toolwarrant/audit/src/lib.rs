@@ -1,4 +1,5 @@
-//! The audit trail: one line of JSON for every tool call, one file a day, chained by seals.
+//! The audit trail: one line of JSON for every tool call, in files of one day each, chained by
+//! seals.
 //!
 //! A call reserves a slot before it runs and is refused if there is none. So an effect never
 //! happens without room for its line. Lines wait in memory for at most a second; one thread appends
@@ -55,6 +56,8 @@ pub struct AuditParts<'a> {
     pub clock: Clock,
     /// The record of the trail that is stored elsewhere, if there is one.
     pub anchor: Option<Anchor>,
+    /// The size in bytes from which a file gets no further lines. The day then has another file.
+    pub file_max: u64,
 }
 
 impl Audit {
@@ -64,11 +67,12 @@ impl Audit {
     /// # Errors
     /// The folder or the thread cannot be created, or the folder cannot be read or written.
     pub fn start(parts: AuditParts<'_>) -> io::Result<Self> {
-        let AuditParts { folder, key, clock, anchor } = parts;
+        let AuditParts { folder, key, clock, anchor, file_max } = parts;
         writer::create(folder)?;
         try_to_write(folder)?;
         let queue = Arc::new(Queue::new(clock));
-        let (writer, sealed) = Writer::open(folder, key, Arc::clone(&queue), anchor.map(|anchor| anchor.newest))?;
+        let (mut writer, sealed) = Writer::open(folder, key, Arc::clone(&queue), anchor.map(|anchor| anchor.newest))?;
+        writer.file_max = file_max;
         let writer = thread::Builder::new().name("audit".to_owned()).spawn(|| writer.run())?;
         Ok(Self { queue, sealed, writer: Some(writer) })
     }
@@ -143,6 +147,14 @@ impl AuditHandle {
     #[must_use]
     pub fn write_json(&self, time: Timestamp, json: &str) -> bool {
         self.queue.reserve().map(|slot| slot.write_json(time, json)).is_some()
+    }
+
+    /// Queues the line of a refused command as [`Self::write_json`] does. If its operator was refused
+    /// often in this minute, the command is only counted, and the second line is written later with
+    /// the count. `command` names the commands that are counted together.
+    #[must_use]
+    pub fn refuse_json(&self, time: Timestamp, (operator, command): (&str, &str), lines: [&str; 2]) -> bool {
+        self.queue.reserve().map(|slot| slot.refuse_json(time, (operator, command), lines)).is_some()
     }
 
     /// Returns a receiver of the newest seal that is on the disk. It is updated each minute while

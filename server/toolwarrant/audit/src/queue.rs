@@ -77,6 +77,16 @@ impl Slot<'_> {
     }
 }
 
+impl Slot<'_> {
+    /// Queues the line of a refused command, as [`Self::refuse`] does. Its count has the second
+    /// line.
+    pub(super) fn refuse_json(self, time: Timestamp, (operator, command): (&str, &str), [line, folded]: [&str; 2]) {
+        if !self.queue.folds().take_command(operator, command, (time, folded)) {
+            self.write_json(time, line);
+        }
+    }
+}
+
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
         self.shard.free.fetch_add(1, Relaxed);
@@ -254,11 +264,8 @@ impl Queue {
         let work = Work { reopen: std::mem::take(&mut control.reopen), asked: control.asked, last: control.stopping };
         drop(control);
         batch.merge();
-        self.folds().write(self.clock.now(), work.last, |line| {
-            let mut text = Vec::new();
-            Pen::default().write(line, &mut text);
-            batch.add(line.time.0 / DAY_MILLIS, 0, &text);
-        });
+        let add = |time: Timestamp, line: &[u8]| batch.add(time.0 / DAY_MILLIS, 0, line);
+        self.folds().write(self.clock.now(), work.last, add);
         work
     }
 

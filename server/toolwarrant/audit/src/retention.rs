@@ -6,7 +6,7 @@
 //! [`verify`]: super::verify::verify
 
 use super::chain::{End, Head};
-use super::trail::{date, days};
+use super::trail::{day, day_of, days};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ pub struct Figures {
 pub fn figures(folder: &Path) -> io::Result<Figures> {
     let files = days(folder)?;
     let bytes = files.iter().filter_map(|path| path.metadata().ok()).map(|about| about.len()).sum();
-    let oldest = files.first().and_then(|path| date(path)).unwrap_or_default().to_owned();
+    let oldest = files.first().and_then(|path| day(path)).unwrap_or_default().to_owned();
     Ok(Figures { files: files.len(), bytes, oldest })
 }
 
@@ -67,7 +67,6 @@ pub fn figures(folder: &Path) -> io::Result<Figures> {
 /// The folder or a file cannot be read.
 pub fn plan(folder: &Path, retention: Retention, now: Timestamp) -> io::Result<PruningPlan> {
     let Retention { days: kept_days, bytes: kept_bytes } = retention;
-    let day_of = |moment: Timestamp| moment.to_string().split('T').next().unwrap_or_default().to_owned();
     let oldest = kept_days.map(|kept| day_of(now.minus(Duration::from_hours(24 * u64::from(kept)))));
     let (today, found) = (day_of(now), figures(folder)?);
     // Mostly there is nothing to do.
@@ -84,7 +83,7 @@ pub fn plan(folder: &Path, retention: Retention, now: Timestamp) -> io::Result<P
     // seal come first.
     files.sort_by_key(|(place, ..)| *place);
     let newest = files.pop().map_or(0, |(.., length)| length);
-    let dates: Vec<&str> = files.iter().map(|(.., path, _)| date(path).unwrap_or_default()).collect();
+    let dates: Vec<&str> = files.iter().map(|(.., path, _)| day(path).unwrap_or_default()).collect();
     let is_old = |n: usize| {
         // A name from a day when the clock was ahead does not show the age of the file. The file is
         // older than the next one.

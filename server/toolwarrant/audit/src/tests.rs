@@ -50,7 +50,7 @@ impl Scratch {
 
     fn parts(&self, clock: &Clock) -> AuditParts<'static> {
         let folder = Box::leak(self.dir().into_boxed_path());
-        AuditParts { folder, key: key(), clock: clock.clone(), anchor: None }
+        AuditParts { folder, key: key(), clock: clock.clone(), anchor: None, file_max: u64::MAX }
     }
 }
 
@@ -261,6 +261,53 @@ async fn a_line_that_waits_for_10_seconds_makes_the_trail_stale_until_it_is_writ
     assert!(!audit.is_stale(clock.now()) && handle.stale().is_none(), "it was written");
     audit.stop();
     assert_eq!(scratch.lines("2026-07-28").len(), 1);
+}
+
+#[test]
+fn refused_commands_have_60_lines_a_minute_and_then_one_of_each_kind() {
+    let scratch = Scratch::new("commands");
+    let clock = Clock::manual(NOON);
+    let audit = Audit::start(scratch.parts(&clock)).expect("started");
+    let refuse = |operator, command| {
+        let lines = [r#"{"command":"c","object":1}"#, r#"{"command":"c","object":null}"#];
+        assert!(audit.handle().refuse_json(clock.now(), (operator, command), lines));
+    };
+    (0..200).for_each(|_| refuse("ada", "suspend"));
+    (0..3).for_each(|_| refuse("ada", "resume"));
+    refuse("eve", "suspend");
+    clock.advance(Duration::from_secs(60));
+    refuse("ada", "suspend");
+    audit.stop();
+    let lines = scratch.lines("2026-07-28");
+    let mut calls: Vec<_> = lines.iter().filter_map(|line| line["calls"].as_u64()).collect();
+    calls.sort_unstable();
+    assert_eq!((calls, lines.len()), (vec![3, 140], 60 + 2 + 2));
+}
+
+#[test]
+fn a_day_has_several_files_in_one_chain_that_are_read_in_order() {
+    let (scratch, long) = (Scratch::new("several"), "x".repeat(10_000));
+    let clock = Clock::manual(NOON);
+    let mut anchor = None;
+    for run in ["a", "b", "c", "d"] {
+        let audit = Audit::start(AuditParts { anchor, file_max: 10_000, ..scratch.parts(&clock) }).expect("started");
+        put(&audit, &Line { tool: &long, ..line(NOON, run) });
+        // It is in a file of its own, also while the clock is ahead.
+        put(&audit, &line(NOON.plus(HALF_DAY), run));
+        let sealed = audit.handle().seals();
+        audit.stop();
+        anchor = Some(Anchor { newest: *sealed.borrow(), pruned: Head::START });
+    }
+    let names: Vec<_> = days(&scratch.dir()).expect("read");
+    let names: Vec<_> = names.iter().map(|path| trail::name(path)).collect();
+    let expected = ["2026-07-28", "2026-07-28_000001", "2026-07-28_000002", "2026-07-28_000003", "2026-07-29"];
+    assert_eq!(names, expected.map(|date| format!("audit-{date}.jsonl")));
+    let found = verify::verify(&scratch.dir(), &key(), anchor.as_ref(), verify::Scope::All).expect("read");
+    assert_eq!((found.faults, found.sealed_lines), (vec![], 4 * 2));
+    let place = TrailPlace { day: String::new(), offset: 0 };
+    let (lines, _) = read_after(&scratch.dir(), place).expect("read");
+    let ids = lines.iter().filter_map(|line| line.split('"').nth(7)).collect::<String>();
+    assert_eq!(ids, "abcdabcd");
 }
 
 #[test]

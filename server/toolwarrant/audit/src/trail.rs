@@ -24,7 +24,7 @@ const BLOCK: u64 = 64 << 10;
 /// A place between two lines of a trail. It stays where it is when lines are appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrailPlace {
-    /// The day of the file, as `2026-07-28`.
+    /// The date in the name of the file, as `2026-07-28`.
     pub day: String,
     /// The offset in the file, in bytes.
     pub offset: u64,
@@ -213,13 +213,30 @@ pub(super) fn name(path: &Path) -> &str {
     path.file_name().and_then(OsStr::to_str).unwrap_or_default()
 }
 
-/// Returns the day in the name of a file of a trail, as text; `None` for other files.
+/// Returns the date in the name of a file of a trail, such as `2026-07-28`; `None` for other files.
+/// Further files of a day have a number after it: `2026-07-28_000001`.
 pub(super) fn date(path: &Path) -> Option<&str> {
     name(path).strip_prefix("audit-")?.strip_suffix(".jsonl")
 }
 
-/// Returns the name of the file of a day.
-pub(super) fn file_name(day: Timestamp) -> String {
-    let time = day.to_string();
-    format!("audit-{}.jsonl", time.split('T').next().unwrap_or_default())
+/// Returns the day in the name of a file of a trail; `None` for other files.
+pub(super) fn day(path: &Path) -> Option<&str> {
+    date(path)?.split('_').next()
+}
+
+/// Returns the day of a moment, as `2026-07-28`.
+pub(super) fn day_of(moment: Timestamp) -> String {
+    moment.to_string().split('T').next().unwrap_or_default().to_owned()
+}
+
+/// Returns the last file of a day, or the next one if that has `max` bytes.
+pub(super) fn last_file(folder: &Path, of: &str, max: u64) -> io::Result<PathBuf> {
+    let Some(last) = days(folder)?.into_iter().rfind(|path| day(path) == Some(of)) else {
+        return Ok(folder.join(format!("audit-{of}.jsonl")));
+    };
+    if last.metadata()?.len() < max {
+        return Ok(last);
+    }
+    let number = date(&last).and_then(|date| date.split_once('_')?.1.parse::<u32>().ok()).unwrap_or(0);
+    Ok(folder.join(format!("audit-{of}_{:06}.jsonl", number.saturating_add(1))))
 }

@@ -1,4 +1,4 @@
-//! The writing thread: appends lines to the file of their day, and seals each flush.
+//! The writing thread: appends lines to the latest file of their day, and seals each flush.
 //!
 //! It keeps its file open. It holds the bytes that it cannot write, and tries again. So if the disk
 //! fills up in the middle of a line, the rest of that line is written first.
@@ -40,6 +40,8 @@ pub(super) struct Writer {
     /// The newest seal that is on the disk.
     sealed: watch::Sender<Head>,
     synced_at: Timestamp,
+    /// The size from which a file gets no further lines.
+    pub(super) file_max: u64,
 }
 
 /// The file that the writer appends to.
@@ -91,8 +93,8 @@ impl Writer {
         let (sealed, receiver) = watch::channel(head);
         let (held, failing, synced_at) = (Batch::default(), false, queue.clock.now());
         let home = id(parent(dir)).ok();
-        let mut writer =
-            Self { dir: dir.to_owned(), home, queue, key, held, failing, head, open: None, sealed, synced_at };
+        let (dir, file_max) = (dir.to_owned(), u64::MAX);
+        let mut writer = Self { dir, home, queue, key, held, failing, head, open: None, sealed, synced_at, file_max };
         // First seals what a killed process left unsealed. If that fails, the next line tries
         // again.
         if let Some(path) = newest {
@@ -166,10 +168,15 @@ impl Writer {
         Ok(())
     }
 
-    /// Opens the file of a day, unless it is open and still in its place.
+    /// Opens the file of a day that takes further lines, unless it is open and still in its place.
     fn open_day(&mut self, day: u64) -> io::Result<()> {
-        let path = self.dir.join(trail::file_name(Timestamp(day * DAY_MILLIS)));
-        if self.open.as_ref().is_some_and(|open| open.path == path && id(&path).is_ok_and(|found| found == open.id)) {
+        let day = trail::day_of(Timestamp(day * DAY_MILLIS));
+        let stays = |OpenFile { path, file, id: known, .. }: &OpenFile| {
+            trail::day(path) == Some(&*day)
+                && id(path).is_ok_and(|found| found == *known)
+                && file.metadata().is_ok_and(|about| about.len() < self.file_max)
+        };
+        if self.open.as_ref().is_some_and(stays) {
             return Ok(());
         }
         self.close();
@@ -177,7 +184,7 @@ impl Writer {
         if self.home.is_none() || id(parent(&self.dir)).ok() != self.home {
             return Err(io::Error::other(format!("`{}` was moved or replaced", parent(&self.dir).display())));
         }
-        let open = || OpenFile::open(&path, self.head);
+        let open = || OpenFile::open(&trail::last_file(&self.dir, &day, self.file_max)?, self.head);
         // A person who removed the directory wanted to delete the old lines, not future ones.
         let open = open().or_else(|error| match error.kind() {
             ErrorKind::NotFound => DirBuilder::new().mode(0o700).create(&self.dir).and_then(|()| open()),

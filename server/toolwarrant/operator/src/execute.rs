@@ -57,7 +57,7 @@ pub async fn execute(context: &OperatorContext, operator: &Operator, command: Op
         let Origin { operator, command } = &origin;
         let (object, outcome) = (object.as_deref(), error.code.as_str());
         let line = ActLine { time: now, act_id: None, operator, command, object, changes: None, outcome };
-        if !line.write(audit, now) {
+        if !line.refuse(audit, now) {
             tracing::error!(command, outcome, "the audit trail has no room for the line of a refused command");
         }
     }
@@ -67,6 +67,11 @@ pub async fn execute(context: &OperatorContext, operator: &Operator, command: Op
 
 /// Returns the authority that a command needs.
 fn judge(context: &OperatorContext, command: &OperatorCommand) -> Result<Authority, OperatorError> {
+    if let OperatorCommand::Target { resource, .. } = command
+        && context.catalogue.resource(resource).is_none()
+    {
+        return Err(refusal("the contract has no such resource"));
+    }
     let OperatorCommand::Own { command, .. } = command else { return Ok(command.authority()) };
     let own = context.own.as_ref().ok_or_else(|| refusal("the service has no commands of its own"))?;
     let changes = (own.changes)(command.clone()).map_err(refusal)?;

@@ -19,9 +19,16 @@ use toolwarrant_base::clock::Clock;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_core::store::{AuditStore, StoreError};
 
-/// Interval at which the trail is pruned. Until the first interval has passed, nothing is deleted
-/// because of its age: a clock that is wrong at a start may be corrected by then.
+/// Interval at which the trail is pruned by age. Until the first interval has passed, nothing is
+/// deleted because of its age: a clock that is wrong at a start may be corrected by then. The trail
+/// is pruned by size whenever its newest seal is recorded.
 const PRUNE_EVERY: Duration = Duration::from_hours(1);
+
+/// Number of full files that make up the largest trail. Pruning removes whole files.
+const FILES_KEPT: u64 = 16;
+
+/// Size of the smallest full file, in bytes.
+const FILE_MIN: u64 = 1 << 20;
 
 /// Wait after a failed write to the database.
 const RETRY: Duration = Duration::from_secs(10);
@@ -34,7 +41,8 @@ pub struct AuditOptions {
           value_parser = clap::value_parser!(u32).range(1..))]
     pub keep_days: u32,
 
-    /// Maximum size of the audit trail in bytes; the newest day is always kept
+    /// Maximum size of the audit trail in bytes; its newest file, of about a sixteenth of that and
+    /// at least 1 MiB, is always kept
     #[arg(long = flags::KEEP_BYTES, value_name = "BYTES", default_value_t = retention::BYTES)]
     pub keep_bytes: u64,
 
@@ -73,7 +81,8 @@ impl AuditKeeper {
         options: AuditOptions,
     ) -> Result<(Audit, Self), StoreError> {
         let known = store.audit_anchor().await?;
-        let parts = AuditParts { folder, key: keyring.chain_key(), clock: clock.clone(), anchor: known };
+        let file_max = (options.keep_bytes / FILES_KEPT).max(FILE_MIN);
+        let parts = AuditParts { folder, key: keyring.chain_key(), clock: clock.clone(), anchor: known, file_max };
         let unusable = |error| StoreError::Unavailable(format!("{error}; {}", remedy(folder, &error)));
         let audit = Audit::start(parts).map_err(unusable)?;
         let anchor = known.unwrap_or_else(|| audit.first_anchor());
@@ -93,15 +102,18 @@ impl AuditKeeper {
             tokio::select! {
                 changed = self.sealed.changed() => open = changed.is_ok(),
                 () = tokio::time::sleep(RETRY), if !recorded => {}
-                () = self.clock.sleep_until(prune_at) => {
-                    let now = self.clock.now();
-                    self.prune(now.since(begun) >= PRUNE_EVERY).await;
-                    prune_at = now.plus(PRUNE_EVERY);
-                }
+                () = self.clock.sleep_until(prune_at) => {}
             }
             let newest = *self.sealed.borrow();
             if self.anchor.newest != newest {
                 recorded = self.record(Anchor { newest, ..self.anchor }, recorded).await;
+            }
+            let (now, is_due) = (self.clock.now(), self.clock.now() >= prune_at);
+            if recorded {
+                self.prune(is_due && now.since(begun) >= PRUNE_EVERY).await;
+            }
+            if is_due {
+                prune_at = now.plus(PRUNE_EVERY);
             }
         }
     }

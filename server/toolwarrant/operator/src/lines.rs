@@ -37,10 +37,22 @@ pub(crate) struct ActLine<'a> {
 impl ActLine<'_> {
     /// Queues the line. Returns false if the trail has no room for it.
     pub(crate) fn write(&self, audit: &AuditHandle, now: Timestamp) -> bool {
-        let json = |line: &ActLine<'_>| serde_json::to_string(line).unwrap_or_default();
-        let whole = json(self);
-        let short = || json(&ActLine { changes: None, ..*self });
+        let whole = self.json();
+        let short = || ActLine { changes: None, ..*self }.json();
         audit.write_json(now, &if whole.len() > LINE_MAX { short() } else { whole })
+    }
+
+    /// Queues the line of a refused command, or counts the command if its operator was refused
+    /// often. Returns false if the trail has no room for it.
+    pub(crate) fn refuse(&self, audit: &AuditHandle, now: Timestamp) -> bool {
+        let Self { operator: Operator { channel, uid, .. }, command, outcome, .. } = *self;
+        let (operator, command) = (format!("{channel:?} {uid}"), format!("{command} {outcome}"));
+        let folded = ActLine { object: None, ..*self }.json();
+        audit.refuse_json(now, (&operator, &command), [&self.json(), &folded])
+    }
+
+    fn json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
     }
 }
 

@@ -115,7 +115,8 @@ pub(crate) fn start_pipeline<H: Handlers>(
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let name = format!("pipeline-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
     let (folder, tasks) = (std::env::temp_dir().join(name), Arc::new(FakeTasks::default()));
-    let parts = AuditParts { folder: &folder, key: keyring().chain_key(), clock: clock.clone(), anchor: None };
+    let (key, file_max) = (keyring().chain_key(), u64::MAX);
+    let parts = AuditParts { folder: &folder, key, clock: clock.clone(), anchor: None, file_max };
     let audit = Audit::start(parts).expect("a folder");
     let pipeline = Pipeline::new(handlers, access, audit, tasks.clone(), nonces, clock.clone());
     (pipeline, tasks, TrailFolder(folder))

@@ -37,7 +37,8 @@ pub(super) async fn list(context: &OperatorContext, query: AuditQuery) -> Answer
     // A line is in the file of its day, and the time `until` is not included.
     let last = until.map(|until| until.minus(Duration::from_millis(1)).to_string());
     let end = last.as_deref().and_then(|last| last.split('T').next());
-    let end = end.map(|day| TrailPlace { day: day.to_owned(), offset: u64::MAX });
+    // It sorts after all files of the day.
+    let end = end.map(|day| TrailPlace { day: format!("{day}~"), offset: 0 });
     let until = until.map(|until| until.to_string());
     let wanted = Wanted::new([
         (&["application"][..], app),

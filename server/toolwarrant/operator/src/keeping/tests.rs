@@ -6,6 +6,7 @@ use std::time::Instant;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use toolwarrant_audit::Line;
+use toolwarrant_audit::verify::{Scope, verify};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::random::Random;
 use toolwarrant_memory::Memory;
@@ -90,6 +91,28 @@ async fn the_newest_seal_is_recorded_each_minute_and_at_the_stop() {
     audit.stop();
     keeper.await.expect("the last seal is recorded");
     assert_eq!(kept.read_recorded().await, 3);
+}
+
+#[tokio::test]
+async fn size_is_bounded_within_a_day() {
+    let kept = Kept::new();
+    let (audit, keeper) = kept.start(AuditOptions { keep_bytes: 2_000_000, ..AuditOptions::default() }).await;
+    let line = format!("{{\"filler\":\"{}\"}}", "x".repeat(8_000));
+    for _ in 0..6 {
+        (0..150).for_each(|_| assert!(audit.handle().write_json(kept.clock.now(), &line)));
+        kept.put_and_flush(&audit).await;
+        kept.clock.advance(Duration::from_mins(1));
+        kept.put_and_flush(&audit).await;
+    }
+    kept.days(2).await;
+    audit.stop();
+    keeper.await.expect("the last seal is recorded");
+    let (figures, key) =
+        (retention::figures(kept.folder.path()).unwrap(), KeyRing::new("test", &[7; 32], Random::System));
+    assert!(figures.files <= 2 && figures.bytes <= 2_000_000 + (1 << 20), "{figures:?}");
+    let anchor = kept.store.audit_anchor().await.unwrap();
+    let found = verify(kept.folder.path(), &key.chain_key(), anchor.as_ref(), Scope::All).unwrap();
+    assert_eq!(found.faults, []);
 }
 
 #[tokio::test]
