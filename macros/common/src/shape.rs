@@ -1,4 +1,4 @@
-//! Reads a value of a TOML file as a type, and finds every problem with its shape: unknown and
+//! Reads a value of a TOML file as a type, and finds the problems with its shape: unknown and
 //! missing keys, and values of a wrong type.
 //!
 //! It is independent of contracts, so readers of other TOML files use it also. Serde stops at the
@@ -21,17 +21,20 @@ pub struct Misshape {
     pub help: Option<String>,
 }
 
+/// Most problems that are reported of one value. Each of them costs another pass.
+const PROBLEMS_MAX: usize = 20;
+
 /// The span of a value that is not in the file.
 const NOWHERE: Range<usize> = usize::MAX..usize::MAX;
 
-/// Reads one value and reports every problem with its shape to `found`. Returns `None` if a value
-/// is absent or has a wrong type, but still checks the others.
+/// Reads one value and reports the problems with its shape to `found`, at most 20. Returns `None`
+/// if a value is absent or has a wrong type, but still checks the others.
 ///
 /// Reads a key that resembles a known key as that key, and leaves out other unknown keys, so that
 /// the rest can be checked.
 pub fn read<T: DeserializeOwned>(mut value: Spanned<DeValue<'_>>, found: &mut dyn FnMut(Misshape)) -> Option<T> {
     let (mut whole, mut left_out) = (true, Vec::new());
-    loop {
+    for _ in 0..PROBLEMS_MAX {
         let error = match T::deserialize(ValueDeserializer::from(value.clone())) {
             Ok(read) => return whole.then_some(read),
             Err(error) => error,
@@ -60,6 +63,7 @@ pub fn read<T: DeserializeOwned>(mut value: Spanned<DeValue<'_>>, found: &mut dy
             left_out.push(leave_out(&mut value, &span)?);
         }
     }
+    None
 }
 
 /// Renames the key at `span` to the name that was meant, or removes it.

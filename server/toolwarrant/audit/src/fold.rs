@@ -2,8 +2,8 @@
 //! cannot fill the disk.
 //!
 //! Each minute, the first refusals of an application or operator get a line each. Further ones are
-//! counted by key, tool and outcome, and each count becomes one line after the minute. Every refusal
-//! is counted.
+//! counted by key, tool and outcome, and each count becomes one line after the minute. Every
+//! refusal is counted.
 
 use super::line::{Line, Pen};
 use std::collections::HashMap;

@@ -149,9 +149,9 @@ impl AuditHandle {
         self.queue.reserve().map(|slot| slot.write_json(time, json)).is_some()
     }
 
-    /// Queues the line of a refused command as [`Self::write_json`] does. If its operator was refused
-    /// often in this minute, the command is only counted, and the second line is written later with
-    /// the count. `command` names the commands that are counted together.
+    /// Queues the line of a refused command as [`Self::write_json`] does. If its operator was
+    /// refused often in this minute, the command is only counted, and the second line is written
+    /// later with the count. `command` names the commands that are counted together.
     #[must_use]
     pub fn refuse_json(&self, time: Timestamp, (operator, command): (&str, &str), lines: [&str; 2]) -> bool {
         self.queue.reserve().map(|slot| slot.refuse_json(time, (operator, command), lines)).is_some()

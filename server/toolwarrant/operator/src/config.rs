@@ -23,6 +23,9 @@ use toolwarrant_common::{Excerpt, excerpt, line_column, suggestion};
 /// Maximum size of a file, in bytes. A larger file was probably named by mistake.
 const LONGEST: u64 = 1 << 20;
 
+/// Most mistakes that a report has, because each shows a part of the file.
+const MISTAKES_MAX: usize = 100;
+
 /// The configuration of a program: the content of its file, if it has one. Read once, at the start.
 #[derive(Clone, Default)]
 pub struct Config(Option<Arc<ConfigFile>>);
@@ -155,6 +158,9 @@ impl Config {
         };
         let read = |(key, value): (Spanned<DeString<'_>>, Spanned<DeValue<'_>>)| {
             let before = found.found.len();
+            if before >= MISTAKES_MAX {
+                return None;
+            }
             let read = shape::read(value, &mut |Misshape { span, message, help }| found.add(span, message, help));
             let key = Spanned::new(key.span(), key.into_inner().into_owned());
             // A key that resembles a known key was read as that key. This helps to find more
@@ -189,8 +195,11 @@ impl fmt::Debug for Config {
 
 impl Findings<'_> {
     /// Adds a mistake at `span`, in bytes of the file, as `toml::Spanned` has it. `message`
-    /// describes the mistake, `help` the allowed values.
+    /// describes the mistake, `help` the allowed values. Only the first 100 are reported.
     pub fn add(&mut self, span: Range<usize>, message: impl Into<String>, help: Option<String>) {
+        if self.found.len() >= MISTAKES_MAX {
+            return;
+        }
         let (text, message) = (self.config.text(), message.into());
         let span = span.start.min(text.len())..span.end.min(text.len());
         let (line, column) = line_column(text, span.start);
@@ -263,8 +272,12 @@ fn without_value(text: &str, at: usize) -> String {
 
 fn list_mistakes(path: &Path, mistakes: &[ConfigMistake]) -> String {
     let all: Vec<_> = mistakes.iter().map(|mistake| &*mistake.rendered).collect();
-    let count = mistakes.len();
-    format!("{} has {count} mistake{}\n\n{}", path.display(), if count == 1 { "" } else { "s" }, all.join("\n\n"))
+    let count = match mistakes.len() {
+        1 => "1 mistake".to_owned(),
+        count @ MISTAKES_MAX.. => format!("at least {count} mistakes"),
+        count => format!("{count} mistakes"),
+    };
+    format!("{} has {count}\n\n{}", path.display(), all.join("\n\n"))
 }
 
 /// Returns the text of a plain value in the form of the command line; `None` for a date, an array
@@ -333,6 +346,24 @@ mod tests {
         let mut found = file.findings();
         assert!(file.entries::<Limits>("limits", &mut found).is_empty());
         assert_eq!(mistakes_of(found.finish()), [(1, 10, "`limits` is not a table".to_owned())]);
+    }
+
+    #[test]
+    fn of_very_many_mistakes_the_first_are_reported() {
+        use std::fmt::Write;
+        let mut one = "[limits.a]\ncalls = 1\n".to_owned();
+        (0..60_000).for_each(|n| writeln!(one, "c{n} = 1").unwrap());
+        let several = (0..20_000).fold(String::new(), |all, n| all + &format!("[limits.a{n}]\ncals = 1\n"));
+        for (text, count) in [(one, 20), (several, MISTAKES_MAX)] {
+            let file = config(&text);
+            let mut found = file.findings();
+            assert_eq!(file.entries::<Limits>("limits", &mut found).len(), 0);
+            let error = found.finish().unwrap_err();
+            assert!(count < MISTAKES_MAX || error.to_string().contains("has at least 100 mistakes"));
+            assert_eq!(mistakes_of(Err::<(), _>(error)).len(), count);
+        }
+        let text = "]\n".repeat(100_000);
+        assert_eq!(mistakes_of(Config::parse(Path::new("/etc/shop.toml"), text)).len(), MISTAKES_MAX);
     }
 
     #[test]

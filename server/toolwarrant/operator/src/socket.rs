@@ -4,12 +4,15 @@
 //! decides who is in a group, and names the user of each connection. A connection carries one
 //! [`Request`] as a line of JSON, and the answer as another line.
 
+mod places;
+
 use super::{OperatorCommand, OperatorContext, OperatorError, execute};
 use crate::background::until;
 use crate::data::SOCKET;
 use crate::error::{FailureCode, describe_mismatch};
 use crate::flags::{DATA, OPERATE_GROUP, OPERATOR_SOCKETS, VIEW_GROUP};
 use crate::user::{find_group, group_name, operator};
+use places::{SocketUsers, refuse};
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -31,10 +34,16 @@ use toolwarrant_core::act::{Channel, Claims, Operator, Role};
 const PATH_MAX: usize = 107;
 
 /// Maximum size of a command, in bytes.
-const COMMAND_MAX: u64 = 4 << 20;
+const COMMAND_MAX: u64 = 1 << 20;
 
 /// Time for a command that does not define its own. It is long because the doctor reads all data.
 const COMMAND_TIMEOUT: Duration = Duration::from_mins(10);
+
+/// Time for the command to arrive. The command line sends it at once.
+const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Time for the answer to be taken. The command line takes it at once.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Wait before the next attempt while the queue of connections is full.
 const CONNECT_INTERVAL: Duration = Duration::from_millis(50);
@@ -195,16 +204,25 @@ impl OperatorSocket {
     }
 
     async fn serve_here(self, receiver: Arc<dyn CommandReceiver>, stopped: BoxFuture<'static, ()>) {
-        let (mut arriving, mut begun) = (JoinSet::new(), JoinSet::new());
+        let (mut arriving, mut begun, users) = (JoinSet::new(), JoinSet::new(), SocketUsers::default());
         let serving = async {
             loop {
                 tokio::select! {
                     Some(_) = begun.join_next() => {}
-                    Some(read) = arriving.join_next() => if let Ok(Ok((stream, line))) = read {
-                        begun.spawn(answer(stream, line, self.channel, Arc::clone(&receiver)));
+                    Some(read) = arriving.join_next() => if let Ok((Ok((stream, line)), place)) = read {
+                        let (channel, receiver) = (self.channel, Arc::clone(&receiver));
+                        begun.spawn(async move {
+                            let answered = answer(stream, line, channel, receiver).await;
+                            drop(place);
+                            answered
+                        });
                     },
                     accepted = self.listener.accept() => match accepted {
-                        Ok((stream, _)) => drop(arriving.spawn(read_line(stream))),
+                        Ok((stream, _)) => if let Some(place) = users.admit(&stream, self.channel) {
+                            arriving.spawn(async move { (read_line(stream).await, place) });
+                        } else {
+                            refuse(&stream);
+                        },
                         Err(error) => {
                             tracing::error!(%error, "cannot accept a connection on an operator socket");
                             sleep(Duration::from_secs(1)).await;
@@ -250,8 +268,8 @@ fn file(path: &Path) -> io::Result<(u64, u64)> {
 
 async fn read_line(mut stream: UnixStream) -> io::Result<(UnixStream, Vec<u8>)> {
     let mut line = Vec::new();
-    let read = (&mut stream).take(COMMAND_MAX);
-    timeout(COMMAND_TIMEOUT, BufReader::new(read).read_until(b'\n', &mut line)).await??;
+    let read = (&mut stream).take(COMMAND_MAX + 1);
+    timeout(ARRIVAL_TIMEOUT, BufReader::new(read).read_until(b'\n', &mut line)).await??;
     Ok((stream, line))
 }
 
@@ -272,16 +290,25 @@ async fn answer(
     };
     let mut line = serde_json::to_vec(&outcome)?;
     line.push(b'\n');
-    timeout(COMMAND_TIMEOUT, stream.write_all(&line)).await?
+    timeout(ANSWER_TIMEOUT, stream.write_all(&line)).await?
 }
 
 /// Reads a request of `program`.
 fn read_request(line: &[u8], program: &str) -> Result<(OperatorCommand, Claims), OperatorError> {
+    refuse_long(line)?;
     let request = serde_json::from_slice(line).map_err(|error| OperatorError::refusal(describe_mismatch(&error)))?;
     let Request { program: sender, command, claims } = request;
     match sender == program {
         true => Ok((command, claims)),
         false => Err(OperatorError::refusal(format!("this is a server of {program}, and the command is for {sender}"))),
+    }
+}
+
+/// Refuses a command that is too long.
+fn refuse_long(line: &[u8]) -> Result<(), OperatorError> {
+    match line.len() as u64 > COMMAND_MAX {
+        true => Err(OperatorError::refusal(format!("a command has at most {COMMAND_MAX} bytes; split the state file"))),
+        false => Ok(()),
     }
 }
 
@@ -338,64 +365,18 @@ async fn connect(path: &Path) -> Option<UnixStream> {
 async fn exchange(mut stream: UnixStream, request: &Request) -> io::Result<Result<Value, OperatorError>> {
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
-    stream.write_all(&line).await?;
+    if let Err(error) = refuse_long(&line) {
+        return Ok(Err(error));
+    }
+    // A server that has no place for a command answers before it reads the command.
+    let written = stream.write_all(&line).await;
     let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).await?;
+    let read = stream.read_to_end(&mut answer).await;
+    if answer.is_empty() {
+        written.and(read)?;
+    }
     Ok(serde_json::from_slice(&answer)?)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tempfile::TempDir;
-
-    /// A server that was stopped with SIGSTOP, or hangs, still has a socket. The socket accepts
-    /// connections until its queue is full.
-    #[tokio::test(start_paused = true)]
-    async fn an_operator_waits_for_a_silent_server_as_long_as_the_command_may_take() {
-        let folder = TempDir::new().unwrap();
-        let socket = UnixSocket::new_stream().unwrap();
-        let socket_path = folder.path().join(SOCKET);
-        socket.bind(&socket_path).unwrap();
-        let request = |command| Request { program: "p".to_owned(), command, claims: Claims::default() };
-        let _listener = socket.listen(0).unwrap();
-        let begin = tokio::time::Instant::now();
-        let ask_for = async |command| {
-            let request = request(command);
-            let patient = timeout(Duration::from_hours(1), ask(&socket_path, &request));
-            patient.await.expect("it ends").expect("a server").unwrap_err().to_string()
-        };
-        let said = ask_for(OperatorCommand::Tools { name: None }).await;
-        assert!(said.contains("has not answered for 30 s") && said.contains("stop the server"), "{said}");
-        assert_eq!(begin.elapsed().as_secs(), 30);
-        // The connection above was given up, but it still takes the only place in the queue.
-        let said = ask_for(OperatorCommand::Doctor).await;
-        assert!(said.contains("has not answered for 600 s"), "{said}");
-        let said = ask_for(OperatorCommand::Own { command: Value::Null, patience: Duration::from_secs(90) }).await;
-        assert!(said.contains("has not answered for 90 s"), "{said}");
-    }
-
-    #[tokio::test]
-    async fn an_operator_whose_server_ends_without_an_answer_is_told_that_the_command_may_be_done() {
-        let folder = TempDir::new().unwrap();
-        let path = folder.path().join(SOCKET);
-        let listener = UnixListener::bind(&path).unwrap();
-        let command = OperatorCommand::Tools { name: None };
-        let request = Request { program: "p".to_owned(), command, claims: Claims::default() };
-        let end = async { drop(read_line(listener.accept().await.unwrap().0).await) };
-        let (answer, ()) = tokio::join!(ask(&path, &request), end);
-        let said = answer.expect("a server").unwrap_err().to_string();
-        assert!(said.contains("may have carried the command out; `p acts` shows it"), "{said}");
-    }
-
-    #[tokio::test]
-    async fn a_stop_does_not_remove_the_socket_of_another_process() {
-        let folder = tempfile::tempdir().unwrap();
-        let first = OperatorSocket::open(folder.path()).unwrap();
-        let second = OperatorSocket::open(folder.path()).unwrap();
-        drop(first);
-        UnixStream::connect(folder.path().join(SOCKET)).await.unwrap();
-        drop(second);
-        assert!(!folder.path().join(SOCKET).exists());
-    }
-}
+mod tests;

@@ -8,6 +8,7 @@ use crate::error::OperatorError;
 use crate::flags;
 use serde_json::json;
 use std::path::Path;
+use tokio::task::spawn_blocking;
 use toolwarrant_base::BoxFuture;
 
 /// Applies the file at `path`, whose content is `text`. With `dry_run`, only shows the commands.
@@ -18,9 +19,12 @@ pub(super) async fn apply<'a>(
     carry_out: impl Fn(OperatorCommand) -> BoxFuture<'a, Answer>,
 ) -> Answer {
     // Two files at once would mix.
-    let _alone = context.applying.lock().await;
-    let rows = context.registry.applications().await;
-    let plan = state_file::plan(context.catalogue, path, text, &rows).map_err(|error| refusal(error.to_string()))?;
+    let _alone = if dry_run { None } else { Some(context.applying.lock().await) };
+    let (rows, catalogue) = (context.registry.applications().await, context.catalogue);
+    let (path, text) = (path.to_owned(), text.to_owned());
+    // A long file takes a while, in which this thread answers others.
+    let plan = spawn_blocking(move || state_file::plan(catalogue, &path, &text, &rows));
+    let plan = plan.await.map_err(|error| refusal(error.to_string()))?.map_err(|error| refusal(error.to_string()))?;
     for command in &plan {
         if let OperatorCommand::Target { resource, command: TargetCommand::Set { terms, .. } } = command
             && let Some(def) = context.catalogue.resource(resource)

@@ -10,7 +10,7 @@ use crate::command::{AppCommand, OperatorCommand, TargetCommand};
 use crate::config::{Config, ConfigError, Findings, Spanned};
 use serde::Deserialize;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write;
 use std::path::Path;
 use toolwarrant_core::access::Granted;
@@ -68,7 +68,8 @@ pub(super) fn plan(
 type Table<'a> = (&'a Spanned<String>, Option<&'a ApplicationRow>, Vec<OperatorCommand>);
 
 /// Puts the commands into an order in which each name is free when an application takes it.
-fn in_order(mut tables: Vec<Table<'_>>, rows: &[ApplicationRow], found: &mut Findings<'_>) -> Vec<OperatorCommand> {
+fn in_order(tables: Vec<Table<'_>>, rows: &[ApplicationRow], found: &mut Findings<'_>) -> Vec<OperatorCommand> {
+    let mut tables = VecDeque::from(tables);
     let live = rows.iter().filter(|row| row.deleted_at.is_none());
     let mut names: BTreeMap<String, &str> = live.map(|row| (row.name.clone(), &*row.id)).collect();
     let mut commands = Vec::new();
@@ -76,8 +77,8 @@ fn in_order(mut tables: Vec<Table<'_>>, rows: &[ApplicationRow], found: &mut Fin
         let holds = |name: &str, row: Option<&ApplicationRow>| {
             names.get(name).is_none_or(|id| row.is_some_and(|row| row.id == *id))
         };
-        let Some(next) = tables.iter().position(|(name, row, _)| holds(name.get_ref(), *row)) else { break };
-        let (name, row, steps) = tables.remove(next);
+        let next = tables.iter().position(|(name, row, _)| holds(name.get_ref(), *row));
+        let Some((name, row, steps)) = next.and_then(|next| tables.remove(next)) else { break };
         if let Some(row) = row {
             names.remove(&row.name);
         }
