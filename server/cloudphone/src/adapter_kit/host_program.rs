@@ -7,11 +7,11 @@
 //! to end is unknown. Start at [`RunningPrograms::act`].
 
 use crate::phones::port::Unreachable;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, geteuid, kill_process_group};
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -82,13 +82,20 @@ pub enum NoHostProgram {
     /// The file is missing, or cannot be executed.
     #[error("`{}` is not a file that can be executed", .0.display())]
     NotExecutable(PathBuf),
+    /// Other users can change the file.
+    #[error(
+        "`{}` can be changed by other users; it must belong to root or to the user of this program: run `chmod go-w` on it",
+        .0.display()
+    )]
+    Shared(PathBuf),
     /// A placeholder is part of an argument.
     #[error("an argument is plain text, or `{{serial}}` or `{{name}}` as a whole, because there is no shell")]
     Placeholder,
 }
 
 impl HostProgram {
-    /// Checks the words of a program. Its file must exist and be executable.
+    /// Checks the words of a program. Its file must exist and be executable, and other users must not
+    /// be able to change it.
     ///
     /// # Errors
     /// The word that cannot be used.
@@ -98,9 +105,7 @@ impl HostProgram {
         if !path.is_absolute() {
             return Err(NoHostProgram::NotAbsolute);
         }
-        if !is_executable(&path) {
-            return Err(NoHostProgram::NotExecutable(path));
-        }
+        check_file(&path)?;
         let argument = |text: &String| match &**text {
             "{serial}" => Ok(ProgramArgument::Serial),
             "{name}" => Ok(ProgramArgument::Name),
@@ -137,9 +142,9 @@ impl HostProgram {
     #[must_use]
     pub fn find_obstacle(&self, target: ProgramTarget<'_>) -> Option<String> {
         let lacks_name = target.name.is_none() && self.arguments.contains(&ProgramArgument::Name);
-        match is_executable(&self.path) {
-            false => Some(NoHostProgram::NotExecutable(self.path.clone()).to_string()),
-            true => lacks_name.then(|| format!("`names` has no name of {}, which {self} needs", target.serial)),
+        match check_file(&self.path) {
+            Err(why) => Some(why.to_string()),
+            Ok(()) => lacks_name.then(|| format!("`names` has no name of {}, which {self} needs", target.serial)),
         }
     }
 
@@ -169,8 +174,11 @@ impl fmt::Display for HostProgram {
     }
 }
 
-fn is_executable(path: &Path) -> bool {
-    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+fn check_file(path: &Path) -> Result<(), NoHostProgram> {
+    let about = path.metadata().ok().filter(|about| about.is_file() && about.mode() & 0o111 != 0);
+    let about = about.ok_or_else(|| NoHostProgram::NotExecutable(path.to_owned()))?;
+    let is_ours = [0, geteuid().as_raw()].contains(&about.uid());
+    if is_ours && about.mode() & 0o022 == 0 { Ok(()) } else { Err(NoHostProgram::Shared(path.to_owned())) }
 }
 
 /// A program that runs. If it has not ended when this is dropped, it is killed with all processes
@@ -291,7 +299,8 @@ fn interpret(program: &str, ended: Option<io::Result<ExitStatus>>) -> Sent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
     use tempfile::TempDir;
     use toolwarrant::Timestamp;
 
@@ -326,6 +335,18 @@ mod tests {
         assert!(matches!(parse(&["sh"]), Err(NoHostProgram::NotAbsolute)));
         for missing in ["/nowhere", "/etc/passwd", "/bin"] {
             assert!(matches!(parse(&[missing]), Err(NoHostProgram::NotExecutable(_))), "{missing}");
+        }
+        let folder = TempDir::new().unwrap();
+        let program = write(&folder, "true", &[]);
+        for (mode, is_allowed) in [(0o755, true), (0o757, false), (0o775, false), (0o500, true)] {
+            fs::set_permissions(&program.path, Permissions::from_mode(mode)).unwrap();
+            let parsed = parse(&[program.path.to_str().unwrap()]);
+            assert_eq!((parsed.is_ok(), program.find_obstacle(TARGET).is_none()), (is_allowed, is_allowed), "{mode:o}");
+            assert!(is_allowed || matches!(parsed, Err(NoHostProgram::Shared(_))));
+        }
+        if geteuid().is_root() {
+            std::os::unix::fs::chown(&program.path, Some(61_234), None).unwrap();
+            assert!(program.find_obstacle(TARGET).is_some_and(|why| why.contains("must belong to root")));
         }
         for part in ["-s{serial}", "{name}s", "{nmae}"] {
             assert!(matches!(parse(&["/bin/sh", part]), Err(NoHostProgram::Placeholder)), "{part}");
@@ -363,7 +384,7 @@ mod tests {
         fs::remove_file(folder.path().join("program")).unwrap();
         assert!(matches!(act(&programs, &marks, soon, &clock).await, Sent::NotSent(_)));
         fs::write(folder.path().join("program"), "#!/nowhere\n").unwrap();
-        fs::set_permissions(folder.path().join("program"), fs::Permissions::from_mode(0o700)).unwrap();
+        fs::set_permissions(folder.path().join("program"), Permissions::from_mode(0o700)).unwrap();
         assert!(matches!(act(&programs, &marks, soon, &clock).await, Sent::NotSent(_)));
         assert!(!mark.exists());
     }
