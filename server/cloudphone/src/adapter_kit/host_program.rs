@@ -4,7 +4,7 @@
 //! A program gets its arguments as the operator wrote them, without a shell. The arguments of the
 //! client are JSON on its standard input, and nowhere else. The beginning of its standard error is
 //! logged. A program that did not start has done nothing; the outcome of one that this server had
-//! to end is unknown. Start at [`RunningPrograms::act`].
+//! to end is unknown. One that changes something goes on when this server stops. Start at [`RunningPrograms::act`].
 
 use crate::phones::port::Unreachable;
 use rustix::process::{Pid, Signal, geteuid, kill_process_group};
@@ -164,7 +164,7 @@ impl HostProgram {
         if let Some(errors) = child.stderr.take() {
             tokio::spawn(log_errors(self.to_string(), target.serial.to_owned(), errors));
         }
-        Ok(RunningProgram { child })
+        Ok(RunningProgram { child, is_kept: false })
     }
 }
 
@@ -182,9 +182,11 @@ fn check_file(path: &Path) -> Result<(), NoHostProgram> {
 }
 
 /// A program that runs. If it has not ended when this is dropped, it is killed with all processes
-/// of its group.
+/// of its group, unless it is kept.
 struct RunningProgram {
     child: Child,
+    /// True if the program changes something, which a stop of this server must not interrupt.
+    is_kept: bool,
 }
 
 impl RunningProgram {
@@ -200,7 +202,7 @@ impl RunningProgram {
 impl Drop for RunningProgram {
     fn drop(&mut self) {
         let group = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        if let Some(group) = group {
+        if let Some(group) = group.filter(|_| !self.is_kept) {
             // A group without processes needs no end.
             let _ = kill_process_group(group, Signal::KILL);
         }
@@ -231,8 +233,10 @@ impl RunningPrograms {
         let (tell, mut told) = watch::channel(None);
         let (name, phone) = (program.to_string(), target.serial.to_owned());
         let (until, time) = (clock.now().plus(ACT_WITHIN), clock.clone());
+        running.is_kept = true;
         tokio::spawn(async move {
             let ended = time.before(until, running.tell(input.expose())).await;
+            running.is_kept = false;
             drop(running);
             let sent = interpret(&name, ended);
             if sent != Sent::Ok {
@@ -387,6 +391,39 @@ mod tests {
         fs::set_permissions(folder.path().join("program"), Permissions::from_mode(0o700)).unwrap();
         assert!(matches!(act(&programs, &marks, soon, &clock).await, Sent::NotSent(_)));
         assert!(!mark.exists());
+    }
+
+    #[test]
+    fn a_program_that_changes_something_goes_on_when_the_server_stops_and_one_that_answers_does_not() {
+        let (folder, clock) = (TempDir::new().unwrap(), still());
+        let at = |name: &str| folder.path().join(name);
+        for (name, goes_on) in [("act", true), ("ask", false)] {
+            let (begun, go, done) =
+                (at(&format!("{name}-begun")), at(&format!("{name}-go")), at(&format!("{name}-done")));
+            let script = format!(
+                "exec 9> {done}; flock 9; echo > {begun}; until [ -e {go} ]; do sleep 0.01; done; echo done > {done}",
+                done = done.display(),
+                begun = begun.display(),
+                go = go.display()
+            );
+            let program = write(&folder, &script, &[]);
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+            let time = clock.clone();
+            runtime.spawn(async move {
+                match goes_on {
+                    true => drop(act(&RunningPrograms::default(), &program, time.now().plus(ACT_WITHIN), &time).await),
+                    false => drop(program.ask(TARGET, &time).await),
+                }
+            });
+            while !begun.exists() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            drop(runtime);
+            fs::write(go, "").unwrap();
+            let ended = std::process::Command::new("flock").args(["--wait", "120"]).arg(&done).arg("true").status();
+            assert!(ended.unwrap().success());
+            assert_eq!(fs::read_to_string(done).unwrap(), if goes_on { "done\n" } else { "" }, "{name}");
+        }
     }
 
     #[tokio::test]
