@@ -4,12 +4,14 @@
 //! A program gets its arguments as the operator wrote them, without a shell. The arguments of the
 //! client are JSON on its standard input, and nowhere else. The beginning of its standard error is
 //! logged. A program that did not start has done nothing; the outcome of one that this server had
-//! to end is unknown. One that changes something goes on when this server stops. Start at [`RunningPrograms::act`].
+//! to end is unknown. One that changes something goes on when this server stops. Start at
+//! [`RunningPrograms::act`].
 
 use crate::phones::port::Unreachable;
-use rustix::process::{Pid, Signal, geteuid, kill_process_group};
+use rustix::process::{Pid, Signal, WaitOptions, geteuid, kill_process_group, waitpgid};
 use std::collections::HashMap;
 use std::fmt;
+use std::future::pending;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -19,7 +21,7 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, Command};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use toolwarrant::Clock;
 use toolwarrant::base::ignore_poison;
 use toolwarrant::tasks::{Leave, Sent, TaskId};
@@ -35,6 +37,12 @@ const PENDING_AFTER: Duration = Duration::from_secs(5);
 
 /// The most bytes that are read of an answer.
 const ANSWER_MAX: u64 = 4 << 10;
+
+/// The time for which the pipes of a program stay open after its end, for what it left running.
+const PIPES_STAY: Duration = Duration::from_secs(5);
+
+/// Interval at which this process looks for the ends of what a program left running.
+const REAP_EVERY: Duration = Duration::from_secs(10);
 
 /// The operation of a program that still runs.
 const OPERATION: &str = "program";
@@ -94,8 +102,8 @@ pub enum NoHostProgram {
 }
 
 impl HostProgram {
-    /// Checks the words of a program. Its file must exist and be executable, and other users must not
-    /// be able to change it.
+    /// Checks the words of a program. Its file must exist and be executable, and other users must
+    /// not be able to change it.
     ///
     /// # Errors
     /// The word that cannot be used.
@@ -122,7 +130,7 @@ impl HostProgram {
     /// # Errors
     /// It did not run, or did not exit with status 0 in time.
     pub async fn ask(&self, target: ProgramTarget<'_>, clock: &Clock) -> Result<String, Unreachable> {
-        let mut running = self.start(target, [Stdio::null(), Stdio::piped()]).map_err(Unreachable)?;
+        let mut running = self.start(target, [Stdio::null(), Stdio::piped()], clock).map_err(Unreachable)?;
         let mut answer = Vec::new();
         let end = async {
             if let Some(output) = running.child.stdout.take() {
@@ -148,7 +156,12 @@ impl HostProgram {
         }
     }
 
-    fn start(&self, target: ProgramTarget<'_>, [input, output]: [Stdio; 2]) -> Result<RunningProgram, Remark> {
+    fn start(
+        &self,
+        target: ProgramTarget<'_>,
+        [input, output]: [Stdio; 2],
+        clock: &Clock,
+    ) -> Result<RunningProgram, Remark> {
         if let Some(obstacle) = self.find_obstacle(target) {
             return Err(obstacle.into());
         }
@@ -161,10 +174,33 @@ impl HostProgram {
         command.args(self.arguments.iter().map(argument)).env_clear().env("PATH", PATH).current_dir("/");
         command.stdin(input).stdout(output).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn().map_err(|error| format!("{self}: {error}"))?;
-        if let Some(errors) = child.stderr.take() {
-            tokio::spawn(log_errors(self.to_string(), target.serial.to_owned(), errors));
-        }
-        Ok(RunningProgram { child, is_kept: false })
+        let (end, ended) = oneshot::channel::<()>();
+        let (group, errors) = (find_group(&child), child.stderr.take());
+        let (program, phone, clock) = (self.to_string(), target.serial.to_owned(), clock.clone());
+        tokio::spawn(async move {
+            let closing = async {
+                let _ = ended.await;
+                clock.sleep_until(clock.now().plus(PIPES_STAY)).await;
+            };
+            let logging = async {
+                if let Some(errors) = errors {
+                    log_errors(program, phone, errors).await;
+                }
+                pending().await
+            };
+            // A process that the program leaves running may print for ever.
+            tokio::select! {
+                () = logging => {}
+                () = closing => {}
+            }
+            // The first process of a container gets what the program leaves running.
+            while let Some(Ok(left)) = group.map(|group| waitpgid(group, WaitOptions::NOHANG)) {
+                if left.is_none() {
+                    clock.sleep_until(clock.now().plus(REAP_EVERY)).await;
+                }
+            }
+        });
+        Ok(RunningProgram { child, is_kept: false, _end: end })
     }
 }
 
@@ -187,6 +223,8 @@ struct RunningProgram {
     child: Child,
     /// True if the program changes something, which a stop of this server must not interrupt.
     is_kept: bool,
+    /// Reports the end when it is dropped.
+    _end: oneshot::Sender<()>,
 }
 
 impl RunningProgram {
@@ -201,12 +239,16 @@ impl RunningProgram {
 
 impl Drop for RunningProgram {
     fn drop(&mut self) {
-        let group = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        if let Some(group) = group.filter(|_| !self.is_kept) {
+        if let Some(group) = find_group(&self.child).filter(|_| !self.is_kept) {
             // A group without processes needs no end.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
+}
+
+/// Returns the process group of a program that has not ended.
+fn find_group(child: &Child) -> Option<Pid> {
+    child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?))
 }
 
 /// The programs that change something and still run, by task.
@@ -226,7 +268,7 @@ impl RunningPrograms {
         if let Err(why) = leave.confirm() {
             return Sent::NotSent(why);
         }
-        let mut running = match program.start(target, [Stdio::piped(), Stdio::null()]) {
+        let mut running = match program.start(target, [Stdio::piped(), Stdio::null()], clock) {
             Ok(running) => running,
             Err(why) => return Sent::NotSent(why),
         };
@@ -274,8 +316,8 @@ impl RunningPrograms {
     }
 }
 
-/// Logs the beginning of what a program prints on standard error. Reads the rest, too, so that
-/// nothing that the program leaves running is held up.
+/// Logs the beginning of what a program prints on standard error. Reads the rest, too, so that the
+/// program is not held up.
 async fn log_errors(program: String, phone: String, mut errors: ChildStderr) {
     let (mut bytes, mut logged) = ([0; 1 << 10], 0);
     while let Ok(count @ 1..) = errors.read(&mut bytes).await {
@@ -301,157 +343,4 @@ fn interpret(program: &str, ended: Option<io::Result<ExitStatus>>) -> Sent {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs::{self, Permissions};
-    use std::os::unix::fs::PermissionsExt;
-    use tempfile::TempDir;
-    use toolwarrant::Timestamp;
-
-    const TARGET: ProgramTarget<'_> = ProgramTarget { serial: "127.0.0.1:5555", name: Some("Anna; reboot") };
-
-    /// Returns a clock on which no program of a busy machine takes too long.
-    fn still() -> Clock {
-        Clock::manual(Timestamp(1))
-    }
-
-    /// Writes a program in another process, and returns it with these arguments. A program that
-    /// this process had open for writing could not be run while another test starts one.
-    fn write(folder: &TempDir, script: &str, arguments: &[&str]) -> HostProgram {
-        let path = folder.path().join("program");
-        let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod 700 "$0""#;
-        let written = std::process::Command::new("/bin/sh").arg("-c").arg(write).arg(&path).arg(script).status();
-        assert!(written.unwrap().success());
-        let words: Vec<_> = [path.to_str().unwrap()].iter().chain(arguments).map(|word| (*word).to_owned()).collect();
-        HostProgram::parse(&words).unwrap()
-    }
-
-    async fn act(programs: &RunningPrograms, program: &HostProgram, not_after: Timestamp, clock: &Clock) -> Sent {
-        let input = Secret::new(br#"{"password":"HUNTER2"}"#.to_vec());
-        let task = TaskId::new(Timestamp(0), [1; 10]);
-        programs.act(program, TARGET, (task, input), (Leave::until(not_after, clock), clock)).await
-    }
-
-    #[test]
-    fn a_program_is_an_absolute_path_of_an_executable_file_and_placeholders_are_whole_arguments() {
-        let parse = |words: &[&str]| HostProgram::parse(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>());
-        assert!(matches!(parse(&[]), Err(NoHostProgram::NotAbsolute)));
-        assert!(matches!(parse(&["sh"]), Err(NoHostProgram::NotAbsolute)));
-        for missing in ["/nowhere", "/etc/passwd", "/bin"] {
-            assert!(matches!(parse(&[missing]), Err(NoHostProgram::NotExecutable(_))), "{missing}");
-        }
-        let folder = TempDir::new().unwrap();
-        let program = write(&folder, "true", &[]);
-        for (mode, is_allowed) in [(0o755, true), (0o757, false), (0o775, false), (0o500, true)] {
-            fs::set_permissions(&program.path, Permissions::from_mode(mode)).unwrap();
-            let parsed = parse(&[program.path.to_str().unwrap()]);
-            assert_eq!((parsed.is_ok(), program.find_obstacle(TARGET).is_none()), (is_allowed, is_allowed), "{mode:o}");
-            assert!(is_allowed || matches!(parsed, Err(NoHostProgram::Shared(_))));
-        }
-        if geteuid().is_root() {
-            std::os::unix::fs::chown(&program.path, Some(61_234), None).unwrap();
-            assert!(program.find_obstacle(TARGET).is_some_and(|why| why.contains("must belong to root")));
-        }
-        for part in ["-s{serial}", "{name}s", "{nmae}"] {
-            assert!(matches!(parse(&["/bin/sh", part]), Err(NoHostProgram::Placeholder)), "{part}");
-        }
-        assert!(parse(&["/bin/sh", "{serial}", "{name}", "{{.State.Running}}"]).is_ok());
-    }
-
-    #[tokio::test]
-    async fn a_program_gets_its_arguments_whole_its_input_alone_and_a_clean_environment() {
-        let folder = TempDir::new().unwrap();
-        let script = "for word in \"$@\"; do echo \"<$word>\"; done; pwd; env | grep -v -e ^PWD -e ^_ -e ^SHLVL; cat";
-        let program = write(&folder, script, &["{serial}", "a b", "{name}"]);
-        let answer = program.ask(TARGET, &still()).await.unwrap();
-        assert_eq!(answer, format!("<127.0.0.1:5555>\n<a b>\n<Anna; reboot>\n/\nPATH={PATH}\n"));
-        let nameless = ProgramTarget { name: None, ..TARGET };
-        assert!(program.ask(nameless, &still()).await.is_err());
-        let told = folder.path().join("told");
-        let program = write(&folder, &format!("cat > {}", told.display()), &[]);
-        let clock = still();
-        assert_eq!(act(&RunningPrograms::default(), &program, clock.now().plus(ACT_WITHIN), &clock).await, Sent::Ok);
-        assert_eq!(fs::read_to_string(told).unwrap(), r#"{"password":"HUNTER2"}"#);
-    }
-
-    #[tokio::test]
-    async fn only_an_exit_status_is_a_report_and_a_program_that_did_not_start_did_nothing() {
-        let (folder, clock, programs) = (TempDir::new().unwrap(), still(), RunningPrograms::default());
-        let soon = clock.now().plus(ACT_WITHIN);
-        let failed = act(&programs, &write(&folder, "exit 3", &[]), soon, &clock).await;
-        assert!(matches!(failed, Sent::Err(_)), "{failed:?}");
-        let killed = act(&programs, &write(&folder, "kill -9 $$", &[]), soon, &clock).await;
-        assert!(matches!(killed, Sent::NoAnswer(_)), "{killed:?}");
-        let mark = folder.path().join("mark");
-        let marks = write(&folder, &format!("touch {}", mark.display()), &[]);
-        assert!(matches!(act(&programs, &marks, Timestamp(0), &clock).await, Sent::NotSent(_)));
-        fs::remove_file(folder.path().join("program")).unwrap();
-        assert!(matches!(act(&programs, &marks, soon, &clock).await, Sent::NotSent(_)));
-        fs::write(folder.path().join("program"), "#!/nowhere\n").unwrap();
-        fs::set_permissions(folder.path().join("program"), Permissions::from_mode(0o700)).unwrap();
-        assert!(matches!(act(&programs, &marks, soon, &clock).await, Sent::NotSent(_)));
-        assert!(!mark.exists());
-    }
-
-    #[test]
-    fn a_program_that_changes_something_goes_on_when_the_server_stops_and_one_that_answers_does_not() {
-        let (folder, clock) = (TempDir::new().unwrap(), still());
-        let at = |name: &str| folder.path().join(name);
-        for (name, goes_on) in [("act", true), ("ask", false)] {
-            let (begun, go, done) =
-                (at(&format!("{name}-begun")), at(&format!("{name}-go")), at(&format!("{name}-done")));
-            let script = format!(
-                "exec 9> {done}; flock 9; echo > {begun}; until [ -e {go} ]; do sleep 0.01; done; echo done > {done}",
-                done = done.display(),
-                begun = begun.display(),
-                go = go.display()
-            );
-            let program = write(&folder, &script, &[]);
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-            let time = clock.clone();
-            runtime.spawn(async move {
-                match goes_on {
-                    true => drop(act(&RunningPrograms::default(), &program, time.now().plus(ACT_WITHIN), &time).await),
-                    false => drop(program.ask(TARGET, &time).await),
-                }
-            });
-            while !begun.exists() {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            drop(runtime);
-            fs::write(go, "").unwrap();
-            let ended = std::process::Command::new("flock").args(["--wait", "120"]).arg(&done).arg("true").status();
-            assert!(ended.unwrap().success());
-            assert_eq!(fs::read_to_string(done).unwrap(), if goes_on { "done\n" } else { "" }, "{name}");
-        }
-    }
-
-    #[tokio::test]
-    async fn a_program_that_does_not_end_is_pending_and_at_last_ended_with_its_group() {
-        let (folder, clock) = (TempDir::new().unwrap(), Clock::manual(Timestamp(0)));
-        let (held, programs) = (folder.path().join("held"), RunningPrograms::default());
-        // The child holds a lock of the file until it ends.
-        let script = format!("flock {} sleep 600 & echo > {}.begun; wait", held.display(), held.display());
-        let program = write(&folder, &script, &[]);
-        let task = TaskId::new(Timestamp(0), [1; 10]);
-        let acting = act(&programs, &program, Timestamp(0), &clock);
-        let moving = async {
-            while !folder.path().join("held.begun").exists() || !held.exists() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-            clock.advance(PENDING_AFTER);
-        };
-        assert_eq!(tokio::join!(acting, moving).0, Sent::Pending(OPERATION.to_owned()));
-        assert_eq!(programs.look_up(task), Sent::Pending(OPERATION.to_owned()));
-        clock.advance(ACT_WITHIN);
-        let end = loop {
-            match programs.look_up(task) {
-                Sent::Pending(_) => tokio::time::sleep(Duration::from_millis(5)).await,
-                end => break end,
-            }
-        };
-        assert!(matches!(&end, Sent::NoAnswer(why) if why.as_str().contains("in time")), "{end:?}");
-        assert!(Command::new("flock").args(["--wait", "120"]).arg(&held).arg("true").status().await.unwrap().success());
-        assert!(matches!(programs.look_up(task), Sent::NoAnswer(why) if why.as_str() == LOST));
-    }
-}
+mod tests;
