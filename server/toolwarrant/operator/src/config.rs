@@ -158,7 +158,7 @@ impl Config {
         };
         let read = |(key, value): (Spanned<DeString<'_>>, Spanned<DeValue<'_>>)| {
             let before = found.found.len();
-            if before >= MISTAKES_MAX {
+            if found.is_full() {
                 return None;
             }
             let read = shape::read(value, &mut |Misshape { span, message, help }| found.add(span, message, help));
@@ -197,7 +197,7 @@ impl Findings<'_> {
     /// Adds a mistake at `span`, in bytes of the file, as `toml::Spanned` has it. `message`
     /// describes the mistake, `help` the allowed values. Only the first 100 are reported.
     pub fn add(&mut self, span: Range<usize>, message: impl Into<String>, help: Option<String>) {
-        if self.found.len() >= MISTAKES_MAX {
+        if self.is_full() {
             return;
         }
         let (text, message) = (self.config.text(), message.into());
@@ -209,6 +209,11 @@ impl Findings<'_> {
         let rendered =
             excerpt(&Excerpt { path: &path, text: &text, span, id: None, message: &message, help: help.as_deref() });
         self.found.push(ConfigMistake { line, column, message, help, rendered });
+    }
+
+    /// Returns true if no further mistake is reported.
+    pub(crate) fn is_full(&self) -> bool {
+        self.found.len() >= MISTAKES_MAX
     }
 
     /// Reports that the key at `span` is not one of `known`.

@@ -14,6 +14,7 @@ use std::marker::PhantomData;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 use toolwarrant_base::clock::Clock;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::pipeline::Handlers;
@@ -252,7 +253,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         let (name, json) = (self.identity.names.program, serve.json);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context(NO_RUNTIME)?;
         // The service may start tasks while it is made.
-        let _entered = runtime.enter();
+        let entered = runtime.enter();
         let mut signals = Signals::listen().context("cannot listen for signals")?;
         let begun = Start::begin(&runtime, self.identity, serve, place, H::CATALOGUE, &mut signals.stop)?;
         let Some(start) = begun else { return Ok(ExitCode::SUCCESS) };
@@ -262,6 +263,9 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         let around = ServiceAround { inventory, own, upstreams, background, serves, hint };
         let server = start.finish(&runtime, answering, around)?;
         let served = server.run(&runtime, signals, |text| streams.say(text), json);
+        drop(entered);
+        // All that must be stored is stored. An operator's command may still read files.
+        runtime.shutdown_timeout(COMMANDS_END_WITHIN);
         // With `--json`, standard output has its one document already.
         let failed = |error| complain(&error, name, false, |text| streams.complain(text));
         Ok(served.map_or_else(failed, |()| ExitCode::SUCCESS))
@@ -288,6 +292,9 @@ fn forbid_dumps() {
         tracing::warn!(%error, "the system may dump the memory of this program, with the secrets in it");
     }
 }
+
+/// Time for commands that the stop has left behind.
+const COMMANDS_END_WITHIN: Duration = Duration::from_secs(2);
 
 /// The exit code of a dry run that shows commands.
 const WOULD_DO: u8 = 3;

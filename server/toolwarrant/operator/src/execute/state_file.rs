@@ -46,9 +46,12 @@ pub(super) fn plan(
     let config = Config::parse(path, text)?;
     let mut found = config.findings();
     for (key, _) in &config.root() {
-        if key.get_ref() != APPLICATION {
+        if key.get_ref() != APPLICATION && !found.is_full() {
             found.unknown(key.span(), key.get_ref(), [APPLICATION]);
         }
+    }
+    if found.is_full() {
+        return found.finish().map(|()| Vec::new());
     }
     let wanted = config.entries::<WantedApplication>(APPLICATION, &mut found);
     let mut taken = BTreeSet::new();
