@@ -36,7 +36,7 @@ async fn the_official_rust_client_lists_the_tools_and_calls_each_in_every_revisi
 async fn the_official_rust_client_as_it_comes_gets_a_revision_that_it_can_go_on_with() {
     let looking = ClientLifecycleMode::Auto { preferred_versions: vec![ProtocolVersion::LATEST], legacy_version: None };
     let mut clients = JoinSet::new();
-    for (mode, revision) in [(ClientLifecycleMode::Initialize, "2025-03-26"), (looking, "2026-07-28")] {
+    for (mode, revision) in [(ClientLifecycleMode::Initialize, "2025-11-25"), (looking, "2026-07-28")] {
         clients.spawn(async move {
             let mut program = Program::start(&[]).await;
             let client = connect(&program, ClientConfig::default(), mode).await;

@@ -47,11 +47,16 @@ impl Revision {
         }
     }
 
-    /// Returns the revision to agree on with a client that offers `name` in `initialize`.
+    /// Returns the revision to agree on with a client that offers `name` in `initialize`. A client
+    /// that offers one without a handshake gets the newest one with it.
     #[must_use]
     pub fn negotiate(name: &str, served: &[Self]) -> Self {
-        let offered = |revision: &Self| revision.features().handshake && revision.features().name == name;
-        served.iter().copied().find(offered).unwrap_or(Self::FALLBACK)
+        let offered = Self::ALL.into_iter().find(|revision| revision.features().name == name);
+        let fits = |revision: &Self| {
+            revision.features().handshake
+                && offered.is_some_and(|offered| offered == *revision || !offered.features().handshake)
+        };
+        served.iter().copied().find(fits).unwrap_or(Self::FALLBACK)
     }
 
     /// Returns the revision for serving a request that names `name`; `None` if it must be refused.
@@ -87,7 +92,7 @@ mod tests {
             ("2025-03-26", V2025_03_26, Some(V2025_03_26), V2025_03_26, Some(V2025_03_26)),
             ("2025-06-18", V2025_06_18, Some(V2025_06_18), V2025_03_26, Some(V2025_03_26)),
             ("2025-11-25", V2025_11_25, Some(V2025_11_25), V2025_11_25, Some(V2025_11_25)),
-            ("2026-07-28", V2025_03_26, Some(V2026_07_28), V2025_03_26, None),
+            ("2026-07-28", V2025_11_25, Some(V2026_07_28), V2025_11_25, None),
             ("2024-11-05", V2025_03_26, Some(V2025_03_26), V2025_03_26, Some(V2025_03_26)),
             ("1999-01-01", V2025_03_26, None, V2025_03_26, None),
             ("", V2025_03_26, None, V2025_03_26, None),
