@@ -1,6 +1,7 @@
 //! The wire table: the answer to each request to the endpoint, row by row.
 
 use crate::harness::shop::{self, shop};
+use crate::harness::signed::Signed;
 use crate::harness::{Server, Tenant, open_phones, outcome, phones, read};
 use reqwest::Response;
 use serde_json::{Value, json};
@@ -19,7 +20,8 @@ async fn every_unsound_message_is_refused_as_the_table_says() {
         ("", 400, Value::Null, -32700, "parse_error"),
         ("{", 400, Value::Null, -32700, "parse_error"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping"} x"#, 400, Value::Null, -32700, "parse_error"),
-        ("\u{feff}{}", 400, Value::Null, -32700, "parse_error"),
+        ("\u{feff}\u{feff}{}", 400, Value::Null, -32700, "parse_error"),
+        ("\u{feff}{}", 400, Value::Null, -32600, "invalid_request"),
         ("[{]", 400, Value::Null, -32700, "parse_error"),
         ("7", 400, Value::Null, -32600, "invalid_request"),
         (r#"[["2.0",1,"ping"]"#, 400, Value::Null, -32700, "parse_error"),
@@ -65,13 +67,7 @@ async fn every_unsound_message_is_refused_as_the_table_says() {
             -32602,
             "invalid_params",
         ),
-        (
-            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_device","arguments":null}}"#,
-            200,
-            json!(1),
-            -32602,
-            "invalid_params",
-        ),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":null}"#, 200, json!(1), -32602, "invalid_params"),
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"no_such"}}"#,
             200,
@@ -183,6 +179,42 @@ async fn only_a_post_of_application_json_is_taken() {
 }
 
 #[tokio::test]
+async fn a_body_in_an_encoding_is_refused_with_the_encodings_that_are_taken() {
+    let (server, key) = open_phones().await;
+    let encodings: [(&[&str], u16); 7] = [
+        (&["gzip"], 415),
+        (&["br"], 415),
+        (&["gzip, identity"], 415),
+        (&["identity", "gzip"], 415),
+        (&["identity"], 200),
+        (&["Identity"], 200),
+        (&[""], 200),
+    ];
+    for (encodings, expected) in encodings {
+        let mut asked = server.post(&key);
+        let mut signed = server.sign(&key, "POST", "/v1/devices/phone-0000001/sessions").body(json!({}));
+        for encoding in encodings {
+            asked = asked.header("content-encoding", *encoding);
+            signed = signed.header("content-encoding", encoding);
+        }
+        let response = asked.body(LIST).send().await.expect("an answer");
+        let (status, taken) = (response.status().as_u16(), response.headers().get("accept-encoding").cloned());
+        let (_, answer) = read(response).await;
+        let signed = server.v1(&signed).await;
+        assert_eq!((status, signed.status), (expected, if expected == 200 { 201 } else { expected }), "{encodings:?}");
+        if expected == 415 {
+            assert_eq!(
+                (taken, signed.header("accept-encoding")),
+                (Some("identity".parse().expect("text")), Some("identity"))
+            );
+            let message = answer["error"]["message"].as_str().expect("a message");
+            assert!(message.contains("Content-Encoding") && message.contains("`identity`"), "{message}");
+            assert_eq!(signed.body["message"], message);
+        }
+    }
+}
+
+#[tokio::test]
 async fn tools_are_served_at_mcp_and_nowhere_else() {
     let (server, key) = open_phones().await;
     let headers = [("content-type", "application/json"), ("x-api-key", &key.id), ("x-api-secret", &key.secret)];
@@ -243,10 +275,40 @@ async fn every_answer_is_one_json_body_even_if_the_client_accepts_a_stream() {
 #[tokio::test]
 async fn params_may_be_left_out() {
     let (server, key) = open_phones().await;
-    for method in ["tools/list", "ping", "initialize"] {
-        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method});
-        let (status, answer) = server.send(&key, body.to_string()).await;
-        assert!(status == 200 && answer["result"].is_object(), "{answer}");
+    let null = json!({"jsonrpc": "2.0", "id": 1, "params": null});
+    for (method, absent) in
+        ["tools/list", "ping", "initialize"].map(|method| [(method, false), (method, true)]).concat()
+    {
+        let mut body = null.clone();
+        body["method"] = method.into();
+        if absent {
+            body.as_object_mut().expect("an object").remove("params");
+        }
+        for body in [body.clone(), json!([body])].into_iter().take(if method == "initialize" { 1 } else { 2 }) {
+            let (status, answer) = server.send(&key, body.to_string()).await;
+            let answer = answer.get(0).unwrap_or(&answer);
+            assert!(status == 200 && answer["result"].is_object(), "{body}: {answer}");
+        }
+    }
+    for (tool, code) in [("list_devices", None), ("get_device", Some("invalid_argument"))] {
+        let answer = server.rpc(&key, "tools/call", json!({"name": tool, "arguments": null, "_meta": null})).await;
+        assert_eq!(
+            outcome(&answer).err().and_then(|failure| failure["code"].as_str().map(str::to_owned)).as_deref(),
+            code
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_byte_order_mark_before_a_body_is_skipped() {
+    let (server, key) = open_phones().await;
+    for body in [LIST.to_owned(), format!("[{LIST}]"), format!(" \n{LIST}")] {
+        assert_eq!(server.send(&key, format!("\u{feff}{body}")).await, server.send(&key, body).await);
+    }
+    for (body, status) in [("\u{feff}", 201), ("\u{feff}{}", 201), ("\u{feff}\u{feff}{}", 400)] {
+        let signed = server.sign(&key, "POST", "/v1/devices/phone-0000001/sessions");
+        let signed = Signed { body: body.to_owned(), ..signed };
+        assert_eq!(server.v1(&signed).await.status, status, "{body:?}");
     }
 }
 

@@ -5,15 +5,19 @@ use crate::edge::{self, AuthThrottle, HostOriginPolicy, Limits, Peer};
 use crate::head::Head;
 use crate::ids::{REQUEST_ID, RequestIds};
 use axum::body::Body;
-use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use axum::http::{Response, StatusCode};
 use bytes::Bytes;
 use toolwarrant_base::wording::Echo;
+use toolwarrant_base::words;
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
 
 const ESSENCE: &str = "application/json";
 const JSON: HeaderValue = HeaderValue::from_static(ESSENCE);
+
+/// The name of no encoding.
+const IDENTITY: &str = "identity";
 
 /// Limit on the header memory that an answer takes over from its request. hyper keeps this memory
 /// for the connection's next request, however long it waits for that.
@@ -35,9 +39,27 @@ impl<H: Handlers> Context<H> {
     }
 }
 
-/// Returns true if a body is declared as JSON.
-pub(crate) fn is_json<'a>(head: impl Into<Head<'a>>) -> bool {
-    let Some(Some(declared)) = head.into().content_type.at_most_once() else { return false };
+/// Checks that a body is declared as JSON, and that it is in no encoding.
+///
+/// # Errors
+/// `unsupported_media_type`.
+pub(crate) fn check_type<'a, H: Handlers>(head: impl Into<Head<'a>>) -> Result<(), Failure> {
+    let head = head.into();
+    let role = H::CATALOGUE.roles.unsupported_media_type;
+    let encoding = head.content_encoding.at_most_once();
+    let encoding = encoding.map_or(Some("several"), |sent| sent.map(|sent| sent.to_str().unwrap_or("?")));
+    match encoding.filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case(IDENTITY)) {
+        Some(encoding) => {
+            let sent = words!["the Content-Encoding of the body is `", Echo::of(encoding), "`, and only `", IDENTITY];
+            Err(Failure::exactly(role, words![sent, "` is taken: send the body as it is, without compression."]))
+        }
+        None if is_json(head) => Ok(()),
+        None => Err(Failure::plain(role)),
+    }
+}
+
+fn is_json(head: Head<'_>) -> bool {
+    let Some(Some(declared)) = head.content_type.at_most_once() else { return false };
     let is_essence = |text: &str| text.split(';').next().is_some_and(|text| text.trim().eq_ignore_ascii_case(ESSENCE));
     declared == ESSENCE || declared.to_str().is_ok_and(is_essence)
 }
@@ -81,8 +103,12 @@ pub(crate) fn refuse(failure: &Failure, request_id: &HeaderValue) -> Response<Bo
     respond(status(failure), body_of(failure), request_id)
 }
 
-/// Adds a challenge for credentials of `scheme` to a response with status 401.
-pub(crate) fn challenge<H: Handlers>(response: &mut Response<Body>, scheme: &str) {
+/// Says what is taken: to a response with status 401 it adds a challenge for credentials of
+/// `scheme`, to one with status 415 the encodings of bodies.
+pub(crate) fn say_what_is_taken<H: Handlers>(response: &mut Response<Body>, scheme: &str) {
+    if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        response.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static(IDENTITY));
+    }
     let challenge = format!("{scheme} realm=\"{}\"", H::CATALOGUE.service.name);
     if response.status() == StatusCode::UNAUTHORIZED
         && let Ok(challenge) = HeaderValue::try_from(challenge)
@@ -99,6 +125,12 @@ pub(crate) fn status(failure: &Failure) -> StatusCode {
 /// is never empty.
 pub(crate) fn body_of(failure: &Failure) -> Vec<u8> {
     serde_json::to_vec(failure).unwrap_or_default()
+}
+
+/// Returns a body without the byte order mark that some clients put before JSON (RFC 8259, section
+/// 8.1).
+pub(crate) fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 /// Returns serde_json's message about JSON of the wrong shape, without the position in the text.

@@ -12,7 +12,7 @@ mod session;
 
 pub(crate) use answers::Answers;
 
-use super::context::{Context, empty, is_json, respond_in};
+use super::context::{Context, check_type, empty, respond_in};
 use super::credentials;
 use super::edge::{self, BodyError, BodyRoom, Peer};
 use super::head::Head;
@@ -104,9 +104,7 @@ async fn post<H: Handlers>(
         }
     };
     let charged = context.pipeline.charge_head(&caller);
-    if !is_json(head) {
-        return Err(Failure::plain(roles.unsupported_media_type).into());
-    }
+    check_type::<H>(head)?;
     let read = edge::read_body(body, peer, BodyRoom::Verified, &context.limits).await;
     let bytes = read.map_err(|error| match error {
         BodyError::TooLarge => Failure::plain(roles.body_too_large),

@@ -8,7 +8,7 @@
 mod arguments;
 mod routes;
 
-use super::context::{Context, challenge, empty, is_json, refuse, respond};
+use super::context::{Context, check_type, empty, refuse, respond, say_what_is_taken};
 use super::edge::{self, BodyError, BodyRoom, Peer};
 use axum::body::{Body, HttpBody};
 use axum::http::header::{ALLOW, AUTHORIZATION, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, LOCATION, RETRY_AFTER};
@@ -63,7 +63,7 @@ pub(super) async fn serve<H: Handlers>(
         }
         Err(SignedRefusal { failure, allowed }) => {
             let mut response = refuse(&failure, &request_id);
-            challenge::<H>(&mut response, SCHEME);
+            say_what_is_taken::<H>(&mut response, SCHEME);
             let headers = response.headers_mut();
             if let Some(seconds) = failure.retry_after_seconds() {
                 headers.insert(RETRY_AFTER, seconds.into());
@@ -235,8 +235,8 @@ async fn carry_out<H: Handlers>(
             return Err(Failure::exactly(roles.no_route, what).into());
         }
     };
-    if !body.is_empty() && matches!(head.method, Method::PUT | Method::POST) && !is_json(&head.headers) {
-        return Err(Failure::plain(roles.unsupported_media_type).into());
+    if !body.is_empty() && matches!(head.method, Method::PUT | Method::POST) {
+        check_type::<H>(&head.headers)?;
     }
     let tool = route.tool;
     let arguments = arguments::read(route, &values, head.uri.query(), body, idempotency_key);

@@ -9,7 +9,7 @@ mod quick;
 use message::{Members, VERSION, is_id};
 pub(super) use message::{Message, ParamMembers, Params, RpcRequest, present};
 
-use crate::context::reason;
+use crate::context::{reason, without_mark};
 use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
@@ -44,6 +44,7 @@ pub(super) enum Unreadable {
 pub(super) fn read(bytes: &[u8]) -> Result<Body<'_>, Unreadable> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| Unreadable::NotJson(words!["the body is not UTF-8 at byte ", error.valid_up_to()]))?;
+    let text = without_mark(text);
     if is_deeper_than(MAX_DEPTH, bytes) {
         return Err(Unreadable::NotJson(words!["the body is nested deeper than ", MAX_DEPTH, " levels"]));
     }
@@ -132,7 +133,7 @@ fn parse_unusual(json: &str) -> Result<Message<'_>, serde_json::Error> {
     };
     Ok(match known {
         Some(id) => {
-            let params = params.map_or(Params::Absent, |_| Params::Unusual);
+            let params = params.filter(|params| params.get() != "null").map_or(Params::Absent, |_| Params::Unusual);
             Message::Request(RpcRequest { id, method, params, json })
         }
         None => Message::Unanswered,

@@ -1,7 +1,7 @@
 //! The refusal of a whole HTTP request, as a JSON-RPC error with an HTTP status.
 
 use super::answers::error;
-use crate::context::{challenge, respond, status};
+use crate::context::{respond, say_what_is_taken, status};
 use axum::body::Body;
 use axum::http::Response;
 use axum::http::header::HeaderValue;
@@ -24,7 +24,7 @@ impl Refusal {
 
     pub(super) fn respond<H: Handlers>(self, request_id: &HeaderValue) -> Response<Body> {
         let mut response = respond(status(&self.failure), error(&self.id, &self.failure), request_id);
-        challenge::<H>(&mut response, "Bearer");
+        say_what_is_taken::<H>(&mut response, "Bearer");
         response
     }
 }

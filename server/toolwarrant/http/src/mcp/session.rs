@@ -3,7 +3,7 @@
 //! The outcome of a tool is always a result, even if the tool failed, so that the model reads it.
 
 use super::answers::{self, Answers, error};
-use super::envelope::{self, Message, ParamMembers, Params, RpcRequest};
+use super::envelope::{Message, ParamMembers, Params, RpcRequest};
 use super::refusal::Refusal;
 use crate::context::{Context, reason};
 use serde_json::value::RawValue;
@@ -203,7 +203,7 @@ static NO_ARGUMENTS: LazyLock<Box<RawValue>> =
 struct CallParams<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
-    #[serde(borrow, default, deserialize_with = "envelope::present")]
+    #[serde(borrow)]
     arguments: Option<&'a RawValue>,
 }
 

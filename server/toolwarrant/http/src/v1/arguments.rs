@@ -5,7 +5,7 @@
 //! often.
 
 use super::routes::Route;
-use crate::context::reason;
+use crate::context::{reason, without_mark};
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -87,10 +87,9 @@ fn add_key(route: &Route, members: &mut Vec<Member<'_>>, key: &str) -> Result<()
 }
 
 fn of_body(body: &[u8]) -> Result<Vec<Member<'_>>, Words> {
-    let text = str::from_utf8(body)
-        .map_err(|error| words!["the body is not UTF-8 at byte ", error.valid_up_to()])?
-        .trim_matches([' ', '\t', '\r', '\n']);
-    if text.is_empty() {
+    let text = str::from_utf8(body).map_err(|error| words!["the body is not UTF-8 at byte ", error.valid_up_to()])?;
+    let text = without_mark(text).trim_matches([' ', '\t', '\r', '\n']);
+    if matches!(text, "" | "null") {
         return Ok(Vec::new());
     }
     let not_json = |error: serde_json::Error| {

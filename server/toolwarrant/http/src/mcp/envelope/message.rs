@@ -33,6 +33,7 @@ pub(crate) struct RpcRequest<'a> {
 /// The parameters of a request.
 #[derive(Debug)]
 pub(crate) enum Params<'a> {
+    /// Left out, or null.
     Absent,
     /// An object in which no member that a method here reads occurs twice.
     Read(ParamMembers<'a>),
