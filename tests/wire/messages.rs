@@ -334,14 +334,27 @@ async fn pages_of_other_origins_and_foreign_hosts_are_refused() {
             assert!(message.contains(&format!("--allow-{header}")), "{message}");
         }
     }
-    let preflight = server.http.request("OPTIONS".parse().expect("a method"), &server.url);
-    let preflight =
-        preflight.header("origin", "https://allowed.example").header("access-control-request-method", "POST");
-    let response = preflight.send().await.expect("an answer");
-    assert_eq!(
-        (response.status().as_u16(), response.headers()["access-control-allow-origin"].as_bytes()),
-        (204, &b"https://allowed.example"[..])
-    );
+    let preflight = ("access-control-request-method", "POST");
+    let rows = [
+        ("OPTIONS", "/mcp", &[preflight][..], 204),
+        ("OPTIONS", "/v1/devices", &[preflight], 204),
+        ("OPTIONS", "/mcp", &[], 405),
+        ("GET", "/mcp", &[("accept", "text/event-stream")], 405),
+        ("DELETE", "/mcp", &[], 405),
+        ("POST", "/mcp", &[], 401),
+        ("POST", "/register", &[], 400),
+        ("GET", "/nothing", &[], 404),
+        ("GET", "/v1/devices", &[], 401),
+        ("GET", "/v1/contract.json", &[], 200),
+    ];
+    for (method, path, headers, expected) in rows {
+        for (origin, is_allowed) in [("https://allowed.example", true), ("https://evil.example", false)] {
+            let response = send(&server, method, path, &[headers, &[("origin", origin)]].concat()).await;
+            let allowed = response.headers().get("access-control-allow-origin").cloned();
+            assert_eq!(allowed.is_some_and(|allowed| allowed == origin), is_allowed, "{method} {path} of {origin}");
+            assert!(!is_allowed || response.status() == expected, "{method} {path}: {response:?}");
+        }
+    }
 }
 
 #[tokio::test]

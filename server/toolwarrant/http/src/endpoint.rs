@@ -1,12 +1,13 @@
 //! The endpoint: passes each request to its transport.
 
-use crate::context::{Context, body_of, refuse, respond};
-use crate::edge::{AuthThrottle, HostOriginPolicy, Limits, Peer, Responder};
+use crate::context::{Context, body_of, empty, refuse, respond};
+use crate::edge::{self, AuthThrottle, HostOriginPolicy, Limits, Peer, Responder};
 use crate::ids::RequestIds;
 use crate::{mcp, v1};
 use axum::Router;
 use axum::body::{Body, HttpBody};
 use axum::extract::State;
+use axum::http::header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
 use axum::http::{Method, Request, Response, StatusCode};
 use bytes::Bytes;
 use hyper::body::Incoming;
@@ -43,16 +44,42 @@ impl<H: Handlers> Endpoint<H> {
         Router::new().fallback(answer).with_state(self)
     }
 
-    /// Answers one request: on `/mcp`, on all paths below `/v1`, and with a clear refusal on other
-    /// paths that clients try.
+    /// Answers one request. Pages of an allowed origin may read every answer.
     async fn answer(
         &self,
         request: Request<impl HttpBody<Data = Bytes> + Unpin>,
         peer: Option<Cow<'_, Peer>>,
     ) -> Response<Body> {
+        let (head, body) = request.into_parts();
+        let origin = head.headers.get(ORIGIN).and_then(|_| {
+            let authority = head.uri.authority().map(|authority| authority.as_str());
+            self.context.policy.check(&head.headers, authority).ok().flatten()
+        });
+        if let Some(origin) = &origin
+            && head.method == Method::OPTIONS
+            && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+        {
+            let mut response = empty(StatusCode::NO_CONTENT, &self.context.ids.of(&head.headers));
+            edge::answer_preflight(response.headers_mut(), origin.clone());
+            return response;
+        }
+        let mut response = self.route(Request::from_parts(head, body), peer.as_deref()).await;
+        if let Some(origin) = origin {
+            edge::allow_origin(response.headers_mut(), origin);
+        }
+        response
+    }
+
+    /// Answers one request: on `/mcp`, on all paths below `/v1`, and with a clear refusal on other
+    /// paths that clients try.
+    async fn route(
+        &self,
+        request: Request<impl HttpBody<Data = Bytes> + Unpin>,
+        peer: Option<&Peer>,
+    ) -> Response<Body> {
         match request.uri().path() {
-            "/mcp" | "/mcp/" => mcp::serve(&self.context, &self.answers, request, peer.as_deref()).await,
-            path if v1::owns(path) => v1::serve(&self.context, &self.routes, request, peer.as_deref()).await,
+            "/mcp" | "/mcp/" => mcp::serve(&self.context, &self.answers, request, peer).await,
+            path if v1::owns(path) => v1::serve(&self.context, &self.routes, request, peer).await,
             // Clients without credentials try to register with an OAuth server here, and show the
             // answer to their user.
             "/register" if request.method() == Method::POST => {

@@ -48,26 +48,17 @@ pub(super) async fn serve<H: Handlers>(
     if method != Method::POST && !preflight {
         return not_allowed::<H>(&request_id);
     }
-    let origin = match context.policy.judge(&head, uri.authority().map(|authority| authority.as_str())) {
-        Ok(origin) => origin,
-        Err(refused) => return refuse(&Failure::exactly(roles.origin_not_allowed, refused.words()), &request_id),
-    };
-    if preflight {
-        let Some(origin) = origin else { return not_allowed::<H>(&request_id) };
-        let mut response = empty(StatusCode::NO_CONTENT, &request_id);
-        edge::answer_preflight(response.headers_mut(), origin);
-        return response;
+    if let Err(refused) = context.policy.judge(&head, uri.authority().map(|authority| authority.as_str())) {
+        return refuse(&Failure::exactly(roles.origin_not_allowed, refused.words()), &request_id);
     }
-    let mut response = match post(context, answers, Posting { headers: &headers, head, body, peer }, &request_id).await
-    {
+    if preflight {
+        return not_allowed::<H>(&request_id);
+    }
+    match post(context, answers, Posting { headers: &headers, head, body, peer }, &request_id).await {
         Ok(Some(body)) => respond_in(headers, StatusCode::OK, body, request_id),
         Ok(None) => empty(StatusCode::ACCEPTED, &request_id),
         Err(refused) => refused.respond::<H>(&request_id),
-    };
-    if let Some(origin) = origin {
-        edge::allow_origin(response.headers_mut(), origin);
     }
-    response
 }
 
 fn not_allowed<H: Handlers>(request_id: &HeaderValue) -> Response<Body> {

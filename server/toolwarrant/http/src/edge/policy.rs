@@ -161,11 +161,13 @@ impl HostOriginPolicy {
     }
 }
 
+/// The headers that pages may read. Browsers show few others.
+const EXPOSED: &str = "Accept-Encoding, Allow, ETag, Location, Retry-After, WWW-Authenticate, X-Request-Id";
+
 /// Lets pages of `origin` read the answer with these headers.
 pub(crate) fn allow_origin(headers: &mut HeaderMap, AllowedOrigin(origin): AllowedOrigin) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    headers
-        .insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("Retry-After, WWW-Authenticate, X-Request-Id"));
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
     headers.append(VARY, HeaderValue::from_static("Origin"));
 }
 
