@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::net::SocketAddr;
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -239,4 +239,40 @@ async fn the_end_of_a_clients_side_ends_its_hold_whether_it_still_reads_or_is_go
     held(1).await;
     server.clock.advance(Duration::from_secs(50));
     assert_eq!(answer(&mut waits).await.0, 200);
+}
+
+/// Reads one answer, and what follows it until the server closes the connection.
+async fn read_to_end(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    timeout(NEVER, stream.read_to_end(&mut bytes)).await.expect("an end").expect("no reset");
+    String::from_utf8(bytes).expect("text")
+}
+
+#[tokio::test]
+async fn the_last_answer_of_a_connection_says_so() {
+    let (server, keys) = phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
+    let key = &keys[0][0];
+    let call = key.call_request("list_devices", &json!({}), "");
+    let wrong = call.replace(&key.secret, "wrong");
+    let elsewhere = call.replace("POST /mcp", "POST /elsewhere");
+    let encoded = key.call_request("list_devices", &json!({}), "content-encoding: gzip\r\n");
+    for (refused, status) in
+        [(&wrong, "401"), (&elsewhere, "404"), (&encoded, "415"), (&call.replace("POST", "PUT"), "405")]
+    {
+        // A body that has come is skipped, and the connection goes on.
+        let mut stream = TcpStream::connect(server.address).await.expect("a connection");
+        for (request, expected) in [(refused, status), (&call, "200"), (refused, status)] {
+            stream.write_all(request.as_bytes()).await.expect("sent");
+            assert_eq!(answer(&mut stream).await.0.to_string(), expected);
+        }
+        // The rest of a body may come late or never, so the connection ends.
+        let mut stream = TcpStream::connect(server.address).await.expect("a connection");
+        stream.write_all(&refused.as_bytes()[..refused.len() - 1]).await.expect("sent");
+        let told = read_to_end(&mut stream).await;
+        assert!(told.contains(status) && told.contains("connection: close\r\n"), "{told}");
+    }
+    let mut stream = TcpStream::connect(server.address).await.expect("a connection");
+    stream.write_all(b"no request\r\n\r\n").await.expect("sent");
+    let told = read_to_end(&mut stream).await;
+    assert!(told.contains(" 400 ") && told.contains("connection: close\r\n"), "{told}");
 }

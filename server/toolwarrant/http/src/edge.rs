@@ -18,6 +18,7 @@ mod throttle;
 mod tls;
 mod turns;
 
+pub(crate) use body::skip_rest;
 pub use body::{BodyError, BodyRoom, read_body};
 pub use connection::Peer;
 pub(crate) use connection::{patience, slow_down};
@@ -190,7 +191,7 @@ impl Server {
         let mut stopping = self.stopping.clone();
         let mut stop = pin!(async { stopping.changed().await });
         let mut given_up = pin!(connection.wait_until_closed());
-        let mut head = HeadTimer::new(self.limiter.limits.head);
+        let mut head = HeadTimer::new(&self.limiter.limits);
         let (mut wakers, mut stops) = (None::<Wakers>, false);
         poll_fn(|context| {
             let kept = wakers.take().filter(|wakers| wakers.are_of(context.waker()));
@@ -214,7 +215,7 @@ impl Server {
                 return Poll::Ready(());
             }
             ready!(head.poll(context, connection));
-            tracing::debug!("a connection ended: the head of its next request did not come in time");
+            tracing::debug!("a connection ended: its next request did not come in time");
             Poll::Ready(())
         })
         .await;

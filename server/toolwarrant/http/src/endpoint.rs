@@ -50,7 +50,7 @@ impl<H: Handlers> Endpoint<H> {
         request: Request<impl HttpBody<Data = Bytes> + Unpin>,
         peer: Option<Cow<'_, Peer>>,
     ) -> Response<Body> {
-        let (head, body) = request.into_parts();
+        let (head, mut body) = request.into_parts();
         let origin = head.headers.get(ORIGIN).and_then(|_| {
             let authority = head.uri.authority().map(|authority| authority.as_str());
             self.context.policy.check(&head.headers, authority).ok().flatten()
@@ -63,10 +63,11 @@ impl<H: Handlers> Endpoint<H> {
             edge::answer_preflight(response.headers_mut(), origin.clone());
             return response;
         }
-        let mut response = self.route(Request::from_parts(head, body), peer.as_deref()).await;
+        let mut response = self.route(Request::from_parts(head, &mut body), peer.as_deref()).await;
         if let Some(origin) = origin {
             edge::allow_origin(response.headers_mut(), origin);
         }
+        edge::skip_rest(body, peer.as_deref()).await;
         response
     }
 

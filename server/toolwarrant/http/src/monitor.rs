@@ -24,8 +24,8 @@ use toolwarrant_base::BoxFuture;
 const CONNECTIONS: usize = 64;
 const CONNECTIONS_PER_ADDRESS: usize = 32;
 
-/// Time for the head of a request. Monitoring systems send a request every few seconds and need no
-/// open connection in between.
+/// Time for the head of a request, and until the next one. Monitoring systems send a request every
+/// few seconds and need no open connection in between.
 const HEAD: Duration = Duration::from_secs(1);
 
 /// The media type of metrics.
@@ -75,6 +75,7 @@ impl Monitor {
             connections: CONNECTIONS,
             connections_per_address: CONNECTIONS_PER_ADDRESS,
             head: HEAD,
+            idle: HEAD,
             grace: Duration::from_secs(1),
             ..Limits::default()
         });

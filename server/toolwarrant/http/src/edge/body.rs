@@ -12,6 +12,7 @@ use std::future::poll_fn;
 use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use tokio::task::yield_now;
 use tokio::time::{Instant, timeout_at};
 
 /// The reason why a body could not be read.
@@ -129,6 +130,25 @@ fn grow(share: &mut Option<Share>, Peer { address, connection, .. }: &Peer, room
     };
     *share = quota.take(*address, bytes);
     share.is_some()
+}
+
+/// Discards a body that was not read, as far as it has come. If more is to come, the connection
+/// ends after the answer.
+pub(crate) async fn skip_rest(mut body: impl HttpBody<Data = Bytes> + Unpin, peer: Option<&Peer>) {
+    let Some(peer) = peer else { return };
+    let (mut bytes, mut waited) = (0, false);
+    while !body.is_end_stream() {
+        match poll_fn(|context| Poll::Ready(poll_once(&mut body, context))).await {
+            Poll::Ready(Some(Ok(frame))) if bytes < FREE => bytes += frame.data_ref().map_or(0, Bytes::len),
+            Poll::Ready(None) => return,
+            // hyper passes on what it has read in the next turn of the connection.
+            Poll::Pending if !waited => {
+                waited = true;
+                yield_now().await;
+            }
+            Poll::Ready(Some(_)) | Poll::Pending => return peer.connection.refuse_body(),
+        }
+    }
 }
 
 /// The bytes of a body that counts towards the quota.

@@ -22,13 +22,15 @@ const BUSY: u8 = 1;
 /// The connection is given up.
 const GIVEN_UP: u8 = 2;
 
-/// The wait of a connection for the head of a request.
+/// The wait of a connection for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeadWait {
     /// There is no wait: a request is being read, carried out or answered.
     Over,
-    /// The wait has begun since the last check.
-    Begins,
+    /// The wait for its first byte has begun since the last check.
+    IdleBegins,
+    /// The wait for the rest of its head has begun since the last check.
+    HeadBegins,
     /// The wait had begun before the last check.
     Lasts,
 }
@@ -39,10 +41,14 @@ const IN_REQUEST: u8 = 0;
 const ANSWERED: u8 = 1;
 /// All bytes written so far have left. A long answer may have more.
 const FLUSHED: u8 = 2;
-/// The whole answer has left, and the next head is being read.
-const WAIT_BEGINS: u8 = 3;
-/// Like `WAIT_BEGINS`, and the time of the beginning is known.
-const WAIT_LASTS: u8 = 4;
+/// The whole answer has left, and nothing of the next head has come.
+const IDLE_BEGINS: u8 = 3;
+/// Like `IDLE_BEGINS`, and the time of the beginning is known.
+const IDLE_LASTS: u8 = 4;
+/// The next head is being read.
+const HEAD_BEGINS: u8 = 5;
+/// Like `HEAD_BEGINS`, and the time of the beginning is known.
+const HEAD_LASTS: u8 = 6;
 
 /// The resources, other than connections, that requests may hold at the same time.
 #[derive(Debug)]
@@ -86,7 +92,7 @@ impl Connection {
             place: AtomicU64::default(),
             hangup: Hangup::default(),
             state: AtomicU8::new(WAITING),
-            head: AtomicU8::new(WAIT_BEGINS),
+            head: AtomicU8::new(HEAD_BEGINS),
             used: AtomicBool::default(),
             last: AtomicBool::default(),
             refused_body: AtomicBool::default(),
@@ -125,7 +131,13 @@ impl Connection {
 
     /// Records a read: hyper reads no head before the last answer has left.
     pub(super) fn reads(&self) {
-        self.moves(FLUSHED, WAIT_BEGINS);
+        self.moves(FLUSHED, IDLE_BEGINS);
+    }
+
+    /// Records that bytes were read.
+    pub(super) fn has_read(&self) {
+        self.moves(IDLE_BEGINS, HEAD_BEGINS);
+        self.moves(IDLE_LASTS, HEAD_BEGINS);
     }
 
     fn moves(&self, from: u8, to: u8) {
@@ -134,14 +146,18 @@ impl Connection {
         }
     }
 
-    /// Returns the state of its wait for a head, and records the check.
+    /// Returns the state of its wait for a request, and records the check.
     pub(super) fn head_wait(&self) -> HeadWait {
         match self.head.load(Relaxed) {
-            WAIT_BEGINS => {
-                self.head.store(WAIT_LASTS, Relaxed);
-                HeadWait::Begins
+            IDLE_BEGINS => {
+                self.head.store(IDLE_LASTS, Relaxed);
+                HeadWait::IdleBegins
             }
-            WAIT_LASTS => HeadWait::Lasts,
+            HEAD_BEGINS => {
+                self.head.store(HEAD_LASTS, Relaxed);
+                HeadWait::HeadBegins
+            }
+            IDLE_LASTS | HEAD_LASTS => HeadWait::Lasts,
             _ => HeadWait::Over,
         }
     }

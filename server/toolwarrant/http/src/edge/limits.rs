@@ -7,9 +7,12 @@ use std::time::Duration;
 /// connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Time for the whole head of a request, counted from the end of the previous request, so that
-    /// it also closes idle connections: 10 s.
+    /// Time for the whole head of a request, counted from the start of the connection or from the
+    /// first byte: 10 s.
     pub head: Duration,
+    /// Time from an answer to the first byte of the next request: 75 s. Proxies keep their idle
+    /// connections for up to a minute, and a request that meets a closed one fails.
+    pub idle: Duration,
     /// Time between two pieces of a body: 10 s.
     pub body_gap: Duration,
     /// Time for a whole body: 15 s.
@@ -71,6 +74,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             head: Duration::from_secs(10),
+            idle: Duration::from_secs(75),
             body_gap: Duration::from_secs(10),
             body: Duration::from_secs(15),
             answer: Duration::from_secs(15),

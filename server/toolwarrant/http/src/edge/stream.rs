@@ -124,8 +124,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for ClientStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         self.connection.reads();
         if self.ahead.is_empty() {
-            return Pin::new(&mut self.stream).poll_read(context, into);
+            let before = into.filled().len();
+            let read = Pin::new(&mut self.stream).poll_read(context, into);
+            if into.filled().len() > before {
+                self.connection.has_read();
+            }
+            return read;
         }
+        self.connection.has_read();
         let taken = self.ahead.len().min(into.remaining());
         into.put_slice(&self.ahead[..taken]);
         if taken == self.ahead.len() {

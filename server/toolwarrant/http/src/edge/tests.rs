@@ -22,7 +22,7 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// Returns limits whose deadlines never pass. Each test shortens the one that it checks.
 fn long_deadlines() -> Limits {
-    Limits { head: LONG, body_gap: LONG, body: LONG, answer: LONG, grace: LONG, ..Limits::default() }
+    Limits { head: LONG, idle: LONG, body_gap: LONG, body: LONG, answer: LONG, grace: LONG, ..Limits::default() }
 }
 
 struct TestServer {
@@ -166,7 +166,7 @@ async fn ends_after(sent: &[(u64, &str)]) -> u128 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_has_ten_seconds_from_the_end_of_the_request_before() {
+async fn a_head_has_ten_seconds_and_a_connection_may_be_idle_for_75_after_an_answer() {
     let (get, slow) = ("GET /none HTTP/1.1\r\nhost: x\r\n\r\n", "GET /slow HTTP/1.1\r\nhost: x\r\n\r\n");
     let (begun, ended) = get.split_at(20);
     let (head, body) = ("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\n", "body");
@@ -174,16 +174,19 @@ async fn a_head_has_ten_seconds_from_the_end_of_the_request_before() {
         (&[], 10),
         (&[(9, begun)], 10),
         (&[(3, "G"), (3, "E"), (3, "T")], 10),
-        (&[(9, get)], 19),
-        (&[(5, begun), (4, ended)], 19),
-        (&[(9, get), (9, begun)], 19),
-        (&[(9, get), (9, get), (9, get), (9, get)], 46),
-        (&[(1, get), (1, get), (1, get)], 13),
-        (&[(0, get), (0, get), (0, begun)], 10),
-        (&[(2, slow)], 42),
-        (&[(2, slow), (5, get), (1, begun)], 42),
-        (&[(5, head), (9, body)], 24),
-        (&[(5, head), (9, body), (9, begun)], 24),
+        (&[(9, get)], 84),
+        (&[(5, begun), (4, ended)], 84),
+        (&[(9, get), (9, begun)], 28),
+        (&[(9, get), (74, begun), (9, "h")], 93),
+        (&[(9, get), (74, begun), (9, ended), (74, get)], 241),
+        (&[(9, get), (9, get), (9, get), (9, get)], 111),
+        (&[(1, get), (1, get), (1, get)], 78),
+        // The edge cannot see the bytes that came with the request before.
+        (&[(0, get), (0, get), (0, begun)], 75),
+        (&[(2, slow)], 107),
+        (&[(2, slow), (31, get), (1, begun)], 44),
+        (&[(5, head), (9, body)], 89),
+        (&[(5, head), (9, body), (9, begun)], 33),
     ];
     for (sent, expected) in cases {
         assert_eq!(ends_after(sent).await, *expected, "{sent:?}");

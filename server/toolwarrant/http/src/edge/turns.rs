@@ -6,6 +6,7 @@
 //! even after the last one, when no work is left.
 
 use super::connection::{Connection, HeadWait};
+use super::limits::Limits;
 use std::cell::Cell;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -111,22 +112,24 @@ impl Wakers {
     }
 }
 
-/// The time for the whole head of a request, counted from the end of the request before.
+/// The time for the first byte of a request, and then for its whole head.
 pub(super) struct HeadTimer {
-    patience: Duration,
+    idle: Duration,
+    head: Duration,
     timer: Pin<Box<Sleep>>,
 }
 
 impl HeadTimer {
-    pub(super) fn new(patience: Duration) -> Self {
-        Self { patience, timer: Box::pin(sleep(patience)) }
+    pub(super) fn new(&Limits { idle, head, .. }: &Limits) -> Self {
+        Self { idle, head, timer: Box::pin(sleep(head)) }
     }
 
-    /// Is ready once the head is late. Called after each turn.
+    /// Is ready once the request is late. Called after each turn.
     pub(super) fn poll(&mut self, context: &mut Context<'_>, connection: &Connection) -> Poll<()> {
         match connection.head_wait() {
             HeadWait::Over => return Poll::Pending,
-            HeadWait::Begins => self.timer.as_mut().reset(Instant::now() + self.patience),
+            HeadWait::IdleBegins => self.timer.as_mut().reset(Instant::now() + self.idle),
+            HeadWait::HeadBegins => self.timer.as_mut().reset(Instant::now() + self.head),
             HeadWait::Lasts => {}
         }
         // A timer that is not polled because the task's budget is used up would not be in the
