@@ -1,6 +1,7 @@
 //! Malformed input of clients: each gets a clear error that names the fault, never a 5xx, and the
 //! connection stays open.
 
+use crate::harness::program::Program;
 use crate::harness::{open_phones, outcome};
 use serde_json::{Value, json};
 
@@ -40,13 +41,13 @@ async fn every_offending_argument_is_named_at_once_with_what_is_allowed() {
     let rows = [
         (
             "list_devices",
-            json!({"limit": 201, "state": "off", "capability": 7, "cursor": "zz", "page": 2}).to_string(),
+            json!({"limit": 201, "state": "off", "capability": 7, "cursor": "zz", "limits": 2}).to_string(),
             vec![
                 "`limit`: 201 is not an integer from 1 to 200",
                 "`state`: \"off\" is not one of `running`",
                 "`capability`: 7 is not one of `proxy`",
                 "`cursor`: \"zz\" is not a string of 1 to 256 lower-case hexadecimal digits",
-                "`page` is no argument of this tool",
+                "`limits` is no argument of this tool",
             ],
         ),
         (
@@ -66,11 +67,11 @@ async fn every_offending_argument_is_named_at_once_with_what_is_allowed() {
         ("get_device", r#"{"device_id":"\ud800"}"#.into(), vec!["`device_id`:"]),
         (
             "create_session",
-            json!({"device_id": ["x"], "mode": {"a": 1}, "\u{202e}evil": 1}).to_string(),
+            json!({"device_id": ["x"], "mode": {"a": 1}, "\u{202e}modes": 1}).to_string(),
             vec![
                 "`device_id`: [\"x\"] is not",
                 "`mode`: {\"a\":1} is not one of `view`, `control`",
-                "`evil` is no argument",
+                "`modes` is no argument",
                 "it takes `device_id`, `mode`",
             ],
         ),
@@ -95,4 +96,48 @@ async fn ten_thousand_unknown_arguments_give_a_short_answer() {
     let failure = server.call(&key, "list_devices", Value::Object(many)).await.unwrap_err();
     let message = failure["message"].as_str().expect("a message");
     assert!(message.contains("and 9968 more") && message.len() < 4096, "{message}");
+}
+
+#[tokio::test]
+async fn what_no_tool_has_is_left_out_of_arguments_and_what_looks_like_an_argument_is_a_mistake() {
+    let (server, key) = open_phones().await;
+    let own = ["toolCallId", "sessionId", "chatInput", "task_progress", "_meta", "random_string", "\u{202e}x", ""];
+    let mistaken = ["deviceId", "device", "id", "Device_ID", "actions", "limit", "password"];
+    for (member, is_taken) in own.map(|name| (name, true)).into_iter().chain(mistaken.map(|name| (name, false))) {
+        let mut arguments = json!({"device_id": "phone-0000001", "action": "restart", "idempotency_key": "one"});
+        arguments[member] = json!({"differs": member});
+        let mut body = arguments.clone();
+        body.as_object_mut().expect("an object").remove("device_id");
+        let outcome = server.call(&key, "set_power", arguments).await;
+        let signed = server.sign(&key, "POST", "/v1/devices/phone-0000001/power").body(body);
+        let signed = server.v1(&signed).await;
+        if is_taken {
+            let hit = outcome.expect(member)["idempotent_hit"].clone();
+            assert_eq!((hit, signed.status), (json!(member != own[0]), 200), "{member}");
+        } else {
+            let message = outcome.expect_err(member)["message"].clone();
+            assert!(message.as_str().is_some_and(|text| text.contains("is no argument of this tool")), "{message}");
+            assert_eq!((signed.status, &signed.body["message"]), (400, &message), "{member}");
+        }
+    }
+    let without_arguments = json!({"reason": "because", "limit": null});
+    let failure = server.call(&key, "get_device", without_arguments).await.expect_err("no device_id").to_string();
+    assert!(failure.contains("`device_id` is required") && !failure.contains("reason"), "{failure}");
+    let audit = server.audit().await;
+    let sound: Vec<Value> = audit.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    for line in sound.iter().filter(|line| line["outcome"] == "ok") {
+        let expected = json!({"device_id": "phone-0000001", "action": "restart", "idempotency_key": "one"});
+        assert_eq!(line["arguments"], expected, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_left_out_of_arguments_is_in_the_log_at_debug() {
+    let program = Program::start(&["--log", "debug"]).await;
+    let arguments = json!({"limit": 1, "toolCallId": "differs", "\u{202e}x": 1});
+    program.call("list_devices", arguments).await.expect("a page");
+    program.until_logged("toolCallId").await;
+    let log = program.log();
+    let line = log.lines().find(|line| line.contains("toolCallId")).expect("a line");
+    assert!(line.contains("list_devices") && !line.contains("differs") && !line.contains('\u{202e}'), "{line}");
 }

@@ -50,7 +50,7 @@ const CALLS: &[&[&str]] = &[
     &["get_device", "device_id=phone-0000001"],
     &["get_device", "device_id=phone 1/\u{fc}?#%"],
     &["get_device"],
-    &["get_device", "device_id=phone-0000001", "colour=red"],
+    &["get_device", "device_id=phone-0000001", "device=red"],
     &["get_device", "phone-0000001"],
     &["get_device", "device_id=phone-0000001", "device_id=phone-0000002"],
     &["list_devices", "limit=many"],

@@ -278,7 +278,7 @@ async fn arguments_stand_in_the_path_and_the_query_or_the_body_and_nowhere_twice
             .with_key("l"),
         raw("PUT", PROXY, "{\"port\":\"1\",\"scheme\":\"http\",\"host\":\"203.0.113.7\"}"),
         raw("DELETE", &format!("{PROXY}?idempotency_key=k"), "").with_key("l"),
-        raw("DELETE", &format!("{PROXY}?a=b"), ""),
+        raw("DELETE", &format!("{PROXY}?device=b"), ""),
         raw("POST", "/v1/devices/phone-0000001/sessions", "").with_key("k"),
         raw("POST", "/v1/devices/phone-0000001/sessions", "{\"mode\":null}"),
         raw("POST", "/v1/devices/phone-0000001/sessions", " null"),

@@ -60,8 +60,8 @@ canonical request as the server built it.
 
 Those of the path and the query are percent-encoded; `+` is a plus sign. Where a word and an argument could stand in the same place of a \
 path, the word wins. GET and DELETE take the other arguments from the query, each at most once, and have no body. PUT and POST take them \
-as members of a JSON object, and have no query; the body may be left out where no member is required. Unknown arguments are refused. An \
-empty text counts as left out where an argument is optional, and so does null in a body. The header `Idempotency-Key` and the argument \
+as members of a JSON object, and have no query; the body may be left out or null where no member is required. A member that no tool \
+has is left out; one that another tool has, or that looks like an argument of this one, is refused. An empty text counts as left out where an argument is optional, and so does null in a body. The header `Idempotency-Key` and the argument \
 `idempotency_key` are one and the same: a request that has both has them equal.
 
 ## Answers

@@ -31,7 +31,7 @@ pub(super) fn facts() -> [(&'static str, Value); 15] {
         ("signature_scheme", json!("CP1-HMAC-SHA256")),
         ("signature_skew_seconds", json!(300)),
         ("terminal", json!(["success", "success_unverified", "failed", "failed_silent", "timeout"])),
-        ("unknown_arguments", json!("refused")),
+        ("unknown_arguments", json!("left out unless misspelt")),
         ("untrusted_max_chars", json!(UNTRUSTED_MAX_CHARS)),
         ("url_max_chars", json!(URL_MAX_CHARS)),
         ("write_in_flight", json!("answers the same task")),

@@ -8,19 +8,25 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
+use std::mem;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use toolwarrant_base::text::Secret;
 use toolwarrant_base::wording::{Echo, Words};
 use toolwarrant_base::words;
-use toolwarrant_common::MAX_INTEGER;
+use toolwarrant_common::{MAX_INTEGER, nearest};
 use zeroize::Zeroize;
 
 /// Most mistakes that one refusal lists. It gives the number of the others.
 const MAX_LISTED: usize = 32;
 
+/// Longest name that can be a misspelt argument, in bytes.
+const MAX_NAME: usize = 64;
+
 /// The arguments of one tool.
 pub trait Arguments: Sized + Send + Sync {
+    /// The names that the contract knows: the arguments of all of its tools, former names included.
+    const KNOWN: &'static [&'static str] = &[];
     /// The names that arguments have in tasks of former contracts, each with the present name.
     const FORMER: &'static [(&'static str, &'static str)] = &[];
     /// Takes each argument from the reader, which records the mistakes. Returns `None` only if
@@ -67,18 +73,24 @@ pub struct Taken<A> {
     /// The arguments without layout and with secrets replaced. `None`: the text has no secrets and
     /// is short enough to be shown as sent.
     pub shown: Option<Box<RawValue>>,
+    /// The names that were left out: the first ones, and the number of the others.
+    pub left_out: Vec<String>,
 }
 
-/// Reads arguments from a JSON object.
+/// Reads arguments from a JSON object. Hosts of agents add members of their own, so it leaves out
+/// those that the contract does not know and that do not look like an argument of the tool.
 ///
 /// # Errors
-/// Reports every argument that is missing, unknown, repeated, or not a value of its type.
+/// Reports every argument that is missing, misspelt, of another tool, repeated, or not a value of
+/// its type.
 pub fn parse<A: Arguments>(raw: &str) -> Result<Taken<A>, ArgumentErrors> {
     let mut reader = Reader { members: members(raw).unwrap_or_default(), ..Reader::default() };
-    match A::read(&mut reader) {
+    let args = A::read(&mut reader);
+    let left_out = if reader.taken < reader.members.len() { reader.leave_out::<A>() } else { Vec::new() };
+    match args {
         Some(args) if reader.mistakes.is_empty() && reader.taken == reader.members.len() => {
-            let as_it_came = reader.secrets.is_empty() && raw.len() <= SHOWN_AS_IT_CAME;
-            Ok(Taken { args, shown: (!as_it_came).then(|| reader.to_compact()) })
+            let as_it_came = reader.secrets.is_empty() && left_out.is_empty() && raw.len() <= SHOWN_AS_IT_CAME;
+            Ok(Taken { args, shown: (!as_it_came).then(|| reader.to_compact()), left_out })
         }
         _ => Err(reader.refuse(&names::<A>())),
     }
@@ -118,6 +130,29 @@ fn names<A: Arguments>() -> Vec<&'static str> {
     let mut reader = Reader { names: Some(Vec::new()), ..Reader::default() };
     let _ = A::read(&mut reader);
     reader.names.unwrap_or_default()
+}
+
+/// Returns true if a name looks like one of these arguments: it is near to one, or a part of one,
+/// as `user` is of `username`.
+fn resembles(name: &str, arguments: &[&'static str]) -> bool {
+    let name = name.to_ascii_lowercase();
+    let is_part = |argument: &&str| name.len() > 1 && argument.contains(&name);
+    name.len() <= MAX_NAME && (arguments.iter().any(is_part) || nearest(&name, arguments.iter().copied()).is_some())
+}
+
+/// Returns names for display, cleaned: the first ones, and the number of the others.
+fn list_names(members: &[(Cow<'_, str>, &RawValue)]) -> Vec<String> {
+    let (mut names, mut room) = (Vec::new(), NAMES_SHOWN);
+    for (n, (name, _)) in members.iter().enumerate() {
+        let name = Echo::of(name).as_str().to_owned();
+        let Some(left) = room.checked_sub(name.len() + 3) else {
+            names.push(format!("and {} more", members.len() - n));
+            break;
+        };
+        room = left;
+        names.push(name);
+    }
+    names
 }
 
 /// Returns the members of a JSON object in their order, duplicates included. Returns `None` for
@@ -197,6 +232,20 @@ impl<'a> Reader<'a> {
         read
     }
 
+    /// Takes out the members that are no argument of the contract and do not look like one of this
+    /// tool. Returns their names. A host adds few, so it takes out none if there are too many.
+    fn leave_out<A: Arguments>(&mut self) -> Vec<String> {
+        let own = names::<A>();
+        let is_known = |name: &str| own.contains(&name) || A::KNOWN.contains(&name);
+        if self.members.iter().filter(|(name, _)| !is_known(name)).count() > MAX_LISTED {
+            return Vec::new();
+        }
+        let stays = |(name, _): &(Cow<'_, str>, &RawValue)| is_known(name) || resembles(name, &own);
+        let (members, left_out) = mem::take(&mut self.members).into_iter().partition::<Vec<_>, _>(stays);
+        self.members = members;
+        list_names(&left_out)
+    }
+
     /// Writes the object without the white space between members, which can have any length. Writes
     /// long values in the shortest way, because an escape is six times as long as its character.
     fn to_compact(&self) -> Box<RawValue> {
@@ -232,17 +281,7 @@ impl<'a> Reader<'a> {
             let known: Vec<_> = known.iter().map(|name| words!["`", *name, "`"]).collect();
             said.push(words!["it takes ", Words::list(&known, ", ")]);
         }
-        let (mut names, mut room) = (Vec::new(), NAMES_SHOWN);
-        for (n, (name, _)) in members.iter().enumerate() {
-            let name = Echo::of(name).as_str().to_owned();
-            let Some(left) = room.checked_sub(name.len() + 3) else {
-                names.push(format!("and {} more", members.len() - n));
-                break;
-            };
-            room = left;
-            names.push(name);
-        }
-        ArgumentErrors { what: Words::list(&said, "; "), names, wrong }
+        ArgumentErrors { what: Words::list(&said, "; "), names: list_names(&members), wrong }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::refusals::find_target;
 use crate::access::Caller;
-use crate::args::{self, Arguments};
+use crate::args::{self, Arguments, Taken};
 use crate::catalogue::{Catalogue, ToolDef};
 use crate::failure::Failure;
 use crate::handler::{Call, Grant};
@@ -51,9 +51,13 @@ pub(super) fn permit(catalogue: &'static Catalogue, caller: &Caller, tool: &'sta
 /// Parses the arguments, and notes them for the audit line.
 pub(super) fn parse<A: Arguments>(call: &Call<'_>, raw: &str) -> Result<A, Failure> {
     match args::parse::<A>(raw) {
-        Ok(taken) => {
-            call.note_arguments(taken.shown);
-            Ok(taken.args)
+        Ok(Taken { args, shown, left_out }) => {
+            if !left_out.is_empty() {
+                let (request_id, tool) = (call.request_id, call.tool.name);
+                tracing::debug!(request_id, tool, ?left_out, "the arguments have members that no tool has");
+            }
+            call.note_arguments(shown);
+            Ok(args)
         }
         Err(refused) => {
             call.note_arguments(Some(serde_json::value::to_raw_value(&refused.names).unwrap_or_default()));
