@@ -105,11 +105,12 @@ fn plain(home: &TempDir) -> Start {
 #[tokio::test]
 async fn no_key_is_made_or_printed_where_the_output_is_collected_but_the_commands_that_make_one() {
     let home = TempDir::new().expect("a temporary folder");
-    let start = plain(&home).flags(&["--public-url", "https://phones.example"]);
+    let start = plain(&home).flags(&["--public-url", "https://phones.example/base/"]);
     let mut program = Process::start(start.command().expect("a log")).expect("it starts");
     let said = program.until("Ctrl-C").await.expect("it serves");
     assert!(!said.contains("cps_") && !said.contains("X-Api"), "{said}");
-    assert!(said.contains(" at https://phones.example/mcp\nIt listens on 127.0.0.1:"), "{said}");
+    assert!(said.contains(" at https://phones.example/base/mcp\nIt listens on 127.0.0.1:"), "{said}");
+    assert!(said.contains("must strip `/base` from the path"), "{said}");
     let data = home.path().join("data");
     let commands: Vec<_> = said.lines().filter_map(|line| line.strip_prefix("  cloudphone ")).collect();
     let commands: Vec<_> = commands.iter().map(|line| line.split(" --data ").next().expect("a command")).collect();

@@ -1,7 +1,7 @@
 //! The server: serves, and stops in order.
 
 use crate::hangup::{Hangup, Renewal};
-use crate::listening::{in_clear, url_of};
+use crate::listening::{base_path, in_clear, url_of};
 use crate::replica::ReplicaLife;
 use crate::timekeeping;
 use crate::welcome::{Demo, DemoKey};
@@ -93,6 +93,13 @@ impl Server {
         if let Ok(bound) = self.listener.local_addr() {
             if url_of(bound, self.tls.as_ref()) != url {
                 let _ = writeln!(out, "It listens on {bound}.");
+            }
+            let base = base_path(url);
+            if !base.is_empty() {
+                let _ = writeln!(
+                    out,
+                    "The proxy in front must strip `{base}` from the path: /mcp and /v1 are served here."
+                );
             }
             if let Some(why) = in_clear(bound, self.tls.as_ref()) {
                 let _ = writeln!(out, "Beware: {why}.");
