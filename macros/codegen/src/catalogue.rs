@@ -13,9 +13,9 @@ use toolwarrant_reader::{ROLES, description, input_schema, instructions, output_
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let ServiceSpec {
         name,
-        title: _,
+        title,
         version,
-        doc: _,
+        doc,
         served,
         requests_per_minute,
         poll_interval_seconds,
@@ -23,6 +23,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
         wait_seconds: _,
     } = &contract.service;
     let served = served.iter().map(|revision| ident(&format!("V{}", revision.replace('-', "_"))));
+    let doc = advice(contract, doc);
     let instructions = instructions(contract);
     let instructions = instructions.iter().map(|paragraph| words::of(paragraph));
     let [requests, interval, hold] =
@@ -58,7 +59,9 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
         pub static CATALOGUE: rt::catalogue::Catalogue = rt::catalogue::Catalogue {
             service: rt::catalogue::ServiceDef {
                 name: #name,
+                title: #title,
                 version: #version,
+                doc: #doc,
                 instructions: &[#(#instructions),*],
                 served: &[#(rt::revision::Revision::#served),*],
                 requests_per_minute: #requests,

@@ -83,8 +83,13 @@ impl Catalogue {
 pub struct ServiceDef {
     /// `serverInfo.name`.
     pub name: &'static str,
+    /// `serverInfo.title`.
+    pub title: &'static str,
     /// `serverInfo.version`.
     pub version: &'static str,
+    /// The sentences that say what the service is. `serverInfo.description` has those that name no
+    /// tool.
+    pub doc: Advice,
     /// The paragraphs of the instructions that `initialize` gives an agent.
     pub instructions: &'static [Advice],
     /// The revisions of the protocol that the service supports, the newest first. They include

@@ -20,8 +20,11 @@ pub struct Features {
     pub name: &'static str,
     /// True if a body can be a batch of messages.
     pub batches: bool,
-    /// True if tools have titles and output schemas, and results have structured content.
+    /// True if the server and its tools have titles, tools have output schemas, and results have
+    /// structured content.
     pub structured: bool,
+    /// True if a server can describe itself.
+    pub described: bool,
     /// True if a client begins with `initialize`. Otherwise, each request carries the data of the
     /// handshake in headers and `_meta`. Each result then carries its type, its server and its
     /// lifetime.
@@ -38,12 +41,15 @@ impl Revision {
     /// Returns its features.
     #[must_use]
     pub const fn features(self) -> Features {
-        let with_handshake = Features { name: "2025-11-25", batches: false, structured: true, handshake: true };
+        let with_handshake =
+            Features { name: "2025-11-25", batches: false, structured: true, described: true, handshake: true };
         match self {
             Self::V2026_07_28 => Features { name: "2026-07-28", handshake: false, ..with_handshake },
             Self::V2025_11_25 => with_handshake,
-            Self::V2025_06_18 => Features { name: "2025-06-18", ..with_handshake },
-            Self::V2025_03_26 => Features { name: "2025-03-26", batches: true, structured: false, ..with_handshake },
+            Self::V2025_06_18 => Features { name: "2025-06-18", described: false, ..with_handshake },
+            Self::V2025_03_26 => {
+                Features { name: "2025-03-26", batches: true, structured: false, described: false, ..with_handshake }
+            }
         }
     }
 

@@ -5,10 +5,10 @@
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use toolwarrant_core::catalogue::{Catalogue, ContractDef, ServiceDef};
+use toolwarrant_core::catalogue::{Catalogue, ContractDef, PermissionSet, ServiceDef};
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::reply::{Answer, Frame};
-use toolwarrant_core::revision::Revision;
+use toolwarrant_core::revision::{Features, Revision};
 
 /// Milliseconds for which a client may cache a list of tools. The rights of a key can change at any
 /// time.
@@ -54,19 +54,20 @@ impl Openings {
 impl Answers {
     /// Makes the parts. `base` is the path of the public URL, without a slash at its end.
     pub(crate) fn of(Catalogue { service, contract, .. }: &Catalogue, base: &str) -> Self {
-        let ServiceDef { name, version, served, .. } = service;
+        let ServiceDef { version, served, .. } = service;
         let ContractDef { path, digest, .. } = contract;
-        let server = json!({"name": name, "version": version});
         let described = json!({"version": version, "digest": digest, "url": format!("{base}{path}")});
         let described = format!(r#""{CONTRACT}":{described}"#);
         let names: Value = served.iter().map(|revision| revision.features().name).collect();
-        let made_by = format!(r#""io.modelcontextprotocol/serverInfo":{server}"#);
+        // Each result names the server, and only the first one describes it.
+        let [made_by, introduced] = [Revision::FALLBACK, Revision::V2026_07_28]
+            .map(|revision| format!(r#""io.modelcontextprotocol/serverInfo":{}"#, server_info(service, revision)));
         let own = format!(r#""resultType":"complete","_meta":{{{made_by}}},"#);
-        let own_of_discover = format!(r#""resultType":"complete","_meta":{{{made_by},{described}}},"#);
+        let own_of_discover = format!(r#""resultType":"complete","_meta":{{{introduced},{described}}},"#);
         let kept = format!(r#""ttlMs":{FRESH_MS},"cacheScope":"private","#);
         let capabilities = r#""capabilities":{"tools":{}}"#;
         let initialize = |revision: &Revision| {
-            let name = revision.features().name;
+            let (name, server) = (revision.features().name, server_info(service, *revision));
             let members =
                 format!(r#""protocolVersion":"{name}",{capabilities},"serverInfo":{server},"_meta":{{{described}}}"#);
             (*revision, format!(r#","result":{{{members},"instructions":"#))
@@ -121,6 +122,21 @@ impl Answers {
     fn openings(&self, revision: Revision) -> &Openings {
         if revision.features().handshake { &self.plain } else { &self.typed }
     }
+}
+
+/// Returns the name, version and texts of the server, as a revision has them.
+fn server_info(ServiceDef { name, title, version, doc, .. }: &ServiceDef, revision: Revision) -> Value {
+    let Features { structured, described, .. } = revision.features();
+    let mut server = json!({"name": name, "version": version});
+    if structured {
+        server["title"] = (*title).into();
+    }
+    // All keys get it, so it names no tools.
+    let doc = doc.for_reader(PermissionSet::NONE);
+    if described && !doc.as_str().is_empty() {
+        server["description"] = doc.as_str().into();
+    }
+    server
 }
 
 /// Returns an empty answer, which only shows that the server runs.
