@@ -1,7 +1,9 @@
 //! Connections: where the server is, how a session begins and is given up, and what an error says
 //! about the statement that met it.
 
-use crate::tls::Encryption;
+use crate::scram::ScramOnly;
+use crate::tls::make_encryption;
+use crate::url::{Mode, StoreUrl};
 use std::error::Error as StdError;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -9,10 +11,11 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::lookup_host;
 use tokio::time::timeout;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::{ChannelBinding, Host, SslMode, SslNegotiation};
 use tokio_postgres::error::Severity;
 use tokio_postgres::types::WrongType;
 use tokio_postgres::{Client, Config, Connection, Error, NoTls};
+use tokio_postgres_rustls_improved::MakeRustlsConnect;
 use toolwarrant_base::text::Secret;
 use toolwarrant_core::store::StoreError;
 
@@ -39,8 +42,8 @@ pub(crate) struct Server {
     /// The hosts and ports, which are tried in this order until one accepts writes.
     places: Vec<(Host, u16)>,
     patience: Duration,
-    /// `None` if nothing between this process and the server can read along.
-    encryption: Option<Encryption>,
+    /// `None` if connections are not encrypted. Those to sockets never are.
+    encryption: Option<MakeRustlsConnect>,
 }
 
 /// The port of a URL without one.
@@ -60,16 +63,18 @@ const SESSION: &str = "SELECT set_config('application_name', concat_ws(' ', 'too
                        'transaction_timeout')";
 
 impl Server {
-    /// Parses an address. Connections are encrypted, except to sockets and loopback addresses.
+    /// Parses an address. Connections are encrypted, except to sockets and loopback addresses, if
+    /// the URL does not say otherwise.
     ///
     /// # Errors
-    /// It is not such a URL, it contains a password, or the system cannot verify certificates.
+    /// It is not such a URL, it contains a password, or certificates cannot be verified.
     pub(crate) fn parse(Address { url, password }: &Address) -> Result<Self, StoreError> {
         let wrong = |why: String| StoreError::Corrupt(format!("the URL of the store cannot be used: {why}"));
         if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
             return Err(wrong("it does not begin with postgres://, as in postgres://user@host/db".to_owned()));
         }
-        let mut config = Config::from_str(url).map_err(|error| wrong(describe(&error)))?;
+        let StoreUrl { url, mode, authorities } = StoreUrl::parse(url).map_err(wrong)?;
+        let mut config = Config::from_str(&url).map_err(|error| wrong(describe(&error)))?;
         if config.get_password().is_some() {
             return Err(wrong(
                 "it contains a password, which other users of this machine can see; give it in a file".to_owned(),
@@ -84,10 +89,21 @@ impl Server {
         }
         let port = |n: usize| ports.get(n).or(ports.first()).copied().unwrap_or(PORT);
         let places: Vec<_> = hosts.iter().cloned().enumerate().map(|(n, host)| (host, port(n))).collect();
-        let encryption = match hosts.iter().all(is_local) {
-            true => None,
-            false => Some(Encryption::new().map_err(|error| wrong(format!("cannot set up TLS: {error}")))?),
+        let is_socket = |host: &Host| matches!(host, Host::Unix(_));
+        let encrypts = match mode {
+            Mode::Never => false,
+            Mode::OtherMachines => !hosts.iter().all(is_local),
+            Mode::Always => !hosts.iter().all(is_socket),
         };
+        if encrypts && hosts.iter().any(is_socket) {
+            return Err(wrong(
+                "connections to a socket cannot be encrypted; name the other hosts without it".to_owned(),
+            ));
+        }
+        if !encrypts && config.get_channel_binding() == ChannelBinding::Require {
+            return Err(wrong("`channel_binding=require` needs an encrypted connection over TCP".to_owned()));
+        }
+        let encryption = encrypts.then(|| make_encryption(authorities.as_deref())).transpose().map_err(wrong)?;
         let patience = config.get_connect_timeout().copied().unwrap_or(CONNECT_PATIENCE);
         Ok(Self { config, places, patience, encryption })
     }
@@ -119,7 +135,6 @@ impl Server {
     async fn open(&self, host: &Host, port: u16, address: Option<IpAddr>) -> Result<Option<Client>, Error> {
         let mut config = Config::new();
         config.port(port).keepalives_idle(Duration::from_secs(5)).tcp_user_timeout(Duration::from_secs(10));
-        config.ssl_mode(if self.encryption.is_some() { SslMode::Require } else { SslMode::Disable });
         match host {
             Host::Unix(path) => config.host_path(path),
             Host::Tcp(name) => config.host(name),
@@ -130,16 +145,16 @@ impl Server {
         given.get_password().map(|password| config.password(password));
         given.get_dbname().map(|name| config.dbname(name));
         given.get_options().map(|options| config.options(options));
-        let client = match &self.encryption {
-            Some(encryption) => {
-                let (client, connection) = config.connect(encryption.clone()).await?;
-                drive(connection);
-                client
+        config.channel_binding(given.get_channel_binding());
+        let client = match (host, &self.encryption) {
+            (Host::Unix(_), _) => drive(config.ssl_mode(SslMode::Disable).connect(NoTls).await?),
+            (Host::Tcp(_), None) => {
+                config.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct);
+                drive(config.connect(ScramOnly).await?)
             }
-            None => {
-                let (client, connection) = config.connect(NoTls).await?;
-                drive(connection);
-                client
+            (Host::Tcp(_), Some(encryption)) => {
+                config.ssl_mode(SslMode::Require).ssl_negotiation(given.get_ssl_negotiation());
+                drive(config.connect(encryption.clone()).await?)
             }
         };
         client.batch_execute(SESSION).await?;
@@ -154,7 +169,7 @@ impl Server {
         tokio::spawn(timeout(CANCEL_PATIENCE, async move {
             match encryption {
                 Some(encryption) => token.cancel_query(encryption).await,
-                None => token.cancel_query(NoTls).await,
+                None => token.cancel_query(ScramOnly).await,
             }
         }));
     }
@@ -190,6 +205,9 @@ fn describe_failure(place: &str, error: &Error) -> String {
     match (is_account, error.as_db_error()) {
         (true, _) => format!("PostgreSQL at {place} refuses the account: {why}; check its name and its password"),
         (false, Some(_)) => format!("PostgreSQL at {place}: {why}"),
+        (false, None) if why.contains("invalid peer certificate") => {
+            format!("PostgreSQL at {place} is not verified: {why}; name its authority with `sslrootcert` in the URL")
+        }
         (false, None) => format!("no PostgreSQL answers at {place}: {why}"),
     }
 }
@@ -205,12 +223,13 @@ pub(crate) async fn wait_for_standby(client: &Client) -> Result<(), Error> {
 }
 
 /// Drives a connection until its client is dropped or the server closes it.
-fn drive<S, T>(connection: Connection<S, T>)
+fn drive<S, T>((client, connection): (Client, Connection<S, T>)) -> Client
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     tokio::spawn(async move { drop(connection.await) });
+    client
 }
 
 /// Returns true if nothing between this process and the host can read along.

@@ -27,9 +27,11 @@ mod recovery;
 mod rights;
 mod rules;
 mod runs;
+mod scram;
 mod session;
 mod single;
 mod tls;
+mod url;
 
 pub use claim::{Candidate, Claim, LEASE, Waiting};
 pub use connection::Address;

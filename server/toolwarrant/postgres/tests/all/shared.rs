@@ -1,6 +1,7 @@
 //! The process that leads, those that wait, and batches that land once or never, whatever breaks.
 
 mod claims;
+mod encryption;
 mod faults;
 mod files;
 mod forgetting;
