@@ -8,10 +8,11 @@ use driver::Process;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 use serde_json::json;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -23,6 +24,12 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use toolwarrant_http::Router;
 use toolwarrant_http::edge::{self, ConnectionLimiter, Limits, Tls};
+
+/// Writes a file that no other user can access.
+fn write_private(file: &Path, content: &[u8]) {
+    fs::write(file, content).expect("written");
+    fs::set_permissions(file, Permissions::from_mode(0o600)).expect("it is ours");
+}
 
 /// A certificate for `localhost` with its key, in files.
 struct Pair {
@@ -41,8 +48,8 @@ impl Pair {
     /// Replaces the files by another certificate with another key.
     fn renew(&mut self) {
         let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
-        fs::write(self.certificate(), signed.cert.pem()).expect("written");
-        fs::write(self.key(), signed.signing_key.serialize_pem()).expect("written");
+        write_private(&self.certificate(), signed.cert.pem().as_bytes());
+        write_private(&self.key(), signed.signing_key.serialize_pem().as_bytes());
         self.der = signed.cert.der().clone();
     }
 
@@ -123,7 +130,9 @@ async fn a_certificate_that_cannot_be_used_stops_the_start_and_is_named() {
     let (pair, other) = (Pair::new(), Pair::new());
     let [cert, own] = [pair.certificate(), pair.key()].map(|path| path.display().to_string());
     let [others, home] = [other.key(), pair.home.path().to_owned()].map(|path| path.display().to_string());
-    let nothing = pair.home.path().join("nothing").display().to_string();
+    let [nothing, exposed] = ["nothing", "exposed"].map(|name| pair.home.path().join(name).display().to_string());
+    fs::copy(&own, &exposed).expect("copied");
+    fs::set_permissions(&exposed, Permissions::from_mode(0o644)).expect("it is ours");
     let cases: &[(&[&str], &str)] = &[
         (&["--tls-cert", &cert], "--tls-cert and --tls-key go together; give both, or neither"),
         (&["--tls-key", &own, "--tls-cert", ""], "--tls-cert and --tls-key go together"),
@@ -131,6 +140,7 @@ async fn a_certificate_that_cannot_be_used_stops_the_start_and_is_named() {
         (&["--tls-cert", &cert, "--tls-key", &home], &format!("--tls-key {home}: it is a folder")),
         (&["--tls-cert", &own, "--tls-key", &own], &format!("--tls-cert {own}: expected a certificate in PEM format")),
         (&["--tls-cert", &cert, "--tls-key", &cert], &format!("--tls-key {cert}: expected a private key")),
+        (&["--tls-cert", &cert, "--tls-key", &exposed], &format!("its mode is 0644; run `chmod 600 {exposed}`")),
         (&["--tls-cert", &cert, "--tls-key", &others], &format!("--tls-key {others} do not go together: ")),
     ];
     for (flags, expected) in cases {
@@ -196,7 +206,7 @@ async fn a_new_certificate_is_used_from_the_next_connection_on_and_a_wrong_one_n
     fs::remove_file(pair.key()).expect("removed");
     server.tls.reload();
     assert!(is_served(&old).await);
-    fs::write(pair.key(), new_key).expect("written");
+    write_private(&pair.key(), &new_key);
     assert!(is_served(&old).await, "until it is read");
     server.tls.reload();
     assert!(is_served(&pair).await && !is_served(&old).await, "the new one is used");

@@ -2,7 +2,8 @@
 //! share. It knows no tool and no request.
 //!
 //! Tests replace the sources [`clock`] and [`random`]. [`text`] holds text from outside,
-//! [`wording`] the service's own. [`keyring`] seals stored secrets, [`durable`] replaces files.
+//! [`wording`] the service's own. [`keyring`] seals stored secrets, [`secret_file`] opens those of
+//! operators, [`durable`] replaces files.
 
 pub mod bytes;
 pub mod clock;
@@ -12,6 +13,7 @@ pub mod hex;
 pub mod keyring;
 mod lock;
 pub mod random;
+pub mod secret_file;
 pub mod shards;
 pub mod text;
 pub mod wording;

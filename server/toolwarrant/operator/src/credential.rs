@@ -5,11 +5,10 @@
 //! The text is wiped when it is dropped, does not appear in any message, and has a maximum length.
 
 use std::env;
-use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use toolwarrant_base::secret_file::SecretFile;
 use toolwarrant_base::text::Secret;
 use zeroize::Zeroizing;
 
@@ -19,7 +18,7 @@ const LONGEST: usize = 4096;
 /// The place of a credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CredentialSource {
-    /// In this file, which belongs to this user or root and which no other user can read.
+    /// In this file, for which the rule of [`SecretFile`] holds.
     File(PathBuf),
     /// In the environment variable of this name.
     Environment(String),
@@ -72,39 +71,24 @@ fn credential(mut bytes: Zeroizing<Vec<u8>>, origin: impl Fn() -> String) -> Res
     }
 }
 
-/// Reads a file that only its owner can use. The owner must be this user or root.
+/// Reads a file that no other user can use.
 fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, CredentialError> {
     let unreadable =
         |error: io::Error| CredentialError(format!("cannot read the credential file {}: {error}", path.display()));
-    // Opening a pipe would block.
-    if !path.metadata().map_err(unreadable)?.is_file() {
-        return Err(unreadable(io::Error::other("it is not a file")));
+    let SecretFile { file, warning } = SecretFile::open(path).map_err(unreadable)?;
+    if let Some(warning) = warning {
+        tracing::warn!(file = %path.display(), "{warning}");
     }
-    let file = File::open(path).map_err(unreadable)?;
-    refuse_shared(path, &file.metadata().map_err(unreadable)?, rustix::process::geteuid().as_raw())?;
     let mut bytes = Zeroizing::new(Vec::with_capacity(LONGEST + 2));
     file.take(LONGEST as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     Ok(bytes)
 }
 
-/// Refuses a file that users other than `user` and root can use.
-fn refuse_shared(path: &Path, about: &Metadata, user: u32) -> Result<(), CredentialError> {
-    let (mode, owner, path) = (about.permissions().mode() & 0o777, about.uid(), path.display());
-    if owner != user && owner != 0 {
-        let whose = "it must belong to the user of this program, or to root";
-        return Err(CredentialError(format!("the credential file {path} belongs to the user {owner}; {whose}")));
-    }
-    if mode & 0o077 != 0 {
-        let why = format!("whose mode is {mode:04o}: run `chmod 600 {path}`");
-        return Err(CredentialError(format!("other users can access the credential file {path}, {why}")));
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_credential_is_read_only_from_a_file_that_other_users_cannot_access() {
@@ -116,16 +100,13 @@ mod tests {
             fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
             source.read().map(|secret| secret.expose().clone()).map_err(|error| error.to_string())
         };
-        use std::fs::Permissions;
         for (content, credential) in [("s", "s"), ("s t\n", "s t"), ("s\r\n", "s"), ("s\n\n", "s\n")] {
             assert_eq!(put(content.as_bytes(), 0o600).unwrap(), credential);
         }
         assert_eq!(put(b"s", 0o400).unwrap(), "s");
         assert!(put(&[b's'; LONGEST], 0o600).is_ok());
-        let shown = path.display();
-        let exposed =
-            format!("other users can access the credential file {shown}, whose mode is 0640: run `chmod 600 {shown}`");
-        assert_eq!(put(b"hidden", 0o640).unwrap_err(), exposed);
+        let exposed = put(b"hidden", 0o640).unwrap_err();
+        assert!(exposed.contains("its mode is 0640; run `chmod 600") && !exposed.contains("hidden"), "{exposed}");
         for (content, why) in [
             (&b""[..], "it is empty"),
             (b"\n", "it is empty"),
@@ -135,9 +116,6 @@ mod tests {
             let said = put(content, 0o600).unwrap_err();
             assert!(said.contains(why) && !said.contains("hidden"), "{said}");
         }
-        let about = path.metadata().unwrap();
-        let other = about.uid() + 1;
-        assert_eq!(refuse_shared(&path, &about, other).is_err(), about.uid() != 0);
         assert!(
             CredentialSource::File(folder.path().to_owned()).read().unwrap_err().to_string().contains("not a file")
         );

@@ -1,5 +1,5 @@
-//! Connections over TCP without encryption. The server gets no password there, neither in plain text
-//! nor as an MD5 hash: it must prove by SCRAM that it knows the password.
+//! Connections over TCP without encryption. The server gets no password there, neither in plain
+//! text nor as an MD5 hash: it must prove by SCRAM that it knows the password.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};

@@ -10,7 +10,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -18,6 +18,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tokio_rustls::TlsAcceptor;
 use toolwarrant_base::ignore_poison;
+use toolwarrant_base::secret_file::SecretFile;
 
 /// The flag for the file with the certificate, without its dashes.
 pub const TLS_CERT: &str = "tls-cert";
@@ -46,6 +47,8 @@ struct Pair {
 struct Contents {
     certificate: Vec<u8>,
     key: Vec<u8>,
+    /// Says if other users can use the key.
+    warning: Option<String>,
 }
 
 /// The reason why a certificate and a key cannot be used.
@@ -107,7 +110,14 @@ impl Tls {
 
 impl Contents {
     fn read(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
-        Ok(Self { certificate: read(TLS_CERT, certificate)?, key: read(TLS_KEY, key)? })
+        let certificate = fs::read(certificate).map_err(|error| unreadable(TLS_CERT, certificate, &error))?;
+        let mut secret = Vec::new();
+        let opened = SecretFile::open(key).and_then(|SecretFile { mut file, warning }| {
+            file.read_to_end(&mut secret)?;
+            Ok(warning)
+        });
+        let warning = opened.map_err(|error| unreadable(TLS_KEY, key, &error))?;
+        Ok(Self { certificate, key: secret, warning })
     }
 
     /// Makes the configuration with this certificate: TLS 1.2 and 1.3, HTTP/1.1, no client
@@ -129,23 +139,28 @@ impl Contents {
         let builder = builder.with_protocol_versions(rustls::ALL_VERSIONS).map_err(unfit)?;
         let mut config = builder.with_no_client_auth().with_single_cert(chain, secret).map_err(unfit)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        if let Some(warning) = &self.warning {
+            tracing::warn!(key = %key.display(), "{warning}");
+        }
         Ok(Arc::new(config))
     }
 }
 
-fn read(flag: &'static str, file: &Path) -> Result<Vec<u8>, TlsError> {
-    let why = |error: io::Error| match error.kind() {
+fn unreadable(flag: &'static str, file: &Path, error: &io::Error) -> TlsError {
+    let why = match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
         io::ErrorKind::PermissionDenied => "this program may not read it".to_owned(),
         io::ErrorKind::IsADirectory => "it is a folder; a file is expected".to_owned(),
         _ => error.to_string(),
     };
-    fs::read(file).map_err(|error| TlsError(format!("{flag} {}: {}", file.display(), why(error))))
+    TlsError(format!("{flag} {}: {why}", file.display()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
 
     #[tokio::test(start_paused = true)]
     async fn files_that_change_are_read_again_by_themselves() {
@@ -155,6 +170,7 @@ mod tests {
             let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
             fs::write(&certificate, signed.cert.pem()).expect("written");
             fs::write(&key, signed.signing_key.serialize_pem()).expect("written");
+            fs::set_permissions(&key, Permissions::from_mode(0o600)).expect("it is ours");
         };
         write();
         let tls = Tls::load(certificate.clone(), key.clone()).expect("usable");

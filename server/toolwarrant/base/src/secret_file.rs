@@ -1,0 +1,123 @@
+//! Files with secrets, and the one rule about who may read them.
+
+use rustix::fs::{StatVfsMountFlags, fstatvfs};
+use rustix::process::{getegid, geteuid, getgroups};
+use std::fs::{File, Metadata};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+/// A file with a secret.
+#[derive(Debug)]
+pub struct SecretFile {
+    /// The file, open for reading.
+    pub file: File,
+    /// For the log, if other users can use it and this user cannot change that.
+    pub warning: Option<String>,
+}
+
+impl SecretFile {
+    /// Opens a file. It must belong to this user or root, and no other user may use it. A file that
+    /// this user cannot change is taken with a warning: on a file system that is read-only, or one
+    /// of root's that a group of this user can read. Mounted secrets are such files.
+    ///
+    /// # Errors
+    /// It cannot be opened, is not a file, or other users can use it.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        // Opening a pipe would block.
+        let about = path.metadata()?;
+        if !about.is_file() {
+            let kind = if about.is_dir() { ErrorKind::IsADirectory } else { ErrorKind::InvalidInput };
+            return Err(io::Error::new(kind, "it is not a file"));
+        }
+        let file = File::open(path)?;
+        let is_read_only = fstatvfs(&file)?.f_flag.contains(StatVfsMountFlags::RDONLY);
+        let groups = getgroups()?.into_iter().chain([getegid()]).map(rustix::fs::Gid::as_raw).collect();
+        let reader = Reader { user: geteuid().as_raw(), groups };
+        let warning = reader.judge(&file.metadata()?.into(), is_read_only, path).map_err(io::Error::other)?;
+        Ok(Self { file, warning })
+    }
+}
+
+/// The user of this program.
+struct Reader {
+    user: u32,
+    groups: Vec<u32>,
+}
+
+/// Those that can use a file.
+struct Users {
+    owner: u32,
+    group: u32,
+    mode: u32,
+}
+
+impl From<Metadata> for Users {
+    fn from(about: Metadata) -> Self {
+        Self { owner: about.uid(), group: about.gid(), mode: about.permissions().mode() & 0o777 }
+    }
+}
+
+impl Reader {
+    /// Returns a warning if other users can use the file, or an error if this can be changed.
+    fn judge(&self, users: &Users, is_read_only: bool, path: &Path) -> Result<Option<String>, String> {
+        let (Self { user, groups }, Users { owner, group, mode }) = (self, users);
+        if (owner == user || *owner == 0) && mode & 0o077 == 0 {
+            return Ok(None);
+        }
+        let whose = if owner == user { String::new() } else { format!("it belongs to the user {owner}, and ") };
+        let found = format!("other users can access it: {whose}its mode is {mode:04o}");
+        let is_lent = *owner == 0 && *user != 0 && mode & 0o037 == 0 && groups.contains(group);
+        if is_read_only || is_lent {
+            return Ok(Some(found));
+        }
+        let path = path.display();
+        match owner == user {
+            true => Err(format!("{found}; run `chmod 600 {path}`")),
+            false => Err(format!("{found}; run `chown {user} {path}` and `chmod 600 {path}` as root")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_others_can_use_is_refused_unless_this_user_cannot_change_that() {
+        let (taken, warned, own, given) = (None, Some(""), Some("`chmod 600 key`"), Some("`chown 7 key`"));
+        let (root, on_disk, mounted) = (0, false, true);
+        for (user, owner, group, mode, is_read_only, expected) in [
+            (7, 7, 7, 0o600, on_disk, taken),
+            (7, root, 9, 0o400, on_disk, taken),
+            (7, 7, 7, 0o640, on_disk, own),
+            (7, 7, 7, 0o602, on_disk, own),
+            // A secret of Kubernetes for the group of the pod, and a key of the group ssl-cert.
+            (7, root, 8, 0o440, on_disk, warned),
+            (7, root, 7, 0o640, on_disk, warned),
+            (7, root, 8, 0o660, on_disk, given),
+            (7, root, 9, 0o440, on_disk, given),
+            (7, root, 8, 0o444, on_disk, given),
+            (7, 6, 8, 0o440, on_disk, given),
+            (7, 6, 6, 0o600, on_disk, given),
+            (root, root, root, 0o440, on_disk, own),
+            // A secret of Docker, and one of a user of the host.
+            (7, root, root, 0o444, mounted, warned),
+            (root, root, root, 0o444, mounted, warned),
+            (7, 6, 6, 0o664, mounted, warned),
+            (7, 7, 7, 0o600, mounted, taken),
+        ] {
+            let reader = Reader { user, groups: vec![8, user] };
+            let judged = reader.judge(&Users { owner, group, mode }, is_read_only, Path::new("key"));
+            let place = format!("{user} {owner}:{group} {mode:o} {is_read_only}: {judged:?}");
+            match expected {
+                None => assert_eq!(judged, Ok(None), "{place}"),
+                Some("") => assert!(matches!(judged, Ok(Some(_))), "{place}"),
+                Some(remedy) => {
+                    let refused = judged.expect_err(&place);
+                    assert!(refused.contains(remedy) && refused.contains(&format!("{mode:04o}")), "{place}");
+                }
+            }
+        }
+    }
+}
