@@ -25,6 +25,8 @@ pub(crate) async fn keep(clock: Clock, store: Arc<dyn DirectoryStore>, stopped: 
 async fn watch(clock: &Clock, store: &dyn DirectoryStore) {
     let ahead = || (clock.wall(), clock.now());
     let mut before = ahead();
+    // If this process is killed soon, the next one compares its clock with this time.
+    record(clock, store).await;
     loop {
         for _ in 0..LOOKS {
             tokio::time::sleep(LOOK_EVERY).await;

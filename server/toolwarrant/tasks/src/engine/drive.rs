@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 use toolwarrant_base::text::Secret;
 use toolwarrant_base::{ignore_poison, survive};
 use toolwarrant_common::TASKS_KEPT_DAYS;
+use toolwarrant_core::access::NONCE_KEPT;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_core::tasks::TaskStatus;
 
@@ -42,7 +43,8 @@ impl Engine {
         let clock = self.parts.clock.clone();
         let mut stop = pin!(stop);
         let mut driven = JoinSet::new();
-        let mut purge_at = clock.now();
+        let begun = clock.now();
+        let mut purge_at = begun;
         loop {
             let now = clock.now();
             while driven.try_join_next().is_some() {}
@@ -52,7 +54,7 @@ impl Engine {
                 driven.spawn(Arc::clone(&self).drive(id, wake));
             }
             if now >= purge_at {
-                driven.spawn(Arc::clone(&self).purge());
+                driven.spawn(Arc::clone(&self).purge(now.since(begun)));
                 purge_at = now.plus(PURGE_EVERY);
             }
             let due = self.due.next().filter(|_| driven.len() < DRIVEN_MAX);
@@ -258,12 +260,14 @@ impl Engine {
         (write, unreadable)
     }
 
-    /// Deletes tasks, deduplication keys and cool-downs that have expired by every clock.
-    async fn purge(self: Arc<Self>) {
+    /// Deletes tasks, deduplication keys and cool-downs that have expired by every clock. The clock
+    /// at a start may be ahead, whatever it shows. So deduplication keys stay until this process
+    /// has run for as long as the signatures of an earlier one can be valid.
+    async fn purge(self: Arc<Self>, uptime: Duration) {
         let (store, now) = (&self.parts.store, self.parts.clock.earliest());
         let purged = async {
             while store.purge(now.minus(RETENTION), PURGE_MAX).await? == PURGE_MAX {}
-            while store.purge_marks(now, PURGE_MAX).await? == PURGE_MAX {}
+            while uptime >= NONCE_KEPT && store.purge_marks(now, PURGE_MAX).await? == PURGE_MAX {}
             Ok::<_, StoreError>(())
         };
         if let Err(error) = purged.await {

@@ -269,6 +269,43 @@ async fn the_nonce_of_a_write_is_stored_with_its_task_or_refusal_and_known_after
     }
 }
 
+#[tokio::test]
+async fn a_clock_that_ran_ahead_at_any_start_drops_no_nonce_that_the_right_clock_makes_valid_again() {
+    let keep = async |store: &Arc<Memory>| {
+        let clock = Clock::manual(START);
+        let engine = Engine::start(parts(store, Obedient, &clock)).await.expect("a store that can be read");
+        let (caller, now) = (caller("app", Grants::everything()), START.0 / 1000);
+        let mut kept = Vec::new();
+        // A write, and a read that was signed ahead of the clock.
+        for (nonce, signed, reads) in [("write", now, false), ("read", now + 299, true)] {
+            let used = Nonces::new(clock.clone()).take(&caller, nonce, signed, reads).expect("unknown to this run");
+            kept.push(engine.keep_nonce(&used).await.is_ok());
+        }
+        kept
+    };
+    // Returns true if a run of some minutes drops them, whose clock is that many hours ahead.
+    let drops = async |store: &Arc<Memory>, hours, minutes| {
+        let clock = Clock::manual(START.plus(Duration::from_hours(hours)));
+        let engine = Engine::start(parts(store, Obedient, &clock)).await.expect("a store that can be read");
+        let pass = async {
+            for _ in 0..minutes {
+                clock.advance(Duration::from_mins(1));
+                tokio::task::yield_now().await;
+            }
+        };
+        engine.run(pass).await;
+        keep(store).await != [false, false]
+    };
+    for starts in [&[25][..], &[23, 46], &[24 * 400], &[0, 25, 0, 26]] {
+        let store = Arc::default();
+        assert_eq!(keep(&store).await, [true, true]);
+        for hours in starts {
+            assert!(!drops(&store, *hours, 10).await, "{starts:?}: {hours}");
+        }
+        assert!(drops(&store, 25, 12).await, "the signatures are over by every clock");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_next_leader_ends_the_tasks_of_the_former_one_which_accepts_and_stores_nothing_more() {
     let (tables, clock) = (Memory::default(), Clock::start_at(START));
