@@ -133,6 +133,36 @@ async fn a_command_of_root_follows_no_link_in_the_folder_of_another_user() {
 }
 
 #[tokio::test]
+async fn root_uses_no_folder_of_its_own_that_another_user_can_replace() {
+    let Some(home) = make_used_home().await else { return };
+    let [users, near] = ["users", "near"].map(|name| home.path().join(name));
+    let deep = users.join("kept");
+    for folder in [&users, &deep, &deep.join("data"), &users.join("data")] {
+        fs::create_dir(folder).expect("a folder");
+    }
+    chown(&users, Some(SERVICE), Some(SERVICE)).expect("another owner");
+    symlink(users.join("data"), &near).expect("a link");
+    for (data, give) in [
+        (users.join("data"), "chown -R"),
+        (deep.join("data"), "chown -R"),
+        (near, "chown -R"),
+        (users.join("new"), "install -d -m 700 -o"),
+    ] {
+        let (code, said) = run_as(ROOT, &data, "app create one --permission device").await;
+        let shown = data.display();
+        let remedy =
+            format!("the user {SERVICE} can replace {shown}, so root does not use it; run `{give} {SERVICE} {shown}`");
+        assert!(code == 1 && said.contains(&remedy), "{remedy}: {said}");
+        assert_eq!(fs::read_dir(&data).map_or(0, Iterator::count), 0, "{shown}");
+    }
+    let install =
+        Command::new("install").args(["-d", "-m", "700", "-o", "61234"]).arg(users.join("new")).status().await;
+    assert!(install.expect("it is installed").success());
+    let (code, said) = run_as(ROOT, &users.join("new"), "app create one --permission device").await;
+    assert_eq!((code, list_of_others(SERVICE, &users.join("new"))), (0, vec![]), "{said}");
+}
+
+#[tokio::test]
 async fn a_refusal_to_open_names_the_file_its_owner_and_the_command_that_gives_it_back() {
     let Some(home) = make_used_home().await else { return };
     let data = home.path().join("data");

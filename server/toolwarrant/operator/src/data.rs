@@ -186,6 +186,7 @@ impl DataFolder {
     pub(crate) fn lock_to_restore(path: &Path, names: &Names) -> Result<Self, FolderError> {
         let failed = |error| FolderError::Io(path.to_owned(), error);
         if !path.is_dir() {
+            refuse_other_user(path)?;
             create(path).map_err(failed)?;
         }
         refuse_other_user(path)?;

@@ -14,14 +14,10 @@ use std::path::{Path, PathBuf};
 /// The file that a process locks to use a folder.
 pub(crate) const LOCK: &str = "lock";
 
-/// The folder belongs to another user.
+/// The folder belongs to another user, or one can replace it.
 #[derive(Debug, thiserror::Error)]
-#[error("{} belongs to {owner}, and this program runs as {user}; run it as the owner or as root, or choose another folder with --{DATA}", path.display())]
-pub struct OtherUser {
-    path: PathBuf,
-    owner: String,
-    user: String,
-}
+#[error("{0}, or choose another folder with --{DATA}")]
+pub struct OtherUser(String);
 
 /// A user with its main group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,21 +59,38 @@ impl User {
 /// before the program starts a thread. A folder that does not exist, or is root's, changes nothing.
 ///
 /// # Errors
-/// The system does not allow it.
+/// The system does not allow it, or another user can replace a folder of root.
 pub fn become_owner(folder: &Path) -> Result<Option<String>, OtherUser> {
-    let Some(owner) = owner_of(folder).filter(|owner| geteuid().is_root() && owner.id != 0) else {
-        return Ok(None);
-    };
-    owner.become_it().map_err(|_| other_user(folder, owner.id))?;
-    Ok(Some(name_of(owner.id)))
+    match owner_of(folder).filter(|_| geteuid().is_root()) {
+        Some(owner) if owner.id != 0 => {
+            owner.become_it().map_err(|_| other_user(folder, owner.id))?;
+            Ok(Some(name_of(owner.id)))
+        }
+        Some(_) => refuse_replaceable(folder).map(|()| None),
+        None => Ok(None),
+    }
 }
 
-/// Refuses a folder of another user, with the name of the owner.
+/// Refuses a folder of another user, with the name of the owner, and one that root would use and
+/// another user can replace.
 pub(crate) fn refuse_other_user(folder: &Path) -> Result<(), OtherUser> {
     match owner_of(folder) {
         Some(owner) if owner.id != geteuid().as_raw() => Err(other_user(folder, owner.id)),
-        _ => Ok(()),
+        _ => refuse_replaceable(folder),
     }
+}
+
+/// Refuses a folder for root if a folder, or link, of another user is on the way to it. That user
+/// can put a folder with links in its place at any moment, and root would write through them.
+fn refuse_replaceable(folder: &Path) -> Result<(), OtherUser> {
+    let named = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let found = named.ancestors().find_map(|path| path.canonicalize().ok()).unwrap_or_default();
+    let way = named.ancestors().chain(found.ancestors()).filter_map(|path| path.symlink_metadata().ok());
+    let other = way.map(|about| about.uid()).find(|user| geteuid().is_root() && *user != 0);
+    let Some(user) = other else { return Ok(()) };
+    let (name, shown) = (name_of(user), folder.display());
+    let give = if folder.exists() { "chown -R" } else { "install -d -m 700 -o" };
+    Err(OtherUser(format!("{name} can replace {shown}, so root does not use it; run `{give} {user} {shown}`")))
 }
 
 /// Makes a folder for a user, becomes that user, and returns its name. Opens nothing through a
@@ -142,7 +155,9 @@ fn owner_of(folder: &Path) -> Option<User> {
 }
 
 fn other_user(folder: &Path, owner: u32) -> OtherUser {
-    OtherUser { path: folder.to_owned(), owner: name_of(owner), user: name_of(geteuid().as_raw()) }
+    let user = name_of(geteuid().as_raw());
+    let (shown, owner) = (folder.display(), name_of(owner));
+    OtherUser(format!("{shown} belongs to {owner}, and this program runs as {user}; run it as the owner or as root"))
 }
 
 /// Returns the first of these that is not `me`'s, with its owner: `path` or the folder that it
