@@ -3,12 +3,15 @@
 use crate::describe::describe_values;
 use crate::model::{Field, Kind, StringSpec, Type};
 use serde_json::{Map, Value};
+use toolwarrant_common::MAX_INTEGER;
 
 /// Checks that a value fits a type. The error says what is allowed.
 pub(crate) fn fits(ty: &Type, value: &Value) -> Result<(), String> {
     let fits = match (ty, value) {
         (Type::String | Type::Timestamp | Type::Url, Value::String(_)) | (Type::Boolean, Value::Bool(_)) => true,
-        (Type::Integer, Value::Number(number)) => number.is_i64(),
+        (Type::Integer, Value::Number(number)) => {
+            number.as_i64().is_some_and(|n| (-MAX_INTEGER..=MAX_INTEGER).contains(&n))
+        }
         (Type::List(inner), Value::Array(values)) => return values.iter().try_for_each(|value| fits(inner, value)),
         (Type::Named(named), value) => match (&named.kind, value) {
             (Kind::String(rule), Value::String(text)) => admits(rule, text),
@@ -21,7 +24,8 @@ pub(crate) fn fits(ty: &Type, value: &Value) -> Result<(), String> {
         },
         _ => false,
     };
-    if fits { Ok(()) } else { Err(format!("{value} is not {}", describe_values(ty))) }
+    let limit = if value.is_number() && matches!(ty, Type::Integer) { " from -(2^53 - 1) to 2^53 - 1" } else { "" };
+    if fits { Ok(()) } else { Err(format!("{value} is not {}{limit}", describe_values(ty))) }
 }
 
 /// Checks that a call with these arguments would be valid.

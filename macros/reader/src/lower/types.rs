@@ -11,6 +11,7 @@ use crate::source::TYPES;
 use crate::{fit, names};
 use std::ops::Range;
 use std::sync::Arc;
+use toolwarrant_common::MAX_INTEGER;
 
 /// The place of a field, which decides the flags that it may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -317,6 +318,11 @@ fn kind(raw: &raw::Type, types: &Types, report: &mut Report) -> Option<Kind> {
             if **min > **max {
                 wrong(max.span(), "`max` is smaller than `min`".to_owned());
             }
+            for (key, bound) in [("min", min), ("max", max)] {
+                if !(-MAX_INTEGER..=MAX_INTEGER).contains(&**bound) {
+                    wrong(bound.span(), format!("`{key}` is beyond 2^53 - 1, which JSON readers round"));
+                }
+            }
             Kind::Integer { min: **min, max: **max }
         }
         KindName::Enum => {
@@ -346,8 +352,10 @@ fn string(raw: &raw::Type, mut wrong: impl FnMut(Range<usize>, String)) -> Strin
     if rule.max == 0 || rule.max < rule.min || rule.max < rule.prefix.len() {
         wrong(kind.span(), "a string needs a `max_length` that leaves something to choose".to_owned());
     }
-    if let Some(charset) = charset.as_ref().filter(|set| !set.is_ascii() || rule.charset.is_empty()) {
-        wrong(charset.span(), "a charset is made of ASCII characters and ranges such as `a-z`".to_owned());
+    // Providers refuse a list whose patterns have control characters.
+    let is_printable = |c| matches!(c, ' '..='~');
+    if let Some(charset) = charset.as_ref().filter(|set| !set.chars().all(is_printable) || rule.charset.is_empty()) {
+        wrong(charset.span(), "a charset is made of printable ASCII characters and ranges such as `a-z`".to_owned());
     }
     let is_plain = |prefix: &str| prefix.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
     if let Some(prefix) = prefix.as_ref().filter(|prefix| !is_plain(prefix)) {
