@@ -1,6 +1,7 @@
 //! A problem with the lines of its file, rendered in the style of rustc.
 
-use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use crate::visible::escape_line;
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use std::ops::Range;
 
 /// A problem with a place in a file, for display.
@@ -23,14 +24,14 @@ pub struct Excerpt<'a> {
 /// Renders message, place, the lines of the file and help in the style of rustc, without colour.
 #[must_use]
 pub fn excerpt(Excerpt { path, text, span, id, message, help }: &Excerpt<'_>) -> String {
-    let title = Level::ERROR.primary_title(*message);
+    let title = Level::ERROR.primary_title(escape_line(message));
     let title = match *id {
         Some(id) => title.id(id),
         None => title,
     };
     let annotation = AnnotationKind::Primary.span(span.clone());
-    let mut groups = vec![title.element(Snippet::source(*text).path(*path).annotation(annotation))];
-    groups.extend(help.map(|help| annotate_snippets::Group::with_title(Level::HELP.secondary_title(help))));
+    let mut groups = vec![title.element(Snippet::source(*text).path(escape_line(path)).annotation(annotation))];
+    groups.extend(help.map(|help| Group::with_title(Level::HELP.secondary_title(escape_line(help)))));
     Renderer::plain().render(&groups)
 }
 

@@ -15,4 +15,4 @@ pub use limits::{
     deceives,
 };
 pub use names::{nearest, suggestion};
-pub use visible::{escape_json, escape_text};
+pub use visible::{escape_json, escape_line, escape_text};

@@ -1,4 +1,8 @@
-//! Writes out the characters of a text that a terminal interprets, or that a reader cannot see.
+//! Writes out the characters of a text that a terminal or a build server interprets, or that a
+//! reader cannot see.
+//!
+//! Build servers read `##[` and `##vso[` anywhere in a line as commands, and `::` where a line
+//! begins. So `##` is broken, and text from outside begins no line.
 
 use crate::limits::deceives;
 use std::fmt::Write;
@@ -7,6 +11,12 @@ use std::fmt::Write;
 #[must_use]
 pub fn escape_text(text: &str) -> String {
     write_out(text, |c, out| out.extend(c.escape_unicode()))
+}
+
+/// Writes them out in a text from outside that is a part of a line: line ends, too.
+#[must_use]
+pub fn escape_line(text: &str) -> String {
+    escape_text(text).replace('\n', "\\u{a}")
 }
 
 /// Writes them out in a JSON document, which stays the same document.
@@ -21,7 +31,7 @@ pub fn escape_json(text: &str) -> String {
 
 fn write_out(text: &str, write: fn(char, &mut String)) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
-        if c != '\n' && deceives(c) {
+        if (c != '\n' && deceives(c)) || (c == '#' && out.ends_with('#')) {
             write(c, &mut out)
         } else {
             out.push(c)

@@ -1,7 +1,9 @@
 //! Records of other states of the contract: of a revision, a file or a folder.
 
+use crate::version::Version;
 use std::path::Path;
 use std::process::Command;
+use toolwarrant_common::escape_line;
 use toolwarrant_reader::{ContractRecord, load};
 
 /// The record of the contract in force, below the contract's folder.
@@ -19,7 +21,8 @@ pub(crate) fn read(folder: &Path, from: &str) -> Result<(ContractRecord, String)
         return Ok((record, text));
     }
     if path.is_file() {
-        let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {from}: {error}"))?;
+        let text =
+            std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", escape_line(from)))?;
         return parse(from, text);
     }
     at(folder, from)
@@ -31,10 +34,11 @@ pub(crate) fn read(folder: &Path, from: &str) -> Result<(ContractRecord, String)
 /// Git does not have the revision, or the revision does not have the record.
 pub(crate) fn at(folder: &Path, revision: &str) -> Result<(ContractRecord, String), String> {
     if revision.starts_with('-') {
-        return Err(format!("`{revision}` is not a revision"));
+        return Err(format!("`{}` is not a revision", escape_line(revision)));
     }
     let commit = format!("{revision}^{{commit}}");
     if git(folder, &["rev-parse", "--verify", "--quiet", &commit])?.is_none() {
+        let revision = escape_line(revision);
         let missing = format!("this clone has no revision `{revision}`: run");
         let [history, branch] = ["HEAD~", "origin/"].map(|prefix| revision.strip_prefix(prefix));
         return Err(match (history, branch) {
@@ -45,12 +49,15 @@ pub(crate) fn at(folder: &Path, revision: &str) -> Result<(ContractRecord, Strin
     }
     let blob = format!("{revision}:./{IN_FORCE}");
     let text = git(folder, &["show", &blob])?;
-    let text = text.ok_or_else(|| format!("`{revision}` has no {IN_FORCE} of this contract: `gen` writes it"))?;
+    let text =
+        text.ok_or_else(|| format!("`{}` has no {IN_FORCE} of this contract: `gen` writes it", escape_line(revision)))?;
     parse(&blob, text)
 }
 
 fn parse(from: &str, text: String) -> Result<(ContractRecord, String), String> {
-    let record = ContractRecord::parse(&text).map_err(|why| format!("{from}: {why}"))?;
+    let refuse = |why: String| format!("{}: {why}", escape_line(from));
+    let record = ContractRecord::parse(&text).map_err(refuse)?;
+    Version::parse(record.head_text("version")).map_err(refuse)?;
     Ok((record, text))
 }
 

@@ -7,13 +7,14 @@ use crate::release;
 use crate::report::annotate;
 use crate::scaffold::{NewTool, Question, new_tool};
 use crate::source::display_path;
+use crate::verify::write_json;
 use crate::version::Version;
 use serde_json::json;
 use std::io::ErrorKind;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
-use toolwarrant_common::suggestion;
+use toolwarrant_common::{escape_line, escape_text, suggestion};
 use toolwarrant_gate::{Audience, ChangeRule, rule, rules};
 use toolwarrant_reader::{ACCEPTED, RELEASED, Rule, documents, load, replace};
 
@@ -131,12 +132,12 @@ pub fn execute(command: &GateCommand, context: GateContext<'_>) -> GateAnswer {
             let judgement = check(folder, against);
             let code = judgement.as_ref().map_or(2, |judgement| u8::from(!judgement.refusals.is_empty()));
             let text = match (judgement, json, format) {
-                (Ok(judgement), true, _) => format!("{:#}\n", judgement.json()),
-                (Err(why), true, _) => format!("{:#}\n", json!({"compared": false, "reason": why})),
-                (Ok(judgement), false, ReportFormat::Text) => judgement.text(),
-                (Ok(judgement), false, ReportFormat::Github) => judgement.annotations(&above(folder)),
-                (Err(why), false, ReportFormat::Text) => format!("not compared: {why}\n"),
-                (Err(why), false, ReportFormat::Github) => annotate("error", "", "not-compared", &why),
+                (Ok(judgement), true, _) => write_json(&judgement.json()),
+                (Err(why), true, _) => write_json(&json!({"compared": false, "reason": why})),
+                (Ok(judgement), false, ReportFormat::Text) => escape_text(&judgement.text()),
+                (Ok(judgement), false, ReportFormat::Github) => escape_text(&judgement.annotations(&above(folder))),
+                (Err(why), false, ReportFormat::Text) => escape_text(&format!("not compared: {why}\n")),
+                (Err(why), false, ReportFormat::Github) => escape_text(&annotate("error", "", "not-compared", &why)),
             };
             return GateAnswer { text, code };
         }
@@ -146,7 +147,7 @@ pub fn execute(command: &GateCommand, context: GateContext<'_>) -> GateAnswer {
         GateCommand::Explain { rule } => explain(rule),
     };
     let (text, code) = done.map_or_else(|(why, code)| (why, code), |text| (text, 0));
-    GateAnswer { text: text.trim_end().to_owned() + "\n", code }
+    GateAnswer { text: escape_text(text.trim_end()) + "\n", code }
 }
 
 /// Returns the path of the folder above the contract's, relative to the working directory.
@@ -207,7 +208,7 @@ fn write_release(folder: &Path, version: &str, date: &str) -> Done {
 fn read_if_any(path: &Path) -> Done {
     match fs::read_to_string(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err((format!("cannot read {}: {error}", path.display()), 1))
+            Err((format!("cannot read {}: {error}", escape_line(&path.to_string_lossy())), 1))
         }
         read => Ok(read.unwrap_or_default()),
     }
@@ -226,7 +227,7 @@ fn accept(folder: &Path, names: &[String], reason: &str) -> Done {
         [change] => **change,
         [] => {
             let help = suggestion(fact, all.iter().map(|change| change.fact.as_str()));
-            return Err((format!("the contract has no break of `{fact}`; {help}"), 1));
+            return Err((format!("the contract has no break of `{}`; {help}", escape_line(fact)), 1));
         }
         several => {
             let rules: Vec<_> = several.iter().map(|change| change.rule.id.as_str()).collect();
@@ -243,7 +244,7 @@ fn accept(folder: &Path, names: &[String], reason: &str) -> Done {
     all.retain(|known| !known.concerns(change));
     all.push(Accepted::of(change, reason));
     replace(&path, &accepted::text(&all)).map_err(|error| (error.to_string(), 1))?;
-    Ok(format!("accepted until the next release: {}", change.message))
+    Ok(format!("accepted until the next release: {}", escape_line(&change.message)))
 }
 
 fn add_tool(GateContext { folder, package, .. }: GateContext<'_>, mut tool: NewTool) -> Done {
@@ -301,7 +302,7 @@ fn explain(id: &str) -> Done {
         ));
     }
     let all = rules().iter().map(|rule| rule.id.as_str()).chain(compiler().map(|rule| rule.id()));
-    Err((format!("unknown rule `{id}`; {}", suggestion(id, all)), 1))
+    Err((format!("unknown rule `{}`; {}", escape_line(id), suggestion(id, all)), 1))
 }
 
 /// Returns the report of a rule.

@@ -6,7 +6,7 @@ use std::env;
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use toolwarrant_common::escape_text;
+use toolwarrant_common::{escape_line, escape_text};
 use toolwarrant_contract::{GateAnswer, GateCommand, GateContext, VerifyOptions, execute, expand, today, verify};
 use toolwarrant_reader::{Mode, generate, load};
 
@@ -56,8 +56,9 @@ const NOT_COMPARED: u8 = 2;
 fn main() -> ExitCode {
     let Arguments { spec, command } = Arguments::parse();
     // Messages name the folder, and a path such as `package/../spec` is hard to read.
-    let folder =
-        spec.canonicalize().map_err(|_| format!("there is no folder {}; choose another with --spec", spec.display()));
+    let folder = spec.canonicalize().map_err(|_| {
+        format!("there is no folder {}; choose another with --spec", escape_line(&spec.to_string_lossy()))
+    });
     let done = match command {
         AuthorCommand::Gen { check } => {
             let mode = if check { Mode::Check } else { Mode::Write };

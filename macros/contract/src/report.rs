@@ -6,6 +6,7 @@ use crate::source::{File, Spot};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use serde_json::{Value, json};
 use std::fmt::Write;
+use toolwarrant_common::escape_line;
 use toolwarrant_gate::{ContractChange, ListChange, Severity, change_json};
 
 /// GitHub shows at most this many annotations of a level for each step.
@@ -24,18 +25,18 @@ impl Judgement {
             let _ = writeln!(out, "{}\n", self.excerpt(judged));
         }
         for Refusal { id, message, help, spot } in &self.refusals {
-            let title = Level::ERROR.primary_title(message).id(*id);
+            let title = Level::ERROR.primary_title(escape_line(message)).id(*id);
             let group = spot.iter().fold(Group::with_title(title), |group, spot| {
                 group.element(snippet(&self.files, spot, AnnotationKind::Primary, None))
             });
-            let help = Group::with_title(Level::HELP.secondary_title(help));
+            let help = Group::with_title(Level::HELP.secondary_title(escape_line(help)));
             let _ = writeln!(out, "{}\n", Renderer::plain().render(&[group, help]));
         }
         if let Some((revision, changes)) = &self.branch {
-            let _ = writeln!(out, "since {revision}: {}", count(changes));
+            let _ = writeln!(out, "since {}: {}", escape_line(revision), count(changes));
         }
-        let [before, written, required] = &self.versions;
-        let _ = writeln!(out, "since {before}, {}: {}", self.former, count(&self.changes));
+        let [before, written, required] = &self.versions.each_ref().map(|version| escape_line(version));
+        let _ = writeln!(out, "since {before}, {}: {}", escape_line(&self.former), count(&self.changes));
         let _ = writeln!(out, "version: {before} released, {written} in service.toml, {required} required");
         out += &match self.refusals.len() {
             0 if written == before => "sound\n".to_owned(),
@@ -52,7 +53,7 @@ impl Judgement {
             Severity::Risky => Level::WARNING,
             Severity::Compatible => Level::NOTE,
         };
-        let title = level.with_name(change.worst().name()).primary_title(message).id(&rule.id);
+        let title = level.with_name(change.worst().name()).primary_title(escape_line(message)).id(&rule.id);
         let mut group = Group::with_title(title);
         if let Some(spot) = spot {
             group = group.element(snippet(&self.files, spot, AnnotationKind::Primary, None));
@@ -76,7 +77,7 @@ impl Judgement {
         }));
         notes.extend(is_framework.then(|| "the framework has caused it, and no file of the contract".to_owned()));
         notes.extend(accepted.iter().map(|accepted| format!("accepted: {}", accepted.reason)));
-        let group = notes.into_iter().fold(group, |group, note| group.element(Level::NOTE.message(note)));
+        let group = notes.into_iter().fold(group, |group, note| group.element(Level::NOTE.message(escape_line(&note))));
         let help = Group::with_title(Level::HELP.secondary_title(&rule.help));
         Renderer::plain().render(&[group, help])
     }
@@ -125,13 +126,12 @@ impl Judgement {
                 (Severity::Compatible, _) => "notice",
             };
             let lists: Vec<_> = change.lists.iter().flat_map(describe_list).collect();
-            let text = [&[change.message.clone(), describe_verdicts(change.rule.verdicts)][..], &lists].concat();
+            let text = [&[escape_line(&change.message), describe_verdicts(change.rule.verdicts)][..], &lists].concat();
             (level, change.rule.id.as_str(), text.join("\n"), spot)
         });
-        let refusals = self
-            .refusals
-            .iter()
-            .map(|refusal| ("error", refusal.id, format!("{}\n{}", refusal.message, refusal.help), &refusal.spot));
+        let refusals = self.refusals.iter().map(|refusal| {
+            ("error", refusal.id, format!("{}\n{}", escape_line(&refusal.message), refusal.help), &refusal.spot)
+        });
         let all: Vec<_> = changes.chain(refusals).collect();
         let mut out = String::new();
         for level in ["error", "warning", "notice"] {
@@ -141,7 +141,7 @@ impl Judgement {
             for (_, id, text, spot) in &of_level[..fit] {
                 let place = spot.as_ref().map(|spot| {
                     let File { shown, .. } = &self.files[spot.file];
-                    let path = format!("{folder}{shown}").replace(':', "%3A").replace(',', "%2C");
+                    let path = escape_data(&format!("{folder}{shown}")).replace(':', "%3A").replace(',', "%2C");
                     format!("file={path},line={},", self.files[spot.file].line(spot))
                 });
                 out += &annotate(level, &place.unwrap_or_default(), id, text);
@@ -178,11 +178,14 @@ fn snippet<'a>(
 ) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
     let File { shown, text } = &files[spot.file];
     let span = spot.span.start.min(text.len())..spot.span.end.min(text.len());
-    Snippet::source(text.as_str()).path(shown.as_str()).annotation(kind.span(span).label(label))
+    Snippet::source(text.as_str()).path(escape_line(shown)).annotation(kind.span(span).label(label))
 }
 
 /// Writes a command of GitHub's runner.
 pub(crate) fn annotate(level: &str, place: &str, title: &str, text: &str) -> String {
-    let text = text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
-    format!("::{level} {place}title={title}::{text}\n")
+    format!("::{level} {place}title={title}::{}\n", escape_data(text))
+}
+
+fn escape_data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }

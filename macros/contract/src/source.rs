@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use toolwarrant_common::line_column;
+use toolwarrant_common::{escape_line, line_column};
 
 /// A file of the contract's folder, or a former record.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub(crate) fn read_files(folder: &Path, paths: &[PathBuf]) -> Vec<File> {
 /// Returns the path of a file in messages, relative to the folder that contains the contract's.
 pub(crate) fn display_path(folder: &Path, path: &Path) -> String {
     let base = folder.parent().unwrap_or(folder);
-    path.strip_prefix(base).unwrap_or(path).display().to_string()
+    escape_line(&path.strip_prefix(base).unwrap_or(path).to_string_lossy())
 }
 
 /// The files of a contract, parsed.

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use toolwarrant_common::{escape_json, escape_text};
+use toolwarrant_common::{escape_json, escape_line};
 use toolwarrant_gate::{ContractChange, Severity, change_json, compare, digest, read_record};
 use toolwarrant_outbound::{HttpClient, HttpLimits};
 use toolwarrant_reader::{CONTRACT_PATH, ContractRecord};
@@ -42,7 +42,7 @@ const LIMITS: HttpLimits = HttpLimits { deadline: Duration::from_secs(30), large
 
 /// The reason why nothing was compared.
 #[derive(Debug, thiserror::Error)]
-#[error("not compared: {message}")]
+#[error("not compared: {}", escape_line(.message))]
 pub struct NotCompared {
     code: &'static str,
     message: String,
@@ -81,7 +81,8 @@ pub async fn verify(VerifyOptions { against, json, url }: &VerifyOptions) -> Res
     Ok((text, if is_sound { 0 } else { HURTS }))
 }
 
-fn write_json(answer: &Value) -> String {
+/// Writes an answer as a JSON document.
+pub(crate) fn write_json(answer: &Value) -> String {
     escape_json(&format!("{answer:#}\n"))
 }
 
@@ -106,21 +107,18 @@ fn show(trusted: &ContractRecord, found: &ContractRecord, changes: &[ContractCha
 fn tell(trusted: &ContractRecord, found: &ContractRecord, changes: &[ContractChange]) -> String {
     let [before, now] = [trusted, found].map(|record| record.head_text("version"));
     let version = if before == now { now.to_owned() } else { format!("{before} -> {now}") };
-    let mut out = format!("{} {version}: ", found.head_text("service"));
-    if changes.is_empty() {
-        out.push_str("nothing has changed\n");
-        return escape_text(&out);
-    }
-    let _ = writeln!(out, "{} change(s)", changes.len());
+    let count =
+        if changes.is_empty() { "nothing has changed".to_owned() } else { format!("{} change(s)", changes.len()) };
+    let mut out = escape_line(&format!("{} {version}: {count}", found.head_text("service"))) + "\n";
     write_changes(changes, "", &mut out);
-    escape_text(&out)
+    out
 }
 
 fn write_changes(changes: &[ContractChange], indent: &str, out: &mut String) {
     for change in changes {
         let (verdict, rule) = (change.worst().name(), &change.rule.id);
         let origin = if change.is_framework { " (by the framework)" } else { "" };
-        let _ = writeln!(out, "{indent}{verdict:10}  {rule}: {}{origin}", change.message);
+        let _ = writeln!(out, "{indent}{verdict:10}  {rule}: {}{origin}", escape_line(&change.message));
         write_changes(&change.consequences, &format!("{indent}  "), out);
     }
 }

@@ -1,6 +1,7 @@
 //! The version of a contract: three numbers, and the one that a change requires.
 
 use std::fmt;
+use toolwarrant_common::escape_line;
 use toolwarrant_gate::Bump;
 
 /// A version `X.Y.Z`.
@@ -16,7 +17,8 @@ impl Version {
         let numbers: Vec<_> = text.split('.').filter_map(|part| part.parse().ok()).collect();
         let version = <[u32; 3]>::try_from(numbers).ok().map(Self);
         let spelt = version.filter(|version| version.to_string() == text);
-        spelt.ok_or_else(|| format!("`{text}` is not a version: write three numbers, such as `1.0.0`"))
+        let shown = escape_line(text);
+        spelt.ok_or_else(|| format!("`{shown}` is not a version: write three numbers, such as `1.0.0`"))
     }
 
     /// Returns the lowest version after this one that may have such a change. Before 1.0, a break

@@ -13,6 +13,9 @@ const CHANGES: &str = "changes";
 const FACTS: &str = "facts";
 const DIGEST: &str = "digest";
 
+/// Most facts that are read. A comparison takes the square of the changed types.
+const MOST_FACTS: usize = 20_000;
+
 /// Makes the document of a contract: the head of its record, the digest, the version that was
 /// released last, the changes since, and the facts. Without a release, `since` and `changes` are
 /// null.
@@ -37,6 +40,7 @@ pub fn read_record(text: &str) -> Result<ContractRecord, String> {
     let record = if text.trim_start().starts_with('{') { read_document(text)? } else { ContractRecord::parse(text)? };
     match record.head.get(DIGEST) {
         _ if record.facts.is_empty() => Err("this record has no facts".to_owned()),
+        _ if record.facts.len() > MOST_FACTS => Err(format!("this record has more than {MOST_FACTS} facts")),
         Some(said) if *said != digest(&record) => {
             Err("the facts do not fit their digest: somebody changed them, or a part is missing".to_owned())
         }

@@ -8,6 +8,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use toolwarrant_common::escape_line;
 
 /// The name of the folder.
 const FOLDER: &str = "generated";
@@ -50,11 +51,11 @@ pub enum GenerateError {
     )]
     Retired(Vec<String>),
     /// The folder is a link, or it contains these files, which `gen` never writes.
-    #[error("{folder} must be a folder, not a link, with only generated files: {files}", folder = .0.display(),
+    #[error("{folder} must be a folder, not a link, with only generated files: {files}", folder = show(.0),
         files = if .1.is_empty() { "remove the link".to_owned() } else { format!("move away {}", names(.1)) })]
     Foreign(PathBuf, Vec<PathBuf>),
     /// A file could not be written or removed.
-    #[error("cannot change {path}: {error}", path = .path.display())]
+    #[error("cannot change {path}: {error}", path = show(.path))]
     Io {
         /// The file.
         path: PathBuf,
@@ -160,7 +161,11 @@ fn below(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn names(paths: &[PathBuf]) -> String {
-    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+    paths.iter().map(|path| show(path)).collect::<Vec<_>>().join(", ")
+}
+
+fn show(path: &Path) -> String {
+    escape_line(&path.to_string_lossy())
 }
 
 impl fmt::Display for Generated {

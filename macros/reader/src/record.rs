@@ -12,6 +12,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use toml::Table;
+use toolwarrant_common::line_column;
 
 /// The format of records that this framework reads and writes.
 const RECORD_FORMAT: i64 = 1;
@@ -66,7 +67,10 @@ impl ContractRecord {
                 ));
             }
         }
-        let table: Table = text.parse().map_err(|error: toml::de::Error| error.to_string().trim_end().to_owned())?;
+        let table: Table = text.parse().map_err(|error: toml::de::Error| {
+            let (line, column) = line_column(text, error.span().unwrap_or_default().start);
+            format!("line {line}, column {column}: {}", error.message())
+        })?;
         let mut all = BTreeMap::new();
         flatten("", table, &mut all)?;
         let mut record = Self::default();

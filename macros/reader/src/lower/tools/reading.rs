@@ -27,7 +27,7 @@ pub(super) fn check(files: &Files, scope: &Scope<'_>, report: &mut Report) {
         let known = scope.permissions.iter().any(|known| known.name == **tool.permission);
         let permission = if known { tool.permission.as_str() } else { "..." };
         let help = format!(
-            "declare one in a file of `tools/`:\n\n[[tool]]\nname = \"get_task\"\npermission = \"{permission}\"\neffect = \"read_task\""
+            "declare one in a file of `tools/`: `[[tool]]` with `name = \"get_task\"`, `permission = \"{permission}\"`, `effect = \"read_task\"`"
         );
         let message = "no tool reads the tasks that this one makes";
         report.add(Rule::ReadTask, at(file, tool.effect.span()), message, Some(help));
