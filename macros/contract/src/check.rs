@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 use toolwarrant_gate::{Bump, ContractChange, Severity, compare};
-use toolwarrant_reader::{ACCEPTED, ContractRecord, RELEASED, load};
+use toolwarrant_reader::{ACCEPTED, ContractRecord, Problem, RELEASED, Report, load};
 
 /// The result of a check.
 pub(crate) struct Judgement {
@@ -56,7 +56,11 @@ pub(crate) struct Against<'a> {
 /// # Errors
 /// There is nothing to compare: the contract has mistakes, or a record cannot be read.
 pub(crate) fn check(folder: &Path, Against { revision, other }: Against<'_>) -> Result<Judgement, String> {
-    let contract = load(folder).map_err(|report| report.to_string())?;
+    let (contract, too_long) = match load(folder) {
+        Ok(contract) => (contract, Vec::new()),
+        Err(Report { overlong: Some(contract), problems, .. }) => (*contract, problems),
+        Err(report) => return Err(report.to_string()),
+    };
     let new = release::record_with_costs(&contract);
     let mut paths = contract.files.clone();
     paths.push(folder.join(ACCEPTED));
@@ -72,7 +76,12 @@ pub(crate) fn check(folder: &Path, Against { revision, other }: Against<'_>) -> 
         Ok(accepted) => (accepted, None),
         Err(mistake) => (Vec::new(), Some(mistake)),
     };
-    let mut refusals: Vec<_> = mistake.map(refuse).into_iter().collect();
+    let too_long = too_long.into_iter().map(|Problem { rule, file, span, message, help, .. }| {
+        let file = files.iter().position(|known| known.shown == file);
+        let spot = file.map(|file| Spot { file, span, is_exact: true });
+        Refusal { id: rule.id(), message, help: help.unwrap_or_else(|| "shorten it".to_owned()), spot }
+    });
+    let mut refusals: Vec<_> = too_long.chain(mistake.map(refuse)).collect();
     let (former, (old, text)) = match other {
         Some(other) => (other.to_owned(), base::read(folder, other)?),
         None => (display_path(folder, &folder.join(RELEASED)), release::read(folder)?),

@@ -3,6 +3,7 @@
 use crate::check::{Judged, Judgement, Refusal, breaks};
 use crate::release::describe_verdicts;
 use crate::source::{File, Spot};
+use crate::version::Version;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -62,7 +63,13 @@ impl Judgement {
             group = group.element(snippet(&self.files, former, AnnotationKind::Context, Some("before")));
         }
         let hurt = describe_verdicts(rule.verdicts);
-        let mut notes = vec![format!("{hurt}; a {} change of the version", rule.bump.name()), rule.why.clone()];
+        let bump = match Version::parse(&self.versions[0]) {
+            Ok(version) if version.is_draft() => {
+                format!("{} change of the version before 1.0", version.adapt(rule.bump).name())
+            }
+            _ => format!("{} change of the version", rule.bump.name()),
+        };
+        let mut notes = vec![format!("{hurt}; a {bump}"), rule.why.clone()];
         if let (None, Some(old)) = (former, old) {
             notes.push(format!("before: {old}"));
         }

@@ -21,16 +21,25 @@ impl Version {
         spelt.ok_or_else(|| format!("`{shown}` is not a version: write three numbers, such as `1.0.0`"))
     }
 
-    /// Returns the lowest version after this one that may have such a change. Before 1.0, a break
-    /// raises the middle number, and any other change raises the last.
+    /// Returns true before 1.0.
+    pub(crate) fn is_draft(self) -> bool {
+        self.0[0] == 0
+    }
+
+    /// Returns the number that such a change raises. Before 1.0, a break raises the middle number,
+    /// and any other change raises the last.
+    pub(crate) fn adapt(self, bump: Bump) -> Bump {
+        match bump {
+            Bump::Major if self.is_draft() => Bump::Minor,
+            Bump::Minor if self.is_draft() => Bump::Patch,
+            bump => bump,
+        }
+    }
+
+    /// Returns the lowest version after this one that may have such a change.
     pub(crate) fn after(self, bump: Bump) -> Self {
         let Self([major, minor, patch]) = self;
-        let bump = match bump {
-            Bump::Major if major == 0 => Bump::Minor,
-            Bump::Minor if major == 0 => Bump::Patch,
-            bump => bump,
-        };
-        Self(match bump {
+        Self(match self.adapt(bump) {
             Bump::Major => [major.saturating_add(1), 0, 0],
             Bump::Minor => [major, minor.saturating_add(1), 0],
             Bump::Patch => [major, minor, patch.saturating_add(1)],

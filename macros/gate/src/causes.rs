@@ -152,6 +152,7 @@ fn causes_in_tool(pair: &Pair, changes: &[ContractChange], tool: &str, part: &[&
         }
         ["hint", _] => changes_below(changes, &format!("tool.{tool}"), &["effect", "resend"]),
         ["task" | "result"] | ["argument", "idempotency_key"] => vec![own(&"effect")],
+        ["argument", name, "default"] => vec![format!("tool.{tool}.argument.{name}.optional")],
         ["task", "case", value, ..] => {
             let types = [&pair.old, &pair.new].map(|facts| {
                 let argument = text(facts, &own(&"task.select"));

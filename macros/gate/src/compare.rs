@@ -144,9 +144,15 @@ fn judge_by_context(pair: &Pair, difference: &Difference) -> Option<&'static str
                 "argument-narrowed"
             })
         }
-        ["tool", tool, "argument", _, "default"] => {
+        ["tool", tool, "argument", argument, "default"] => {
             let reads = matches!(text(&pair.new, &format!("tool.{tool}.effect")), "read" | "read_task");
-            Some(if reads { "default-changed" } else { "default-changed-in-write" })
+            let is_optional = |facts: &Facts| facts.contains_key(&format!("tool.{tool}.argument.{argument}.optional"));
+            Some(match (is_optional(&pair.old), is_optional(&pair.new)) {
+                (true, false) => "argument-demanded",
+                (false, true) => "argument-widened",
+                _ if reads => "default-changed",
+                _ => "default-changed-in-write",
+            })
         }
         ["tool", tool, "error", _] => {
             let came_or_went = |facts: &Facts, others: &Facts| {

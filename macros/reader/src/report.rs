@@ -16,6 +16,8 @@ pub struct Report {
     pub problems: Vec<Problem>,
     /// All files that were read. A change to any of them can correct the contract.
     pub files: Vec<PathBuf>,
+    /// The contract, if each problem is a text that is too long.
+    pub overlong: Option<Box<Contract>>,
     /// The Rust names of the contract's parts that could be read.
     pub names: Vec<String>,
 }
@@ -31,8 +33,12 @@ pub struct Problem {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
+    /// The place in bytes within the file.
+    pub span: Range<usize>,
     /// The mistake.
     pub message: String,
+    /// The remedy.
+    pub help: Option<String>,
     /// Message, place, excerpt and help as text without colour.
     pub rendered: String,
 }
@@ -126,9 +132,9 @@ impl Report {
     /// Returns the contract if there are no problems, otherwise the sorted report.
     pub(crate) fn finish(mut self, sources: Vec<Source>, contract: Option<Contract>) -> Result<Contract, Self> {
         let files: Vec<_> = sources.iter().filter_map(|source| source.path.clone()).collect();
-        if let (true, Some(mut contract)) = (self.found.is_empty(), contract) {
-            contract.files = files;
-            return Ok(contract);
+        match contract.map(|contract| Box::new(Contract { files: files.clone(), ..contract })) {
+            Some(contract) if self.found.is_empty() => return Ok(*contract),
+            contract => self.overlong = contract.filter(|_| self.found.iter().all(|found| found.rule.is_of_length())),
         }
         // In a file with broken syntax, the parser's guesses must not be checked.
         let broken: Vec<_> =
@@ -149,9 +155,10 @@ impl Found {
         let source = &sources[place.file];
         let span = place.span.start.min(source.text.len())..place.span.end.min(source.text.len());
         let (line, column) = line_column(&source.text, span.start);
-        let (id, help) = (Some(rule.id()), help.as_deref());
-        let rendered = excerpt(&Excerpt { path: &source.shown, text: &source.text, span, id, message: &message, help });
-        Problem { rule, file: source.shown.clone(), line, column, message, rendered }
+        let (path, text, id) = (&*source.shown, &*source.text, Some(rule.id()));
+        let rendered =
+            excerpt(&Excerpt { path, text, span: span.clone(), id, message: &message, help: help.as_deref() });
+        Problem { rule, file: source.shown.clone(), line, column, span, message, help, rendered }
     }
 }
 

@@ -133,6 +133,13 @@ rules! {
     NoBaseline = "no-baseline",
 }
 
+impl Rule {
+    /// Returns true if the rule bounds the length of a text that clients read.
+    pub(crate) fn is_of_length(self) -> bool {
+        self == Self::InstructionsLead || self.id().ends_with("-too-long")
+    }
+}
+
 /// The roles of errors that the framework itself answers with. Each is played by one error of the
 /// contract.
 pub const ROLES: [&str; 23] = [

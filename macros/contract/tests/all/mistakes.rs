@@ -74,8 +74,8 @@ fn every_mistake_is_reported_with_its_place_and_its_remedy() {
 
 /// Returns a problem with its place and its help in one line.
 fn line(problem: &Problem) -> String {
-    let Problem { rule, file, line, column, message, rendered } = problem;
-    let help = rendered.split_once("\nhelp: ").map(|(_, help)| format!("; {help}")).unwrap_or_default();
+    let Problem { rule, file, line, column, span: _, message, help, rendered: _ } = problem;
+    let help = help.iter().map(|help| format!("; {help}")).collect::<String>();
     format!("  {file}:{line}:{column} {}: {message}{help}\n", rule.id())
 }
 

@@ -163,3 +163,67 @@ fn a_change_requires_the_next_version_of_its_kind() {
         requires(breaking);
     }
 }
+
+/// Each row: the released version, edits of the contract, what the report says, and what it does
+/// not say.
+#[test]
+fn the_report_says_of_a_change_what_it_does_and_which_number_it_raises() {
+    type Edit<'e> = (&'e str, &'e str, &'e str);
+    type Row<'e> = (&'e str, &'e [Edit<'e>], &'e [Edit<'e>], &'e str, &'e str);
+    let [printing, jobs, printers] = ["tools/printing.toml", "tools/jobs.toml", "tools/printers.toml"];
+    let renamed = [
+        ("types.toml", "[type.Sheets]", "[type.Stack]"),
+        ("tools/trays.toml", "type = \"Sheets\"", "type = \"Stack\""),
+    ];
+    let [lower, higher] = ["= 60", "= 120"].map(|to| [("service.toml", "= 100", to)]);
+    let written = (printing, "optional = true, default = 2, ", "");
+    let demanded = [written, (printing, "arguments = {}", "arguments = { copies = 2 }")];
+    let read = (jobs, "optional = true, default = 20, ", "");
+    let demanded_in_read = [read, (jobs, "arguments = { state", "arguments = { limit = 20, state")];
+    let required = (printers, "\"boolean\", optional = true", "\"boolean\"");
+    let required = [required, (printers, "{ printer_id = \"p-1\" }", "{ printer_id = \"p-1\", urgent = true }")];
+    let eased = [(printers, "\"boolean\"", "\"boolean\", optional = true, default = false")];
+    let other = [(jobs, "default = 20", "default = 10")];
+    let rows: [Row<'_>; 9] = [
+        ("1.0.0", &[], &renamed, "/v1/openapi.json", "Nothing that a client sees"),
+        ("1.0.0", &[], &lower, "risky[budget-lowered]", "are refused"),
+        ("1.0.0", &[], &higher, "created later", "Applications may send more"),
+        ("1.0.0", &[], &demanded, "Calls without the argument are refused.", "does something else"),
+        ("1.0.0", &[], &demanded_in_read, "breaking[argument-demanded]", "answers with something else"),
+        ("1.0.0", &required, &eased, "argument-widened", "answers with something else"),
+        ("1.0.0", &[], &other, "; a minor change of the version\n", "before 1.0"),
+        ("0.3.1", &[], &other, "; a patch change of the version before 1.0\n", "a minor change"),
+        ("0.3.1", &[], &demanded, "; a minor change of the version before 1.0\n", "a major change"),
+    ];
+    for (version, before, edits, says, never) in rows {
+        let shop = Shop::new();
+        let edit =
+            |edits: &[Edit<'_>]| edits.iter().for_each(|(file, old, new)| shop.edit(&format!("spec/{file}"), old, new));
+        edit(before);
+        shop.edit("spec/service.toml", "version = \"1.0.0\"", &format!("version = \"{version}\""));
+        assert_eq!(shop.release(version).code, 0);
+        edit(edits);
+        let said = shop.check().text;
+        assert!(said.contains(says) && !said.contains(never), "{edits:?}: {said}");
+    }
+}
+
+/// The changes are compared all the same, and nothing of it can be released.
+#[test]
+fn a_contract_whose_texts_are_too_long_is_compared_and_told_which_to_shorten() {
+    for (limit, says) in [
+        ("description = 809", "help: shorten by 81: failures 313, task 230, notes 115, "),
+        ("list = 9860", "help: shorten by 3: fill_tray 1588, print_page 1552, "),
+        ("instructions = 1000", "help: shorten by 8: "),
+        ("lead = 430", "help: shorten by 3: `phrase.refused` 156, "),
+        ("argument = 20", "doc of `urgent` has 21 characters; clients take 20"),
+    ] {
+        let shop = Shop::release_first();
+        shop.break_it();
+        shop.edit("spec/service.toml", "[phrase]", &format!("[readers]\n{limit}\n\n[phrase]"));
+        let check = shop.check();
+        let is_both = check.text.contains("breaking[permission-raised]") && check.text.contains(says);
+        assert!(check.code == 1 && is_both && !check.text.contains("not compared"), "{limit}: {}", check.text);
+        assert_eq!(shop.release("1.0.0").code, 2);
+    }
+}

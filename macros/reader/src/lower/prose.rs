@@ -8,12 +8,13 @@ use super::require::{at, tools_of};
 use super::words::Words;
 use crate::describe::{description, lines};
 use crate::documents::{ListForm, list_item};
-use crate::model::{Contract, ReadersSpec, ToolSpec};
+use crate::model::{Contract, Phrases, ReadersSpec, ToolSpec};
 use crate::raw::{self, At, Files, Named};
 use crate::report::{Place, Report};
 use crate::rules::{FALLBACK, Rule};
 use crate::sentences::{instructions, instructions_text, join, names_tool, sentences, tools_in, words};
 use crate::source::{ERRORS, SERVICE};
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::ops::Range;
 use toolwarrant_common::{deceives, nearest};
@@ -78,9 +79,9 @@ fn tool(contract: &Contract, tool: &ToolSpec, file: usize, raw: &raw::Tool, repo
     let (length, limit) = (text.chars().count(), contract.readers.description as usize);
     if length > limit {
         let shares = lines(contract, tool).into_iter().flatten();
-        let shares: Vec<_> = shares.map(|part| format!("{} {}", part.key, part.text.chars().count())).collect();
+        let shares = shares.map(|part| (part.key.to_owned(), part.text.chars().count())).collect();
         let message = format!("the description of `{}` has {length} characters; clients take {limit}", tool.name);
-        report.add(Rule::DescriptionTooLong, at(file, place.clone()), message, Some(shares.join(", ")));
+        report.add(Rule::DescriptionTooLong, at(file, place.clone()), message, Some(shorten(length - limit, shares)));
     }
     let docs = tool.args.iter().map(|field| field.doc.as_str());
     let told = docs.fold(text + "\n" + &tool.title, |told, doc| told + "\n" + doc);
@@ -117,19 +118,46 @@ fn whole(contract: &Contract, files: &Files, report: &mut Report) {
     let shown = contract.service.served.iter().any(|revision| *revision != FALLBACK).then_some(with_outputs);
     for (form, rule, what, key, limit) in [plain].into_iter().chain(shown) {
         let size = |tool| list_item(contract, tool, form).chars().count();
-        let sizes: Vec<_> = contract.tools().map(|tool| (&tool.name, size(tool))).collect();
+        let sizes: Vec<_> = contract.tools().map(|tool| (tool.name.clone(), size(tool))).collect();
         let length = sizes.iter().map(|(_, size)| size + 1).sum::<usize>() + "{\"tools\":[]}".len() - 1;
-        let shares = sizes.iter().map(|(name, size)| format!("{name} {size}")).collect::<Vec<_>>().join(", ");
+        let shares = shorten(length.saturating_sub(limit as usize), sizes);
         let raise = format!("{shares}; where your clients take more, raise `{key}` under `[readers]`");
         bound(rule, what, length, limit, list.clone(), Some(raise));
     }
-    let length = instructions_text(contract).chars().count();
-    let (what, limit) = ("the text of all instructions", contract.readers.instructions);
-    bound(Rule::InstructionsTooLong, what, length, limit, doc.clone(), None);
-    let lead = instructions(contract).first().map_or(0, |paragraph| join(paragraph).chars().count());
-    let help = "it is made of `doc` and, under `[phrase]`, `capability`, `writes` and `refused`".to_owned();
-    let (what, limit) = ("the first paragraph of the instructions", contract.readers.lead);
-    bound(Rule::InstructionsLead, what, lead, limit, doc, Some(help));
+    let lead = instructions(contract).first().map_or_else(String::new, |paragraph| join(paragraph));
+    let mut told = |rule, what, text: String, limit: u32| {
+        let length = text.chars().count();
+        let help = shorten(length.saturating_sub(limit as usize), parts_of_instructions(contract, &text));
+        bound(rule, what, length, limit, doc.clone(), Some(help));
+    };
+    let ReadersSpec { instructions: all, lead: first, .. } = contract.readers;
+    told(Rule::InstructionsTooLong, "the text of all instructions", instructions_text(contract), all);
+    told(Rule::InstructionsLead, "the first paragraph of the instructions", lead, first);
+}
+
+/// Returns the keys whose texts a part of the instructions contains, and their lengths.
+fn parts_of_instructions(contract: &Contract, text: &str) -> Vec<(String, usize)> {
+    let Phrases { capability, writes, refused, forbidden, busy, untrusted, secret, .. } = &contract.phrases;
+    let own = [
+        ("`doc`", &contract.service.doc),
+        ("`phrase.capability`", capability),
+        ("`phrase.writes`", writes),
+        ("`phrase.refused`", refused),
+        ("`phrase.forbidden`", forbidden),
+        ("`phrase.busy`", busy),
+        ("`phrase.untrusted`", untrusted),
+        ("`phrase.secret`", secret),
+    ];
+    let states = contract.states.iter().map(|state| (format!("`state.{}.meaning`", state.name), &state.meaning));
+    let all = own.into_iter().map(|(key, part)| (key.to_owned(), part)).chain(states);
+    all.filter(|(_, part)| text.contains(part.as_str())).map(|(key, part)| (key, part.chars().count())).collect()
+}
+
+/// Says by how much to shorten a text, and which of its parts are the longest.
+fn shorten(over: usize, mut parts: Vec<(String, usize)>) -> String {
+    parts.sort_by_key(|(_, length)| Reverse(*length));
+    let parts: Vec<_> = parts.iter().map(|(key, length)| format!("{key} {length}")).collect();
+    format!("shorten by {over}: {}", parts.join(", "))
 }
 
 fn briefs(contract: &Contract, files: &Files, words: &Words, report: &mut Report) {
