@@ -56,12 +56,17 @@ impl User {
 }
 
 /// If root runs this program, becomes the owner of `folder` and returns its name. Must be called
-/// before the program starts a thread. A folder that does not exist, or is root's, changes nothing.
+/// before the program starts a thread. A folder that does not exist changes nothing. If it was
+/// asked for, it will belong to the owner of the folder around it.
 ///
 /// # Errors
 /// The system does not allow it, or another user can replace a folder of root.
-pub fn become_owner(folder: &Path) -> Result<Option<String>, OtherUser> {
-    match owner_of(folder).filter(|_| geteuid().is_root()) {
+pub fn become_owner(folder: &Path, is_asked_for: bool) -> Result<Option<String>, OtherUser> {
+    let around = || {
+        let known = make_absolute(folder).ancestors().find_map(|path| path.metadata().ok());
+        known.filter(|_| is_asked_for).map(|about| User::of(&about))
+    };
+    match owner_of(folder).or_else(around).filter(|_| geteuid().is_root()) {
         Some(owner) if owner.id != 0 => {
             owner.become_it().map_err(|_| other_user(folder, owner.id))?;
             Ok(Some(name_of(owner.id)))
@@ -83,7 +88,7 @@ pub(crate) fn refuse_other_user(folder: &Path) -> Result<(), OtherUser> {
 /// Refuses a folder for root if a folder, or link, of another user is on the way to it. That user
 /// can put a folder with links in its place at any moment, and root would write through them.
 fn refuse_replaceable(folder: &Path) -> Result<(), OtherUser> {
-    let named = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let named = make_absolute(folder);
     let found = named.ancestors().find_map(|path| path.canonicalize().ok()).unwrap_or_default();
     let way = named.ancestors().chain(found.ancestors()).filter_map(|path| path.symlink_metadata().ok());
     let other = way.map(|about| about.uid()).find(|user| geteuid().is_root() && *user != 0);
@@ -91,6 +96,10 @@ fn refuse_replaceable(folder: &Path) -> Result<(), OtherUser> {
     let (name, shown) = (name_of(user), folder.display());
     let give = if folder.exists() { "chown -R" } else { "install -d -m 700 -o" };
     Err(OtherUser(format!("{name} can replace {shown}, so root does not use it; run `{give} {user} {shown}`")))
+}
+
+fn make_absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Makes a folder for a user, becomes that user, and returns its name. Opens nothing through a

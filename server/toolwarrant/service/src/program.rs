@@ -125,7 +125,8 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         let invocation = line.parse::<F, C>(self.alone);
         // A change of the user applies only to threads that start after it.
         let owner = match &invocation {
-            Invocation::Serve { data, .. } | Invocation::Operate { data, .. } => become_owner(data),
+            Invocation::Serve { data, .. } => become_owner(data, true),
+            Invocation::Operate { data, way, .. } => become_owner(data, way.data_given),
             _ => Ok(None),
         };
         let begun = owner.map_err(anyhow::Error::from).and_then(|owner| Ok((owner, Streams::start()?)));
