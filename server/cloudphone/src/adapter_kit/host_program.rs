@@ -11,6 +11,7 @@ use crate::phones::port::Unreachable;
 use rustix::process::{Pid, Signal, WaitOptions, geteuid, kill_process_group, waitpgid};
 use std::collections::HashMap;
 use std::fmt;
+use std::fs::Metadata;
 use std::future::pending;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -23,7 +24,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::{oneshot, watch};
 use toolwarrant::Clock;
-use toolwarrant::base::ignore_poison;
+use toolwarrant::base::{ignore_poison, way::walk_to};
 use toolwarrant::tasks::{Leave, Sent, TaskId};
 use toolwarrant::text::{Remark, Secret};
 
@@ -90,9 +91,10 @@ pub enum NoHostProgram {
     /// The file is missing, or cannot be executed.
     #[error("`{}` is not a file that can be executed", .0.display())]
     NotExecutable(PathBuf),
-    /// Other users can change the file.
+    /// Other users can change the file, or replace it.
     #[error(
-        "`{}` can be changed by other users; it must belong to root or to the user of this program: run `chmod go-w` on it",
+        "other users can change `{}` or what is in it; it must belong to root or to the user of this program, who alone \
+         may write to it",
         .0.display()
     )]
     Shared(PathBuf),
@@ -103,7 +105,7 @@ pub enum NoHostProgram {
 
 impl HostProgram {
     /// Checks the words of a program. Its file must exist and be executable, and other users must
-    /// not be able to change it.
+    /// not be able to change or replace it.
     ///
     /// # Errors
     /// The word that cannot be used.
@@ -212,9 +214,13 @@ impl fmt::Display for HostProgram {
 
 fn check_file(path: &Path) -> Result<(), NoHostProgram> {
     let about = path.metadata().ok().filter(|about| about.is_file() && about.mode() & 0o111 != 0);
-    let about = about.ok_or_else(|| NoHostProgram::NotExecutable(path.to_owned()))?;
-    let is_ours = [0, geteuid().as_raw()].contains(&about.uid());
-    if is_ours && about.mode() & 0o022 == 0 { Ok(()) } else { Err(NoHostProgram::Shared(path.to_owned())) }
+    about.ok_or_else(|| NoHostProgram::NotExecutable(path.to_owned()))?;
+    // In a folder with the sticky bit, users replace only what is theirs.
+    let is_ours = |about: &Metadata| [0, geteuid().as_raw()].contains(&about.uid());
+    let may_write = |about: &Metadata| !about.is_symlink() && about.mode() & 0o022 != 0;
+    let is_sticky = |about: &Metadata| about.is_dir() && about.mode() & 0o1000 != 0;
+    let shared = |(_, about): &(PathBuf, Metadata)| !is_ours(about) || (may_write(about) && !is_sticky(about));
+    walk_to(path).into_iter().find(shared).map_or(Ok(()), |(at, _)| Err(NoHostProgram::Shared(at)))
 }
 
 /// A program that runs. If it has not ended when this is dropped, it is killed with all processes

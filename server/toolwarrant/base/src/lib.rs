@@ -3,7 +3,7 @@
 //!
 //! Tests replace the sources [`clock`] and [`random`]. [`text`] holds text from outside,
 //! [`wording`] the service's own. [`keyring`] seals stored secrets, [`secret_file`] opens those of
-//! operators, [`durable`] replaces files.
+//! operators, [`durable`] replaces files, [`way`] leads to them.
 
 pub mod bytes;
 pub mod clock;
@@ -16,6 +16,7 @@ pub mod random;
 pub mod secret_file;
 pub mod shards;
 pub mod text;
+pub mod way;
 pub mod wording;
 
 pub use clock::Timestamp;

@@ -10,6 +10,7 @@ use std::fs::{self, DirBuilder, File, Metadata};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, fchown};
 use std::path::{Path, PathBuf};
+use toolwarrant_base::way::walk_to;
 
 /// The file that a process locks to use a folder.
 pub(crate) const LOCK: &str = "lock";
@@ -63,8 +64,8 @@ impl User {
 /// The system does not allow it, or another user can replace a folder of root.
 pub fn become_owner(folder: &Path, is_asked_for: bool) -> Result<Option<String>, OtherUser> {
     let around = || {
-        let known = make_absolute(folder).ancestors().find_map(|path| path.metadata().ok());
-        known.filter(|_| is_asked_for).map(|about| User::of(&about))
+        let there = walk_to(folder).into_iter().next();
+        there.filter(|_| is_asked_for).map(|(_, about)| User::of(&about))
     };
     match owner_of(folder).or_else(around).filter(|_| geteuid().is_root()) {
         Some(owner) if owner.id != 0 => {
@@ -88,18 +89,10 @@ pub(crate) fn refuse_other_user(folder: &Path) -> Result<(), OtherUser> {
 /// Refuses a folder for root if a folder, or link, of another user is on the way to it. That user
 /// can put a folder with links in its place at any moment, and root would write through them.
 fn refuse_replaceable(folder: &Path) -> Result<(), OtherUser> {
-    let named = make_absolute(folder);
-    let found = named.ancestors().find_map(|path| path.canonicalize().ok()).unwrap_or_default();
-    let way = named.ancestors().chain(found.ancestors()).filter_map(|path| path.symlink_metadata().ok());
-    let other = way.map(|about| about.uid()).find(|user| geteuid().is_root() && *user != 0);
-    let Some(user) = other else { return Ok(()) };
-    let (name, shown) = (name_of(user), folder.display());
-    let give = if folder.exists() { "chown -R" } else { "install -d -m 700 -o" };
-    Err(OtherUser(format!("{name} can replace {shown}, so root does not use it; run `{give} {user} {shown}`")))
-}
-
-fn make_absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+    let other = walk_to(folder).into_iter().find(|(_, about)| geteuid().is_root() && about.uid() != 0);
+    let Some((at, about)) = other else { return Ok(()) };
+    let (name, at, shown) = (name_of(about.uid()), at.display(), folder.display());
+    Err(OtherUser(format!("root does not use {shown}, because {at} belongs to {name}; run this as that user")))
 }
 
 /// Makes a folder for a user, becomes that user, and returns its name. Opens nothing through a

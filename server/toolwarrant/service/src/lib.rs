@@ -120,7 +120,7 @@ pub mod files {
 /// Small helpers that the framework and services share.
 pub mod base {
     pub use toolwarrant_base::random::SplitMix;
-    pub use toolwarrant_base::{durable, hex, ignore_poison};
+    pub use toolwarrant_base::{durable, hex, ignore_poison, way};
 }
 
 /// The composition of a server, for `toolwarrant-testing`. Do not use it by hand.

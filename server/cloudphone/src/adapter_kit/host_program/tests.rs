@@ -46,6 +46,12 @@ fn a_program_is_an_absolute_path_of_an_executable_file_and_placeholders_are_whol
         assert_eq!((parsed.is_ok(), program.find_obstacle(TARGET).is_none()), (is_allowed, is_allowed), "{mode:o}");
         assert!(is_allowed || matches!(parsed, Err(NoHostProgram::Shared(_))));
     }
+    for (mode, is_allowed) in [(0o777, false), (0o775, false), (0o1777, true), (0o700, true)] {
+        fs::set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
+        let refused = program.find_obstacle(TARGET).unwrap_or_default();
+        let names = refused.contains(&format!("`{}`", folder.path().display()));
+        assert_eq!((refused.is_empty(), names), (is_allowed, !is_allowed), "{mode:o}: {refused}");
+    }
     if geteuid().is_root() {
         std::os::unix::fs::chown(&program.path, Some(61_234), None).unwrap();
         assert!(program.find_obstacle(TARGET).is_some_and(|why| why.contains("must belong to root")));
