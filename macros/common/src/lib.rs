@@ -9,7 +9,7 @@ mod names;
 pub mod shape;
 mod visible;
 
-pub use excerpt::{Excerpt, excerpt, line_column};
+pub use excerpt::{Excerpt, excerpt, line_column, shorten};
 pub use limits::{
     COMMANDS, MAX_INTEGER, MAX_WAIT_SECONDS, REMARK_MAX_CHARS, TASKS_KEPT_DAYS, UNTRUSTED_MAX_CHARS, URL_MAX_CHARS,
     deceives,

@@ -16,8 +16,11 @@ pub fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> S
 /// Finds the known name that is nearest to an unknown one, if it is near enough.
 #[must_use]
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let length = name.chars().count();
+    // A name from outside can have any length, and no distance is less than the difference.
+    let near = known.into_iter().filter(|candidate| length.abs_diff(candidate.len()) <= 1 + candidate.len() / 3);
     let distance = |candidate: &str| strsim::damerau_levenshtein(name, candidate);
-    let by_distance = known.into_iter().map(|candidate| (distance(candidate), Reverse(candidate.len()), candidate));
+    let by_distance = near.map(|candidate| (distance(candidate), Reverse(candidate.len()), candidate));
     let (distance, _, candidate) = by_distance.min()?;
     (distance <= 1 + candidate.len() / 3).then_some(candidate)
 }

@@ -22,7 +22,7 @@ pub struct Misshape {
 }
 
 /// Most problems that are reported of one value. Each of them costs another pass.
-const PROBLEMS_MAX: usize = 20;
+pub const PROBLEMS_MAX: usize = 20;
 
 /// The span of a value that is not in the file.
 const NOWHERE: Range<usize> = usize::MAX..usize::MAX;

@@ -9,6 +9,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -17,8 +18,8 @@ use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
 pub use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
-use toolwarrant_common::shape::{self, Misshape};
-use toolwarrant_common::{Excerpt, excerpt, line_column, suggestion};
+use toolwarrant_common::shape::{self, Misshape, PROBLEMS_MAX};
+use toolwarrant_common::{Excerpt, excerpt, line_column, shorten, suggestion};
 
 /// Maximum size of a file, in bytes. A larger file was probably named by mistake.
 const LONGEST: u64 = 1 << 20;
@@ -200,11 +201,11 @@ impl Findings<'_> {
         if self.is_full() {
             return;
         }
-        let (text, message) = (self.config.text(), message.into());
+        let (text, message) = (self.config.text(), shorten(&message.into()).into_owned());
         let span = span.start.min(text.len())..span.end.min(text.len());
         let (line, column) = line_column(text, span.start);
         let is_unknown = message.starts_with(UNKNOWN);
-        let text = if is_unknown { without_value(text, span.end) } else { text.to_owned() };
+        let text = if is_unknown { without_value(text, span.end).into() } else { Cow::Borrowed(text) };
         let path = self.config.path().unwrap_or(Path::new("")).display().to_string();
         let rendered =
             excerpt(&Excerpt { path: &path, text: &text, span, id: None, message: &message, help: help.as_deref() });
@@ -279,7 +280,7 @@ fn list_mistakes(path: &Path, mistakes: &[ConfigMistake]) -> String {
     let all: Vec<_> = mistakes.iter().map(|mistake| &*mistake.rendered).collect();
     let count = match mistakes.len() {
         1 => "1 mistake".to_owned(),
-        count @ MISTAKES_MAX.. => format!("at least {count} mistakes"),
+        count @ PROBLEMS_MAX.. => format!("at least {count} mistakes"),
         count => format!("{count} mistakes"),
     };
     format!("{} has {count}\n\n{}", path.display(), all.join("\n\n"))
@@ -354,6 +355,22 @@ mod tests {
     }
 
     #[test]
+    fn very_long_text_is_not_repeated_in_a_report() {
+        let long = "z".repeat(400_000);
+        for (text, place) in [
+            (format!("[limits.a]\ncalls = \"{long}\"\n"), "2:9"),
+            (format!("[limits.a]\n{long} = 1\n"), "2:1"),
+            (format!("[limits.a]\ncalls = 1\n[limits.b]\ncalls = 1\nx.{long} = 1\n"), "5:1"),
+        ] {
+            let file = config(&text);
+            let mut found = file.findings();
+            file.entries::<Limits>("limits", &mut found);
+            let said = found.finish().unwrap_err().to_string();
+            assert!(said.len() < 3_000 && said.contains(&format!("shop.toml:{place}")), "{said}");
+        }
+    }
+
+    #[test]
     fn of_very_many_mistakes_the_first_are_reported() {
         use std::fmt::Write;
         let mut one = "[limits.a]\ncalls = 1\n".to_owned();
@@ -364,7 +381,7 @@ mod tests {
             let mut found = file.findings();
             assert_eq!(file.entries::<Limits>("limits", &mut found).len(), 0);
             let error = found.finish().unwrap_err();
-            assert!(count < MISTAKES_MAX || error.to_string().contains("has at least 100 mistakes"));
+            assert!(error.to_string().contains(&format!("has at least {count} mistakes")));
             assert_eq!(mistakes_of(Err::<(), _>(error)).len(), count);
         }
         let text = "]\n".repeat(100_000);
