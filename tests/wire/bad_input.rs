@@ -101,8 +101,8 @@ async fn ten_thousand_unknown_arguments_give_a_short_answer() {
 #[tokio::test]
 async fn what_no_tool_has_is_left_out_of_arguments_and_what_looks_like_an_argument_is_a_mistake() {
     let (server, key) = open_phones().await;
-    let own = ["toolCallId", "sessionId", "chatInput", "task_progress", "_meta", "random_string", "\u{202e}x", ""];
-    let mistaken = ["deviceId", "device", "id", "Device_ID", "actions", "limit", "password"];
+    let own = ["toolCallId", "sessionId", "chatInput", "task_progress", "_meta", "transaction", "\u{202e}x", ""];
+    let mistaken = ["deviceId", "device", "id", "Device_ID", "actions", "newAction", "limit", "password"];
     for (member, is_taken) in own.map(|name| (name, true)).into_iter().chain(mistaken.map(|name| (name, false))) {
         let mut arguments = json!({"device_id": "phone-0000001", "action": "restart", "idempotency_key": "one"});
         arguments[member] = json!({"differs": member});

@@ -132,12 +132,22 @@ fn names<A: Arguments>() -> Vec<&'static str> {
     reader.names.unwrap_or_default()
 }
 
-/// Returns true if a name looks like one of these arguments: it is near to one, or a part of one,
-/// as `user` is of `username`.
+/// Returns true if a name looks like one of these arguments: it is near to one, a part of one, as
+/// `user` is of `username`, or has one among its words, as `nextCursor` has `cursor`.
 fn resembles(name: &str, arguments: &[&'static str]) -> bool {
-    let name = name.to_ascii_lowercase();
-    let is_part = |argument: &&str| name.len() > 1 && argument.contains(&name);
-    name.len() <= MAX_NAME && (arguments.iter().any(is_part) || nearest(&name, arguments.iter().copied()).is_some())
+    if name.len() > MAX_NAME {
+        return false;
+    }
+    let lower = name.to_ascii_lowercase();
+    let mut words = "_".to_owned();
+    for c in name.chars() {
+        words.extend(c.is_ascii_uppercase().then_some('_'));
+        words.push(if c == '-' { '_' } else { c.to_ascii_lowercase() });
+    }
+    words.push('_');
+    let shares =
+        |argument: &&str| (lower.len() > 1 && argument.contains(&lower)) || words.contains(&format!("_{argument}_"));
+    arguments.iter().any(shares) || nearest(&lower, arguments.iter().copied()).is_some()
 }
 
 /// Returns names for display, cleaned: the first ones, and the number of the others.
