@@ -102,7 +102,7 @@ impl Way {
 }
 
 pub(super) fn refuse() -> StoreError {
-    StoreError::Unavailable("the connection to the store broke".to_owned())
+    StoreError::Unanswered("the connection to the store broke".to_owned())
 }
 
 /// The claim to lead, as the store keeps it: a session lock, and the run that leads.
