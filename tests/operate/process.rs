@@ -267,7 +267,8 @@ async fn a_secret_that_cannot_be_printed_is_reported_and_its_new_key_is_revoked(
             ("key create one", true, "the key is revoked"),
             ("key create one --json", true, "the key is revoked"),
             ("key create one --json", false, "its reader has gone; the key is revoked"),
-            (&*format!("key rotate {kept} --json"), true, "create another key before that"),
+            (&*format!("key rotate {kept} --json"), true, "stays valid until the next rotation: create another key"),
+            (&*format!("key rotate {kept} --grace 2h"), true, "stays valid until 2"),
             ("app list --json", true, "its answer is lost"),
         ] {
             let mut command = Command::new(binary());

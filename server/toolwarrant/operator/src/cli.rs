@@ -18,7 +18,6 @@ use crate::own::OwnCommand;
 use crate::place::StoreOptions;
 use crate::render;
 use crate::user::claims;
-use clap::builder::BoolishValueParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
@@ -248,7 +247,7 @@ impl CommandLine<'_> {
         command.mut_args(|arg| match arg.get_long() {
             Some(long) => {
                 let name = format!("{}{}", self.names.environment, long.replace('-', "_").to_uppercase());
-                let arg = if file::is_switch(&arg) { arg.value_parser(BoolishValueParser::new()) } else { arg };
+                let arg = if file::is_switch(&arg) { arg.value_parser(parse_switch) } else { arg };
                 arg.env(name)
             }
             None => arg,
@@ -324,6 +323,14 @@ fn refuse_shared<F: Flags>(alone: Alone<F>, matches: &ArgMatches, config: &Confi
             Err(clap::Error::raw(ErrorKind::ArgumentConflict, why))
         }
         _ => Ok(()),
+    }
+}
+
+fn parse_switch(text: &str) -> Result<bool, &'static str> {
+    match &*text.to_ascii_lowercase() {
+        "1" | "true" | "yes" => Ok(true),
+        "0" | "false" | "no" => Ok(false),
+        _ => Err("expected 1, 0, true, false, yes or no"),
     }
 }
 

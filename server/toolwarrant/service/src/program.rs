@@ -328,7 +328,11 @@ fn lose_secret(
     let key = answer["key_id"].as_str().unwrap_or_default();
     let lost = format!("the secret of the key {key} is lost: {UNWRITTEN}: {why}");
     match revoke.map(|revoke| revoke(key.to_owned())) {
-        None => anyhow!("{lost}; the previous one is valid until the next rotation: create another key before that"),
+        None => {
+            let note = answer["note"].as_str().unwrap_or_default();
+            let valid = note.split([';', ',']).nth(1).unwrap_or_default();
+            anyhow!("{lost};{valid}: create another key before that")
+        }
         Some(Ok(_)) => anyhow!("{lost}; the key is revoked"),
         Some(Err(error)) => anyhow!("{lost}; the key could not be revoked, run `key revoke {key}`: {error}"),
     }

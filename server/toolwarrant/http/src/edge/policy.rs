@@ -179,7 +179,7 @@ pub(crate) fn answer_preflight(headers: &mut HeaderMap, origin: AllowedOrigin) {
     headers.insert(
         ACCESS_CONTROL_ALLOW_HEADERS,
         HeaderValue::from_static(
-            "Authorization, Content-Type, Idempotency-Key, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, \
+            "Authorization, Content-Type, Idempotency-Key, If-None-Match, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, \
              Traceparent, X-Api-Key, X-Api-Secret, X-Nonce, X-Request-Id, X-Signature, X-Timestamp",
         ),
     );
