@@ -68,6 +68,13 @@ const ANSWER: Duration = Duration::from_millis(500);
 /// Time for which no standby follows. The leader's lease ends meanwhile.
 const GAP: Duration = Duration::from_secs(30);
 
+/// The number of faults after which the cluster has a rest. Before a leader goes on with a task of
+/// the former one, it waits for 17 s.
+const RESTS_AFTER: u64 = 30;
+
+/// Time of a rest.
+const REST: Duration = Duration::from_secs(30);
+
 /// A fault, in the order in which they are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ReplicaFault {
@@ -287,6 +294,10 @@ impl Cluster {
             let fault = *fault;
             self.inflict(fault, &mut outages).await;
             *done.entry(fault).or_default() += 1;
+            if total.is_multiple_of(RESTS_AFTER) {
+                self.wait_until_one_leads().await;
+                sleep(REST).await;
+            }
         }
         while outages.join_next().await.is_some() {}
         while self.load.count_acknowledged() < options.writes {

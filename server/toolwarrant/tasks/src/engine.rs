@@ -100,7 +100,8 @@ impl Engine {
         let (due, index, accepting, counts, unreadable, is_cut_off) = Default::default();
         let engine = Self { due, index, accepting, polls, counts, unreadable, is_cut_off, parts };
         let mut last = None;
-        let found = if engine.parts.store.outlives_machine() { Progress::TakenOver } else { Progress::Found };
+        let begun = engine.parts.clock.now();
+        let found = if engine.parts.store.outlives_machine() { Progress::TakenOver(begun) } else { Progress::Found };
         loop {
             let page = engine.parts.store.in_flight(last, PAGE).await?;
             let now = engine.parts.clock.now();

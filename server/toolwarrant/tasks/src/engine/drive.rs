@@ -10,7 +10,7 @@ use crate::machine::{
     Effect, Event, Facts, Happening, Noted, Provability, READ_PATIENCE, Resend, SEND_PATIENCE, Sent, Step, step,
 };
 use crate::store::{Advance, Advanced, Record, TaskFilter};
-use crate::task::{Reading, Status, Task, TaskId, Verdict};
+use crate::task::{Phase, Reading, Status, Task, TaskId, Verdict};
 use std::mem::take;
 use std::pin::pin;
 use std::sync::Arc;
@@ -91,8 +91,8 @@ impl Engine {
         if let Some(why) = why {
             tracing::error!(task = %id, why, "task could not be advanced; retrying");
         }
-        let state = wake.state.after_failure();
-        self.due.add(id, self.parts.clock.now().plus(RETRY), Wake { state, ..wake });
+        let now = self.parts.clock.now();
+        self.due.add(id, now.plus(RETRY), Wake { state: wake.state.after_failure(now), ..wake });
     }
 
     async fn carry_on(&self, id: TaskId, wake: Wake) -> Result<(), Halt> {
@@ -103,12 +103,17 @@ impl Engine {
         };
         let mut event = match wake.state {
             Progress::Found => Event::Found,
-            Progress::TakenOver => Event::TakenOver,
+            Progress::TakenOver(_) => Event::TakenOver,
             Progress::Left(version) if version == record.version => Event::Due,
             Progress::Left(_) => return Err(Halt::Fenced),
         };
+        // A send of another process had left when this one began, however late the task is due.
+        let mut taken_over_at = match wake.state {
+            Progress::TakenOver(moment) if record.task.phase == Phase::Sending => Some(moment),
+            _ => None,
+        };
         loop {
-            let now = clock.now();
+            let now = taken_over_at.take().unwrap_or_else(|| clock.now());
             let (write, unreadable) = self.unseal(&record);
             let facts = || self.facts(&write, unreadable.is_none());
             let Step { task, mut entries, effect } = step(record.task.clone(), event.clone(), now, &facts);

@@ -37,16 +37,16 @@ pub(super) enum Progress {
     /// Known only to the store: an earlier process of this machine has stored it, or an attempt to
     /// drive it has failed.
     Found,
-    /// A process on another machine may have stored it. This one has not stored a step of it yet.
-    TakenOver,
+    /// A process on another machine may have stored it, until this moment.
+    TakenOver(Timestamp),
 }
 
 impl Progress {
-    /// Returns the progress after a failure to drive the task.
-    pub(super) fn after_failure(self) -> Self {
+    /// Returns the progress after a failure to drive the task. It may have stored a step before.
+    pub(super) fn after_failure(self, now: Timestamp) -> Self {
         match self {
             Self::Left(_) | Self::Found => Self::Found,
-            Self::TakenOver => Self::TakenOver,
+            Self::TakenOver(_) => Self::TakenOver(now),
         }
     }
 }

@@ -328,6 +328,39 @@ async fn the_next_leader_ends_the_tasks_of_the_former_one_which_accepts_and_stor
     assert!(matches!(refused, Err(WriteRefusal::Unavailable)), "{refused:?}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_leader_waits_for_a_send_of_the_former_ones_from_its_own_start_on() {
+    struct Silent;
+
+    impl Executor for Silent {
+        fn send<'a>(&'a self, _: &'a Write, _: Leave) -> BoxFuture<'a, Sent> {
+            Box::pin(std::future::pending())
+        }
+
+        fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
+            Obedient.probe(write)
+        }
+    }
+
+    let (tables, clock) = (Memory::default(), Clock::start_at(START));
+    let lead = async |executor: Arc<dyn Executor>, seconds| {
+        let parts = Parts { executor, ..parts(&Arc::new(tables.lead()), Obedient, &clock) };
+        let engine = Engine::start(parts).await.expect("a store that can be read");
+        let leading = Arc::clone(&engine).run(tokio::time::sleep(Duration::from_secs(seconds)));
+        (engine, tokio::spawn(leading))
+    };
+    let (first, _) = lead(Arc::new(Silent), 100).await;
+    let id = accept(&first, write("printer", "p-1")).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    // The second one leads for a shorter time than it waits.
+    let (_, second) = lead(Arc::new(Silent), 10).await;
+    second.await.expect("no panic");
+    let begun = clock.now();
+    let (third, _) = lead(Arc::new(Obedient), 100).await;
+    let ended = end(&third, &id).await.finished_at.expect("its end").since(begun);
+    assert!((17..20).contains(&ended.as_secs()), "{ended:?}");
+}
+
 /// A lease that is over when the connection stands keeps the write from leaving.
 #[tokio::test(start_paused = true)]
 async fn a_write_leaves_only_while_the_lease_stands() {
