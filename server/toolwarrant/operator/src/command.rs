@@ -122,7 +122,7 @@ pub enum OperatorCommand {
     /// Make and check the store that replicas share
     #[command(subcommand)]
     Store(StoreCommand),
-    /// List the replicas that share the store, and end one
+    /// List the replicas that share the store, and accept the loss of writes
     #[command(subcommand)]
     Cluster(ClusterCommand),
     /// A command that the service adds

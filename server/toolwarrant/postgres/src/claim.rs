@@ -9,9 +9,11 @@
 
 use crate::column::{get, rows};
 use crate::connection::{Address, Server, unavailable};
+use crate::health::{describe_loss, find_obstacle};
 use crate::opening::open;
 use crate::runs::{self, Begun, Leader, NOW, NewRun, SeenBeat};
 use std::fmt;
+use std::mem::replace;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -121,31 +123,25 @@ impl Candidate {
     /// Waits until this process leads, and shows meanwhile why it does not, and the latest beat of
     /// the process that leads.
     pub async fn wait(self, shown: &watch::Sender<Waiting>, seen: &watch::Sender<SeenBeat>) -> Claim {
-        let Self { server, mut client, new } = self;
-        let (mut watched, mut fails) = (Watched::default(), false);
+        let Self { server, mut client, mut new } = self;
+        let mut watched = Watched::default();
         loop {
-            let asked = timeout(PATIENCE, ask(&mut client, &new, &mut watched)).await;
+            let asked = timeout(PATIENCE, ask(&mut client, &mut new, &mut watched)).await;
             let silent = || StoreError::Unavailable("PostgreSQL does not answer".to_owned());
-            match asked.unwrap_or_else(|_| Err(silent())) {
+            let waiting = match asked.unwrap_or_else(|_| Err(silent())) {
                 Ok(Ok(Begun { epoch, time })) => return Claim { client, server, epoch, length: new.lease, time },
-                Ok(Err(waiting)) => {
-                    fails = false;
-                    show(shown, waiting);
-                    if let Some((beat, _)) = watched.beat {
-                        seen.send_replace(beat);
-                    }
-                }
+                Ok(Err(waiting)) => waiting,
                 Err(error) => {
-                    if !fails {
-                        tracing::warn!(%error, "cannot ask for the claim to lead; retrying");
-                    }
-                    fails = true;
-                    show(shown, Waiting::Obstacle(error.to_string()));
-                    if let Ok(other) = server.connect().await {
+                    let connected = server.connect().await.map(|other| {
                         server.cancel(&client);
                         client = other;
-                    }
+                    });
+                    Waiting::Obstacle(connected.err().unwrap_or(error).to_string())
                 }
+            };
+            show(shown, waiting);
+            if let Some(beat) = new.seen {
+                seen.send_if_modified(|known| replace(known, beat) != beat);
             }
             sleep(ASK_EVERY).await;
         }
@@ -174,7 +170,7 @@ impl Claim {
                 Err(error) if self.client.is_closed() => return unavailable(error),
                 // Without a lease, this process says nothing.
                 Err(error) => {
-                    if !std::mem::replace(&mut fails, true) {
+                    if !replace(&mut fails, true) {
                         tracing::warn!(%error, "PostgreSQL refuses a beat; without one, this process stops to answer");
                     }
                 }
@@ -201,8 +197,12 @@ fn describe_clock(time: Timestamp, now: Timestamp, took: Duration) -> Option<Str
 fn show(shown: &watch::Sender<Waiting>, waiting: Waiting) {
     shown.send_if_modified(|known| {
         let is_news = *known != waiting;
-        if let (true, Waiting::Obstacle(why)) = (is_news, &waiting) {
-            tracing::warn!(why, "this process does not lead");
+        match (&*known, &waiting) {
+            (_, Waiting::Obstacle(why)) if is_news => {
+                tracing::warn!(why, "this process does not lead; it goes on trying")
+            }
+            (Waiting::Obstacle(_), Waiting::Leader(_)) => tracing::info!("{waiting}"),
+            _ => {}
         }
         *known = waiting;
         is_news
@@ -210,7 +210,11 @@ fn show(shown: &watch::Sender<Waiting>, waiting: Waiting) {
 }
 
 /// Asks for the lock, and begins a run if this process may lead. The inner error says why not.
-async fn ask(client: &mut Client, new: &NewRun, watched: &mut Watched) -> Result<Result<Begun, Waiting>, StoreError> {
+async fn ask(
+    client: &mut Client,
+    new: &mut NewRun,
+    watched: &mut Watched,
+) -> Result<Result<Begun, Waiting>, StoreError> {
     // A session gets a lock as often as it asks, and has it until its end.
     let holder = format!(
         "SELECT pid, pid = pg_backend_pid() AS is_own FROM pg_locks
@@ -248,12 +252,7 @@ async fn ask(client: &mut Client, new: &NewRun, watched: &mut Watched) -> Result
         }
         return match runs::begin(client, new).await? {
             Ok(begun) => Ok(Ok(begun)),
-            Err(lost) => {
-                let why = format!(
-                    "the store has lost acknowledged writes: {lost}; `cluster accept-loss` goes on without them"
-                );
-                give_back(client, why).await
-            }
+            Err(lost) => give_back(client, describe_loss(&lost)).await,
         };
     }
     let patience = run.as_ref().map_or(BECOMES_LEADER, |run| run.lease + MARGIN);
@@ -265,9 +264,21 @@ async fn ask(client: &mut Client, new: &NewRun, watched: &mut Watched) -> Result
         let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND wait_event IS DISTINCT FROM 'SyncRep'";
         if !rows(client.query(sql, &[&pid]).await)?.is_empty() {
             tracing::warn!("the process that leads stands still; its session is ended");
+        } else if let Some(why) = find_obstacle(client).await? {
+            return Ok(Err(Waiting::Obstacle(why)));
         }
     }
-    Ok(Err(run.map_or(Waiting::Starting, |run| Waiting::Leader(run.leader))))
+    let Some(LeadingRun { leader, beat: SeenBeat { epoch, number }, .. }) = run else {
+        return Ok(Err(Waiting::Starting));
+    };
+    // A beat of an earlier run that the server lacks is evidence, and stays known.
+    if new.seen.is_some_and(|seen| seen.epoch != epoch) && runs::lacks(client, new.seen).await.map_err(unavailable)? {
+        return Ok(Err(Waiting::Obstacle(describe_loss(&runs::describe_lack(&new.name)))));
+    }
+    // After a crash of the server, its last commit may be there alone: nobody was told of it.
+    let told = number.checked_sub(1).map(|number| SeenBeat { epoch, number });
+    new.seen = new.seen.max(told);
+    Ok(Err(Waiting::Leader(leader)))
 }
 
 /// Gives the lock to a process that may lead.

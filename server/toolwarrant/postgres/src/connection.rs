@@ -44,6 +44,8 @@ pub(crate) struct Server {
     patience: Duration,
     /// `None` if connections are not encrypted. Those to sockets never are.
     encryption: Option<MakeRustlsConnect>,
+    /// True if connections to loopback addresses are encrypted, too.
+    encrypts_local: bool,
 }
 
 /// The port of a URL without one.
@@ -105,7 +107,7 @@ impl Server {
         }
         let encryption = encrypts.then(|| make_encryption(authorities.as_deref())).transpose().map_err(wrong)?;
         let patience = config.get_connect_timeout().copied().unwrap_or(CONNECT_PATIENCE);
-        Ok(Self { config, places, patience, encryption })
+        Ok(Self { config, places, patience, encryption, encrypts_local: mode == Mode::Always })
     }
 
     /// Opens a session on the first place that accepts writes. Each gets its own time.
@@ -146,7 +148,8 @@ impl Server {
         given.get_dbname().map(|name| config.dbname(name));
         given.get_options().map(|options| config.options(options));
         config.channel_binding(given.get_channel_binding());
-        let client = match (host, &self.encryption) {
+        let encryption = self.encryption.as_ref().filter(|_| self.encrypts_local || !is_local(host));
+        let client = match (host, encryption) {
             (Host::Unix(_), _) => drive(config.ssl_mode(SslMode::Disable).connect(NoTls).await?),
             (Host::Tcp(_), None) => {
                 config.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct);
@@ -167,9 +170,13 @@ impl Server {
     pub(crate) fn cancel(&self, client: &Client) {
         let (token, encryption) = (client.cancel_token(), self.encryption.clone());
         tokio::spawn(timeout(CANCEL_PATIENCE, async move {
-            match encryption {
-                Some(encryption) => token.cancel_query(encryption).await,
-                None => token.cancel_query(ScramOnly).await,
+            // With several hosts, some connections may be encrypted, and others not.
+            let encrypted = match encryption {
+                Some(encryption) => token.cancel_query(encryption).await.is_ok(),
+                None => false,
+            };
+            if !encrypted {
+                drop(token.cancel_query(ScramOnly).await);
             }
         }));
     }
@@ -205,6 +212,9 @@ fn describe_failure(place: &str, error: &Error) -> String {
     match (is_account, error.as_db_error()) {
         (true, _) => format!("PostgreSQL at {place} refuses the account: {why}; check its name and its password"),
         (false, Some(_)) => format!("PostgreSQL at {place}: {why}"),
+        (false, None) if why.contains("password missing") => {
+            format!("PostgreSQL at {place} asks for a password: give it with --store-password-file")
+        }
         (false, None) if why.contains("invalid peer certificate") => {
             format!("PostgreSQL at {place} is not verified: {why}; name its authority with `sslrootcert` in the URL")
         }

@@ -147,8 +147,22 @@ const WAITS: &str = "
           AND (wait_event = 'SyncRep' OR wait_event_type = 'Lock' AND wait_event <> 'advisory')
         ORDER BY query_start LIMIT 1";
 
-/// Returns what a statement of the store waits for, and the remedy.
+/// Says that acknowledged writes are lost, and the remedies.
+pub(crate) fn describe_loss(lost: &str) -> String {
+    format!(
+        "the store has lost acknowledged writes: {lost}; put the copy that has them in its place, or go on without them with \
+         `cluster accept-loss`"
+    )
+}
+
+/// Returns what keeps the store from its work, such as a loss, or a lock that a statement waits
+/// for, and the remedy.
 pub(crate) async fn find_obstacle(client: &Client) -> Result<Option<String>, StoreError> {
+    // There may be no tables yet.
+    let cluster = client.query_one("SELECT lost FROM cluster", &[]).await.ok();
+    if let Some(lost) = cluster.as_ref().and_then(|row| row.get(0)) {
+        return Ok(Some(describe_loss(lost)));
+    }
     let found = rows(client.query(WAITS, &[]).await)?;
     let Some(row) = found.first() else { return Ok(None) };
     let (seconds, names): (i64, &str) = (get(row, "seconds")?, get(row, "names")?);

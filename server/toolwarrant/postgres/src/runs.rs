@@ -8,7 +8,7 @@ use crate::column::{get, moment, rows};
 use crate::connection::unavailable;
 use std::cmp::Ordering;
 use std::time::Duration;
-use tokio_postgres::{Client, Error, Transaction};
+use tokio_postgres::{Client, Error, GenericClient, Transaction};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::keyring::Digest;
 use toolwarrant_core::store::StoreError;
@@ -47,7 +47,7 @@ pub struct NewRun {
 }
 
 /// A beat of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SeenBeat {
     /// The run.
     pub epoch: u64,
@@ -148,9 +148,7 @@ async fn find_loss(client: &Transaction<'_>, new: &NewRun) -> Result<Option<Stri
         (None, Some(leader)) if !is_same && !synchronous => {
             Some(format!("a copy has replaced the server, and may lack what was acknowledged to `{leader}`"))
         }
-        (None, _) if lacks(client, new.seen).await? => {
-            Some(format!("it lacks what `{}` has seen, as an older copy does", new.name))
-        }
+        (None, _) if lacks(client, new.seen).await? => Some(describe_lack(&new.name)),
         (None, _) => None,
     };
     match &found {
@@ -161,9 +159,14 @@ async fn find_loss(client: &Transaction<'_>, new: &NewRun) -> Result<Option<Stri
     Ok(found)
 }
 
+/// Describes that the store lacks what a replica has seen.
+pub(crate) fn describe_lack(name: &str) -> String {
+    format!("it lacks what `{name}` has seen, as an older copy does")
+}
+
 /// Returns true if the store lacks a beat. An operator has accepted the loss of those from before
 /// the data was restored.
-async fn lacks(client: &Transaction<'_>, seen: Option<SeenBeat>) -> Result<bool, Error> {
+pub(crate) async fn lacks(client: &impl GenericClient, seen: Option<SeenBeat>) -> Result<bool, Error> {
     let Some(SeenBeat { epoch, number }) = seen else { return Ok(false) };
     let sql = format!(
         "SELECT NOT EXISTS (SELECT FROM replica WHERE epoch = $1 AND beat >= $2) AND $1 / 1000 > coalesce(restored_at, 0)

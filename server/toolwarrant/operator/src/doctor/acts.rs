@@ -53,8 +53,10 @@ pub(super) async fn find_unmatched(folder: &Path, store: &dyn Store) -> Result<V
             _ => break,
         }
     }
-    // These acts are older than the lines that were read, or do not exist.
-    for (id, time) in lines {
+    // These acts are older than the lines that were read, or do not exist. An operator has accepted
+    // that some from before a restore do not.
+    let restored_at = store.restored_at().unwrap_or(Timestamp(0));
+    for (id, time) in lines.into_iter().filter(|(_, time)| *time > restored_at) {
         let filter = ActFilter { id: Some(id.clone()), limit: 1, ..ActFilter::default() };
         if store.acts(filter).await.map_err(|error| error.to_string())?.is_empty() {
             found.push(format!("a line of {time} in the audit trail names {id}, which the database does not have"));

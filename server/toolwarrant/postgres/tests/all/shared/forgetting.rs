@@ -47,6 +47,31 @@ async fn in_a_copy_nothing_of_the_leader_lands_and_the_next_one_leads_if_nothing
 }
 
 #[tokio::test]
+async fn a_process_that_waits_remembers_the_beats_that_it_has_seen_while_an_older_copy_takes_the_place_of_the_server() {
+    let Some(address) = cluster().await else { return };
+    let one = lead(&address, "one").await;
+    let (shown, mut why) = watch::channel(Waiting::default());
+    let (seen, mut kept) = watch::channel(SeenBeat::default());
+    let candidate = Candidate::new(&address, run("two", KEY)).await.expect("the server runs");
+    let waiting = tokio::spawn(async move { candidate.wait(&shown, &seen).await.epoch });
+    let epoch = one.epoch();
+    let server = server().expect("it runs");
+    server.count(&address, "UPDATE replica SET beat = 7").await;
+    kept.wait_for(|beat| *beat >= SeenBeat { epoch, number: 6 }).await.expect("it waits");
+    // Beats that the copy lacks are evidence also while another process leads there.
+    for sql in ["UPDATE replica SET beat = 3", "UPDATE replica SET epoch = epoch + 1"] {
+        server.count(&address, sql).await;
+    }
+    let lacks = |why: &Waiting| why.to_string().contains("it lacks what `two` has seen");
+    why.wait_for(lacks).await.expect("it waits");
+    drop(one);
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert!(lacks(&why.borrow()) && !waiting.is_finished(), "{}", *why.borrow());
+    assert_eq!(*kept.borrow(), SeenBeat { epoch, number: 6 });
+    waiting.abort();
+}
+
+#[tokio::test]
 async fn a_copy_that_may_lack_writes_is_led_by_nobody_before_an_operator_accepts_that() {
     let Some(address) = cluster().await else { return };
     let one = lead(&address, "one").await;
