@@ -138,7 +138,7 @@ async function everything(client, transport) {
       }
     });
   }
-  await check("invalid_argument", () => refuse(client, plan.tools[0].name, { no_such_argument: 1 }, "invalid_argument"));
+  await check("invalid_argument", () => refuse(client, plan.tools[0].name, { limits: 1 }, "invalid_argument"));
   await check("unknown tool", async () => expect(-32602, (await fails(call(client, "no_such_tool", {}))).code));
 }
 

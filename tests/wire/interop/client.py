@@ -134,7 +134,7 @@ async def everything(client):
                         task = await succeed(client, tool["name"], example | {"task_id": task_id})
                     expect_one_of(["success", "success_unverified"], task["status"])
     with check("invalid_argument"):
-        await refuse(client, PLAN["tools"][0]["name"], {"no_such_argument": 1}, "invalid_argument")
+        await refuse(client, PLAN["tools"][0]["name"], {"limits": 1}, "invalid_argument")
     with check("unknown tool"):
         try:
             await call(client, "no_such_tool", {})

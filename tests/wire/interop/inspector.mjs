@@ -76,7 +76,7 @@ for (const tool of plan.tools) {
   });
 }
 await check("invalid_argument", async () => {
-  const { code } = await call(writer, plan.tools[0].name, { no_such_argument: 1 }, 5);
+  const { code } = await call(writer, plan.tools[0].name, { limits: 1 }, 5);
   expect("invalid_argument", code);
 });
 await check("tools/list of a reader", async () => {
