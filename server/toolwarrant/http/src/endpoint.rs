@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::{Body, HttpBody};
 use axum::extract::State;
 use axum::http::header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
+use axum::http::request::Parts;
 use axum::http::{Method, Request, Response, StatusCode};
 use bytes::Bytes;
 use hyper::body::Incoming;
@@ -63,7 +64,7 @@ impl<H: Handlers> Endpoint<H> {
             edge::answer_preflight(response.headers_mut(), origin.clone());
             return response;
         }
-        let mut response = self.route(Request::from_parts(head, &mut body), peer.as_deref()).await;
+        let mut response = self.route(head, &mut body, peer.as_deref()).await;
         if let Some(origin) = origin {
             edge::allow_origin(response.headers_mut(), origin);
         }
@@ -75,19 +76,20 @@ impl<H: Handlers> Endpoint<H> {
     /// paths that clients try.
     async fn route(
         &self,
-        request: Request<impl HttpBody<Data = Bytes> + Unpin>,
+        head: Parts,
+        body: impl HttpBody<Data = Bytes> + Unpin,
         peer: Option<&Peer>,
     ) -> Response<Body> {
-        match request.uri().path() {
-            "/mcp" | "/mcp/" => mcp::serve(&self.context, &self.answers, request, peer).await,
-            path if v1::owns(path) => v1::serve(&self.context, &self.routes, request, peer).await,
+        match head.uri.path() {
+            "/mcp" | "/mcp/" => mcp::serve(&self.context, &self.answers, (head, body), peer).await,
+            path if v1::owns(path) => v1::serve(&self.context, &self.routes, (head, body), peer).await,
             // Clients without credentials try to register with an OAuth server here, and show the
             // answer to their user.
-            "/register" if request.method() == Method::POST => {
+            "/register" if head.method == Method::POST => {
                 let failure = Failure::new(H::CATALOGUE.roles.unauthenticated, "this server has no OAuth");
-                respond(StatusCode::BAD_REQUEST, body_of(&failure), self.context.ids.of(request.headers()))
+                respond(StatusCode::BAD_REQUEST, body_of(&failure), self.context.ids.of(&head.headers))
             }
-            _ => refuse(&Failure::plain(H::CATALOGUE.roles.no_route), &self.context.ids.of(request.headers())),
+            _ => refuse(&Failure::plain(H::CATALOGUE.roles.no_route), &self.context.ids.of(&head.headers)),
         }
     }
 }

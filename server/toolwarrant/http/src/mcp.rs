@@ -19,7 +19,7 @@ use super::head::Head;
 use axum::body::{Body, HttpBody};
 use axum::http::header::{ACCESS_CONTROL_REQUEST_METHOD, ALLOW, HeaderMap, HeaderValue};
 use axum::http::request::Parts;
-use axum::http::{Method, Request, Response, StatusCode};
+use axum::http::{Method, Response, StatusCode};
 use bytes::Bytes;
 use envelope::{Body as Posted, Message};
 use refusal::{Refusal, refuse};
@@ -37,10 +37,9 @@ use toolwarrant_core::tasks::LongPoll;
 pub(super) async fn serve<H: Handlers>(
     context: &Context<H>,
     answers: &Answers,
-    request: Request<impl HttpBody<Data = Bytes> + Unpin>,
+    (Parts { method, uri, headers, .. }, body): (Parts, impl HttpBody<Data = Bytes> + Unpin),
     peer: Option<&Peer>,
 ) -> Response<Body> {
-    let (Parts { method, uri, headers, .. }, body) = request.into_parts();
     let head = Head::from(&headers);
     let request_id = context.ids.of(head);
     let roles = &H::CATALOGUE.roles;

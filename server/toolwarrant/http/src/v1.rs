@@ -13,7 +13,7 @@ use super::edge::{self, BodyError, BodyRoom, Peer};
 use axum::body::{Body, HttpBody};
 use axum::http::header::{ALLOW, AUTHORIZATION, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, LOCATION, RETRY_AFTER};
 use axum::http::request::Parts;
-use axum::http::{Method, Request, Response, StatusCode};
+use axum::http::{Method, Response, StatusCode};
 use bytes::Bytes;
 pub(super) use routes::Routes;
 use routes::{DOCUMENT, Matched};
@@ -39,10 +39,9 @@ pub(super) fn owns(path: &str) -> bool {
 pub(super) async fn serve<H: Handlers>(
     context: &Context<H>,
     routes: &Routes,
-    request: Request<impl HttpBody<Data = Bytes> + Unpin>,
+    (head, body): (Parts, impl HttpBody<Data = Bytes> + Unpin),
     peer: Option<&Peer>,
 ) -> Response<Body> {
-    let (head, body) = request.into_parts();
     let request_id = context.ids.of(&head.headers);
     let is_public = head.method == Method::GET && !head.headers.contains_key(AUTHORIZATION);
     match head.uri.path() {
