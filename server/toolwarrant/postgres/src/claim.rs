@@ -9,7 +9,7 @@
 
 use crate::column::{get, rows};
 use crate::connection::{Address, Server, unavailable};
-use crate::health::{describe_loss, find_obstacle};
+use crate::obstacle::{describe_loss, find_obstacle};
 use crate::opening::open;
 use crate::runs::{self, Begun, Leader, NOW, NewRun, SeenBeat};
 use std::fmt;

@@ -15,6 +15,7 @@ mod directory;
 mod files;
 mod health;
 mod lane;
+mod obstacle;
 mod opening;
 mod operating;
 mod partitions;

@@ -1,7 +1,7 @@
 //! A connection that reads. Statements of many callers are on their way at the same time.
 
 use crate::connection::{Server, unavailable, wait_for_standby};
-use crate::health::find_obstacle;
+use crate::obstacle::find_obstacle;
 use crate::prepared::PreparedClient;
 use std::sync::Arc;
 use std::time::Duration;

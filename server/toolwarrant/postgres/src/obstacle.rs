@@ -1,0 +1,47 @@
+//! The obstacles that keep the store from its work, each with its remedy.
+
+use crate::column::{get, rows};
+use tokio_postgres::Client;
+use toolwarrant_core::store::StoreError;
+
+/// The statement of a server of this account that has waited longest, and for what.
+const WAITS: &str = "
+    SELECT wait_event = 'SyncRep' AS for_standby, extract(epoch FROM clock_timestamp() - query_start)::bigint AS seconds,
+           pg_blocking_pids(pid)::bigint[] AS holders, current_setting('synchronous_standby_names') AS names
+        FROM pg_catalog.pg_stat_activity
+        WHERE application_name = current_setting('application_name') AND usename = current_user AND datname = current_database() AND state = 'active'
+          AND pid <> pg_backend_pid() AND clock_timestamp() - query_start > interval '1 s'
+          AND (wait_event = 'SyncRep' OR wait_event_type = 'Lock' AND wait_event <> 'advisory')
+        ORDER BY query_start LIMIT 1";
+
+/// Says that acknowledged writes are lost, and the remedies.
+pub(crate) fn describe_loss(lost: &str) -> String {
+    format!(
+        "the store has lost acknowledged writes: {lost}; put the copy that has them in its place, or go on without them with \
+         `cluster accept-loss`"
+    )
+}
+
+/// Returns what keeps the store from its work, such as a loss, or a lock that a statement waits
+/// for, and the remedy.
+pub(crate) async fn find_obstacle(client: &Client) -> Result<Option<String>, StoreError> {
+    // There may be no tables yet.
+    let cluster = client.query_one("SELECT lost FROM cluster", &[]).await.ok();
+    if let Some(lost) = cluster.as_ref().and_then(|row| row.get(0)) {
+        return Ok(Some(describe_loss(lost)));
+    }
+    let found = rows(client.query(WAITS, &[]).await)?;
+    let Some(row) = found.first() else { return Ok(None) };
+    let (seconds, names): (i64, &str) = (get(row, "seconds")?, get(row, "names")?);
+    let holders = get::<Vec<i64>>(row, "holders")?.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+    Ok(Some(match get(row, "for_standby")? {
+        true => format!(
+            "a commit has waited for {seconds} s for the synchronous standby (synchronous_standby_names = '{names}'): start the \
+             standby, or take it out of that setting and reload, after which a failover can lose what is acknowledged"
+        ),
+        false => format!(
+            "a statement has waited for {seconds} s for a lock of process {holders}: let that end, or end it with \
+             `SELECT pg_terminate_backend(PROCESS)`"
+        ),
+    }))
+}
