@@ -1,7 +1,6 @@
 //! A connection that reads. Statements of many callers are on their way at the same time.
 
 use crate::connection::{Server, unavailable, wait_for_standby};
-use crate::obstacle::find_obstacle;
 use crate::prepared::PreparedClient;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,17 +55,15 @@ impl Reader {
                 read => read,
             }
         };
+        let late = || StoreError::Unavailable(format!("PostgreSQL has not answered for {patience:?}"));
         match timeout(patience, read).await {
             Ok(read) => read,
             Err(_) => {
-                let obstacle = async { find_obstacle(&self.server.connect().await?).await };
-                let obstacle = timeout(PATIENCE, obstacle).await.ok().and_then(|found| found.ok().flatten());
                 // The next read gets a new connection.
                 if let Some(client) = self.open.lock().await.take() {
                     self.server.cancel(&client);
                 }
-                let why = obstacle.map_or_else(String::new, |why| format!(": {why}"));
-                Err(StoreError::Unavailable(format!("PostgreSQL has not answered for {patience:?}{why}")))
+                Err(late())
             }
         }
     }
