@@ -94,7 +94,8 @@ impl ReplicaStatus {
 
     /// Returns the problems of the server with which the process works.
     pub(crate) fn remarks(&self) -> Vec<String> {
-        let Some(Figures { server, .. }) = self.figures() else { return Vec::new() };
+        let refusal = self.store.describe_refusal();
+        let Some(Figures { server, .. }) = self.figures() else { return refusal.into_iter().collect() };
         let ServerFigures { safekeeping, default_rows, horizon, .. } = server;
         let unsafe_data = (safekeeping != Safekeeping::TwoServers)
             .then(|| format!("acknowledged data is {}", safekeeping.describe()));
@@ -105,7 +106,7 @@ impl ReplicaStatus {
             let minutes = horizon.as_secs() / 60;
             format!("a transaction has been open for {minutes} minutes, so dead rows slow the store down; see `doctor`")
         });
-        [unsafe_data, rows, open].into_iter().flatten().collect()
+        [refusal, unsafe_data, rows, open].into_iter().flatten().collect()
     }
 
     /// Adds the metrics.

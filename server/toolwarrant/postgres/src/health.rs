@@ -47,7 +47,7 @@ pub enum ServerCheck {
     Clocks,
     /// A synchronous standby has each write that is acknowledged.
     Standby,
-    /// No statement of the store waits for a lock or for a standby.
+    /// The server refuses no write, and no statement waits for a lock or for a standby.
     Waits,
     /// Nothing keeps dead rows for long.
     Horizon,
@@ -116,17 +116,30 @@ impl Postgres {
     /// # Errors
     /// The server cannot be read.
     pub async fn examine(&self, check: ServerCheck) -> Result<Vec<String>, StoreError> {
+        if let (ServerCheck::Waits, Some(refusal)) = (check, self.describe_refusal()) {
+            return Ok(vec![refusal]);
+        }
         self.inspector
             .read_within(crate::ports::INSPECTION, |client| async move { examine(&client, check).await })
             .await
     }
 
-    /// Returns what a statement of the store waits for, and the remedy; `None` if none waits.
+    /// Returns why the server has refused a write, or what a statement of the store waits for, and
+    /// the remedy; `None` if nothing is in the way.
     ///
     /// # Errors
     /// The server cannot be read.
     pub async fn find_obstacle(&self) -> Result<Option<String>, StoreError> {
-        self.inspector.read(|client| async move { find_obstacle(&client).await }).await
+        match self.describe_refusal() {
+            None => self.inspector.read(|client| async move { find_obstacle(&client).await }).await,
+            refusal => Ok(refusal),
+        }
+    }
+
+    /// Describes the fault for which the server has refused a write of this process of late.
+    #[must_use]
+    pub fn describe_refusal(&self) -> Option<String> {
+        self.facts.describe_refusal()
     }
 
     /// Returns the figures for a monitor.

@@ -7,18 +7,19 @@
 //!
 //! If the server refuses a batch, each of its requests is repeated alone.
 
-use crate::connection::{Server, is_refusal, wait_for_standby};
+use crate::connection::{Server, describe, is_refusal, wait_for_standby};
 use crate::prepared::PreparedClient;
 use crate::queue::{Queue, TOGETHER, Waiting};
 use crate::runs::LANDS;
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row};
+use toolwarrant_base::ignore_poison;
 use toolwarrant_core::counts::Count;
 use toolwarrant_core::store::StoreError;
 
@@ -40,6 +41,9 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Pause between two attempts to connect.
 const RECONNECT: Duration = Duration::from_millis(200);
+
+/// Time for which a refused write is evidence of a fault of the server.
+const REFUSAL_SHOWN: Duration = Duration::from_mins(5);
 
 /// Attempts of a request that met another one at the same moment.
 const ATTEMPTS: u32 = 5;
@@ -125,12 +129,43 @@ pub(crate) struct LaneFacts {
     pub(crate) requests: Count,
     /// Batches that were refused, or whose connection broke.
     pub(crate) failures: Count,
+    /// The latest refusal for a fault of the server, until its lane writes again.
+    refusal: Mutex<Option<Refusal>>,
+}
+
+/// A batch that the server refused for a fault of its own, such as a full disk.
+#[derive(Debug)]
+struct Refusal {
+    lane: usize,
+    at: Instant,
+    why: String,
 }
 
 impl LaneFacts {
-    fn count_commit(&self, requests: usize) {
+    fn count_commit(&self, lane: usize, requests: usize) {
         self.commits.add(1);
         self.requests.add(requests as u64);
+        ignore_poison(self.refusal.lock()).take_if(|refusal| refusal.lane == lane);
+    }
+
+    fn count_refusal(&self, lane: usize, error: &Error) {
+        self.failures.add(1);
+        if had_turn(error) {
+            return;
+        }
+        let new = Refusal { lane, at: Instant::now(), why: describe(error) };
+        let mut known = ignore_poison(self.refusal.lock());
+        if known.as_ref().is_none_or(|known| known.why != new.why) {
+            tracing::error!(why = new.why, "PostgreSQL refuses writes");
+        }
+        *known = Some(new);
+    }
+
+    /// Describes the fault for which the server has refused a write of late.
+    pub(crate) fn describe_refusal(&self) -> Option<String> {
+        let known = ignore_poison(self.refusal.lock());
+        let Refusal { at, why, .. } = known.as_ref().filter(|known| known.at.elapsed() < REFUSAL_SHOWN)?;
+        Some(format!("PostgreSQL refused a write {} s ago: {why}", at.elapsed().as_secs()))
     }
 }
 
@@ -219,7 +254,7 @@ impl Session {
         let mut answers = match self.send::<W>(&requests).await {
             Fate::Landed(rows) => {
                 has_landed = true;
-                self.facts.count_commit(batch.len());
+                self.facts.count_commit(self.number, batch.len());
                 W::answers(&requests, &rows)
             }
             Fate::AnswerLost => {
@@ -229,8 +264,8 @@ impl Session {
                 }
                 recalled
             }
-            Fate::Refused(_) => {
-                self.facts.failures.add(1);
+            Fate::Refused(error) => {
+                self.facts.count_refusal(self.number, &error);
                 Vec::new()
             }
             Fate::NotWritten(why) => {
@@ -258,14 +293,14 @@ impl Session {
         for _ in 0..ATTEMPTS {
             answer = match self.send::<W>(&[&request]).await {
                 Fate::Landed(rows) => {
-                    self.facts.count_commit(1);
+                    self.facts.count_commit(self.number, 1);
                     let answer = W::answers(&[&request], &rows).pop().flatten();
                     W::note_landing(&mut request);
                     answer
                 }
                 Fate::AnswerLost => Some(self.recall::<W>(&request).await),
                 Fate::Refused(error) => {
-                    self.facts.failures.add(1);
+                    self.facts.count_refusal(self.number, &error);
                     W::refusal(&request, &error).map(Err)
                 }
                 Fate::NotWritten(why) => {

@@ -18,7 +18,7 @@ pub(super) const FAULTS: [DescribedCheck; 4] = [
     (
         ServerCheck::Waits,
         "waits",
-        "no statement of the server has waited for a lock or a standby for more than a second",
+        "no write was refused, and none has waited for a lock or a standby for more than a second",
         "do what the finding says; until then, nothing is accepted",
     ),
     (
