@@ -8,7 +8,7 @@
 //! The session that has the lock beats, too. When it ends, so does the claim.
 
 use crate::column::{get, rows};
-use crate::connection::{Address, Server, unavailable};
+use crate::connection::{Address, Server, describe, unavailable};
 use crate::obstacle::{describe_loss, find_obstacle};
 use crate::opening::open;
 use crate::runs::{self, Begun, Leader, NOW, NewRun, SeenBeat};
@@ -18,6 +18,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
 use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_core::lease::Lease;
 use toolwarrant_core::store::StoreError;
@@ -114,6 +115,7 @@ impl Candidate {
     pub async fn new(address: &Address, new: NewRun) -> Result<Self, StoreError> {
         let server = Server::parse(address)?;
         let client = open(&server, new.key).await?;
+        limit_locks(&client).await?;
         if let Some(former) = new.former {
             runs::note_death(&client, former).await.map_err(unavailable)?;
         }
@@ -132,11 +134,13 @@ impl Candidate {
                 Ok(Ok(Begun { epoch, time })) => return Claim { client, server, epoch, length: new.lease, time },
                 Ok(Err(waiting)) => waiting,
                 Err(error) => {
-                    let connected = server.connect().await.map(|other| {
-                        server.cancel(&client);
-                        client = other;
-                    });
-                    Waiting::Obstacle(connected.err().unwrap_or(error).to_string())
+                    let connected = async {
+                        let other = server.connect().await?;
+                        limit_locks(&other).await?;
+                        server.cancel(&replace(&mut client, other));
+                        Ok(())
+                    };
+                    Waiting::Obstacle(connected.await.err().unwrap_or(error).to_string())
                 }
             };
             show(shown, waiting);
@@ -209,6 +213,11 @@ fn show(shown: &watch::Sender<Waiting>, waiting: Waiting) {
     });
 }
 
+/// Lets a statement of this session fail that waits for a lock for longer than this.
+async fn limit_locks(client: &Client) -> Result<(), StoreError> {
+    client.batch_execute("SET lock_timeout = '2s'").await.map_err(unavailable)
+}
+
 /// Asks for the lock, and begins a run if this process may lead. The inner error says why not.
 async fn ask(
     client: &mut Client,
@@ -235,7 +244,15 @@ async fn ask(
     let run = format!(
         "SELECT {NOW} AS now, epoch, name, machine, beat, lease FROM (SELECT) one LEFT JOIN replica ON state = 'serving'"
     );
-    let run = client.query_one(&run, &[]).await.map_err(unavailable)?;
+    let run = match client.query_one(&run, &[]).await {
+        // The beats of the leader may land before this process sees them again.
+        Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
+            watched.beat = None;
+            let why = find_obstacle(client).await?;
+            return Ok(Err(Waiting::Obstacle(why.unwrap_or_else(|| describe(&error)))));
+        }
+        run => run.map_err(unavailable)?,
+    };
     let time = crate::column::moment(get(&run, "now")?);
     let run = match get::<Option<i64>>(&run, "epoch")? {
         None => None,
@@ -260,8 +277,9 @@ async fn ask(
     if let (false, true, Some((pid, since))) = (has_lock, is_over, watched.holder)
         && since.elapsed() >= patience
     {
-        // The commits of another leader would wait for the standby, too.
-        let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND wait_event IS DISTINCT FROM 'SyncRep'";
+        // Another leader would wait for the standby or the lock, too.
+        let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                   WHERE pid = $1 AND wait_event IS DISTINCT FROM 'SyncRep' AND wait_event_type IS DISTINCT FROM 'Lock'";
         if !rows(client.query(sql, &[&pid]).await)?.is_empty() {
             tracing::warn!("the process that leads stands still; its session is ended");
         } else if let Some(why) = find_obstacle(client).await? {

@@ -22,6 +22,14 @@ pub(crate) fn describe_loss(lost: &str) -> String {
     )
 }
 
+/// Says that a commit waits for the standby, and the remedies.
+pub(crate) fn describe_missing_standby(seconds: u64, names: &str) -> String {
+    format!(
+        "a commit has waited for {seconds} s for the synchronous standby (synchronous_standby_names = '{names}'): start the \
+         standby, or take it out of that setting and reload, after which a failover can lose what is acknowledged"
+    )
+}
+
 /// Returns what keeps the store from its work, such as a loss, or a lock that a statement waits
 /// for, and the remedy.
 pub(crate) async fn find_obstacle(client: &Client) -> Result<Option<String>, StoreError> {
@@ -35,10 +43,7 @@ pub(crate) async fn find_obstacle(client: &Client) -> Result<Option<String>, Sto
     let (seconds, names): (i64, &str) = (get(row, "seconds")?, get(row, "names")?);
     let holders = get::<Vec<i64>>(row, "holders")?.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
     Ok(Some(match get(row, "for_standby")? {
-        true => format!(
-            "a commit has waited for {seconds} s for the synchronous standby (synchronous_standby_names = '{names}'): start the \
-             standby, or take it out of that setting and reload, after which a failover can lose what is acknowledged"
-        ),
+        true => describe_missing_standby(seconds.cast_unsigned(), names),
         false => format!(
             "a statement has waited for {seconds} s for a lock of process {holders}: let that end, or end it with \
              `SELECT pg_terminate_backend(PROCESS)`"

@@ -1,6 +1,7 @@
 //! A connection that reads. Statements of many callers are on their way at the same time.
 
 use crate::connection::{Server, unavailable, wait_for_standby};
+use crate::obstacle::describe_missing_standby;
 use crate::prepared::PreparedClient;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,10 @@ pub(crate) struct Reader {
 
 /// The usual time in which a read must be answered. The next one then gets a new connection.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Time in which a new connection must have what a failover keeps. It leaves a read the time to say
+/// why it has not.
+const STANDBY_PATIENCE: Duration = Duration::from_secs(2);
 
 impl Reader {
     /// Returns a reader that connects at the first read.
@@ -75,11 +80,22 @@ impl Reader {
             _ => {
                 let client = Arc::new(PreparedClient::new(self.server.connect().await?));
                 if self.is_kept {
-                    wait_for_standby(&client).await.map_err(unavailable)?;
+                    self.wait_for_standby(&client).await?;
                 }
                 *open = Some(Arc::clone(&client));
                 Ok(client)
             }
         }
+    }
+
+    async fn wait_for_standby(&self, client: &PreparedClient) -> Result<(), StoreError> {
+        if let Ok(kept) = timeout(STANDBY_PATIENCE, wait_for_standby(client)).await {
+            return kept.map_err(unavailable);
+        }
+        // The question has its turn once the commit is given up.
+        self.server.cancel(client);
+        let names = client.query_one("SELECT current_setting('synchronous_standby_names')", &[]);
+        let names = names.await.map_err(unavailable)?;
+        Err(StoreError::Unavailable(describe_missing_standby(STANDBY_PATIENCE.as_secs(), names.get(0))))
     }
 }

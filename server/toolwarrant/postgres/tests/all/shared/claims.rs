@@ -101,6 +101,32 @@ async fn a_leader_that_stands_still_loses_its_session_and_learns_that() {
     assert!(why.contains("another process leads") && !lease.stands(), "{why}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_on_the_runs_that_outlasts_the_lease_is_named_and_moves_no_leader() {
+    let Some(address) = cluster().await else { return };
+    let claim = claim(&address, NewRun { lease: SHORT, ..run("one", KEY) }).await;
+    let clock = Clock::system();
+    let lease = Lease::new(clock.clone());
+    let kept = lease.clone();
+    let leading = tokio::spawn(async move { claim.keep(&kept, &clock, &watch::Sender::default()).await });
+    let (next, mut why) = wait_to_lead(&address, NewRun { lease: SHORT, ..run("two", KEY) });
+    why.wait_for(|why| matches!(why, Waiting::Leader(_))).await.expect("it waits");
+    let lock = "SELECT FROM replica FOR UPDATE; SAVEPOINT row; LOCK TABLE replica";
+    let open = OpenTransaction::begin(&address, lock).await;
+    // The table cannot be read, and then its row cannot be written.
+    for next in ["ROLLBACK TO row", "SELECT"] {
+        sleep(SHORT * 3).await;
+        let said = why.wait_for(|why| matches!(why, Waiting::Obstacle(_))).await.expect("it waits").to_string();
+        assert!(said.contains("for a lock of process") && !lease.stands(), "{said}");
+        open.0.batch_execute(next).await.expect("the server runs");
+    }
+    open.commit().await;
+    why.wait_for(|why| matches!(why, Waiting::Leader(leader) if leader.name == "one")).await.expect("it waits");
+    sleep(SHORT * 3).await;
+    assert!(lease.stands() && !leading.is_finished() && !next.is_finished());
+    next.abort();
+}
+
 #[tokio::test]
 async fn a_machine_whose_clock_is_off_does_not_lead_and_says_so() {
     let Some(mut address) = cluster().await else { return };

@@ -101,6 +101,27 @@ async fn a_table_that_is_locked_is_named_with_its_holder_and_moves_no_leader() {
     assert_eq!(one.find_obstacle().await, Ok(None));
 }
 
+#[tokio::test]
+async fn a_write_that_the_server_refuses_for_a_fault_of_its_own_is_shown_until_the_next_one_lands() {
+    let Some(address) = cluster().await else { return };
+    let (server, one) = (server().expect("it runs"), lead(&address, "one").await);
+    let full = "CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                    RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$;
+                CREATE TRIGGER full_disk BEFORE INSERT ON task EXECUTE FUNCTION fill()";
+    for sql in full.split_inclusive("END $$;") {
+        server.count(&address, sql).await;
+    }
+    one.accept(new(1, "k", "t")).await.expect_err("there is no room");
+    let said = one.describe_refusal().expect("it was refused");
+    assert!(said.contains("could not extend file (53100); make room on the disk of PostgreSQL"), "{said}");
+    assert_eq!(one.examine(ServerCheck::Waits).await.map(|found| found.len()), Ok(1));
+    one.touch().await.expect("an update needs no room");
+    assert!(one.describe_refusal().is_some());
+    server.count(&address, "DROP TRIGGER full_disk ON task").await;
+    one.accept(new(1, "k", "t")).await.expect("there is room");
+    assert_eq!(one.find_obstacle().await, Ok(None));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_its_standby_a_process_takes_no_more_connections_and_says_what_it_waits_for() {
     let folder = tempfile::Builder::new().prefix("pg-").tempdir().expect("a temporary folder");
@@ -136,4 +157,7 @@ async fn without_its_standby_a_process_takes_no_more_connections_and_says_what_i
     let said = one.find_obstacle().await.expect("read").expect("it waits");
     assert!(said.contains("the synchronous standby (synchronous_standby_names ="), "{said}");
     drop(writing);
+    let refused =
+        Postgres::read(&address, KEY, "reader".to_owned()).await.map(drop).expect_err("no standby").to_string();
+    assert!(refused.contains("the synchronous standby (synchronous_standby_names ="), "{refused}");
 }
