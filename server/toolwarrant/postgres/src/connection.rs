@@ -215,6 +215,11 @@ fn describe_failure(place: &str, error: &Error) -> String {
         (false, None) if why.contains("password missing") => {
             format!("PostgreSQL at {place} asks for a password: give it with --store-password-file")
         }
+        (false, None) if why.contains("does not support TLS") => {
+            format!(
+                "PostgreSQL at {place} does not encrypt: set `ssl = on` there, or `sslmode=disable` in the URL where nobody can read along"
+            )
+        }
         (false, None) if why.contains("invalid peer certificate") => {
             format!("PostgreSQL at {place} is not verified: {why}; name its authority with `sslrootcert` in the URL")
         }

@@ -82,7 +82,7 @@ async fn lose_once(cluster: &mut Cluster) -> bool {
         let (code, said) = first.operate(line).await;
         assert_eq!(code, 0, "{line}: {said}");
     }
-    // The leader was evicted, and ends with its next beat.
+    // A leader that the loss has ended notices that with its next beat.
     sleep(ALONE).await;
     cluster.wait_until_one_leads().await;
     let leader = cluster.leader().expect("one leads");

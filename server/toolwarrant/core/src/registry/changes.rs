@@ -50,7 +50,7 @@ impl Registry {
         };
         let durability = stored.map_or_else(Durability::Owed, |()| Durability::Stored);
         if let (Durability::Owed(why), Some(1)) = (&durability, known.pending.get(&id).map(Vec::len)) {
-            tracing::error!(why, "a revocation is in force, but not yet on the disk; retrying");
+            tracing::error!(why, "a change is in force, but not yet in the store; retrying");
         }
         self.keep_uses(uses, &durability).await;
         Ok(durability)
