@@ -23,7 +23,7 @@ use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_base::text::Secret;
 use toolwarrant_core::catalogue::PolicyDef;
-use toolwarrant_core::tasks::{Repeat, Tasks, WriteRequest};
+use toolwarrant_core::tasks::{CallFacts, Identity, Tasks, WriteRequest};
 use toolwarrant_sqlite::Sqlite;
 use toolwarrant_tasks::engine::{Engine, Parts};
 
@@ -102,19 +102,17 @@ fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
                 let arguments = Secret::new(format!(
                     r#"{{"device_id":"{target}","scheme":"socks5","host":"proxy.example.com","port":1080,"username":"user","password":"password"}}"#
                 ));
-                let request = WriteRequest {
-                    application: "app_0123456789abcdef",
-                    tool: "set_proxy",
-                    resource: "device",
-                    arguments: arguments.clone(),
-                    target,
+                let identity = Identity {
+                    application: "app_0123456789abcdef".to_owned(),
                     key: None,
-                    policy: POLICY,
-                    nonce: None,
-                    now: clock.now(),
+                    fingerprint: engine.fingerprint("set_proxy", &arguments),
+                    resource: "device".to_owned(),
+                    target,
                 };
-                let repeat = engine.repeat(request).await.map_err(|error| anyhow::anyhow!("{error:?}"))?;
-                let Repeat::Fresh(write) = repeat else { anyhow::bail!("each target is new") };
+                let (call, now) = (CallFacts::default(), clock.now());
+                let write = WriteRequest { identity, tool: "set_proxy", policy: POLICY, call, nonce: None, now };
+                let repeat = engine.repeat(&write).await.map_err(|error| anyhow::anyhow!("{error:?}"))?;
+                anyhow::ensure!(repeat.is_none(), "each target is new");
                 engine.accept(write, arguments).await.map_err(|error| anyhow::anyhow!("{error:?}"))?;
                 waits.push(begun.elapsed());
             }

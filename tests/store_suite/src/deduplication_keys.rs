@@ -6,38 +6,34 @@ pub fn mark(space: &'static str, key: &str) -> DeduplicationKey {
     DeduplicationKey { space, key: key.as_bytes().into(), until: AT }
 }
 
-fn task_with_keys(number: u128, key: &str, target: &str, marks: Vec<DeduplicationKey>) -> NewTask {
-    NewTask { marks, ..new(number, key, target) }
-}
-
 fn is_conflict<T>(answer: Result<T, StoreError>) -> bool {
     matches!(answer, Err(StoreError::Conflict(_)))
 }
 
 pub async fn marks_are_written_with_their_task_or_nothing_is(store: Arc<dyn Store>) {
-    accept(&store, task_with_keys(1, "k", "t", vec![mark("nonce", "a"), mark("nonce", "b")])).await;
+    store.accept(new(1, "k", "t"), vec![mark("nonce", "a"), mark("nonce", "b")]).await.unwrap();
     // One existing key is enough for a conflict, also for a duplicate or a busy target; so is the
     // same key twice.
     for (key, target) in [("l", "u"), ("k", "u"), ("l", "t")] {
         let marks = vec![mark("nonce", "c"), mark("nonce", "a")];
-        assert!(is_conflict(store.accept(task_with_keys(2, key, target, marks)).await));
+        assert!(is_conflict(store.accept(new(2, key, target), marks).await));
     }
-    assert!(is_conflict(store.accept(task_with_keys(2, "l", "u", vec![mark("nonce", "c"), mark("nonce", "c")])).await));
+    assert!(is_conflict(store.accept(new(2, "l", "u"), vec![mark("nonce", "c"), mark("nonce", "c")]).await));
     assert_eq!((store.task(id(2)).await.unwrap(), repeat(&store, "app", "l").await), (None, None));
     // The attempts leave nothing behind; neither does a task that cannot be accepted.
-    assert!(is_conflict(store.accept(task_with_keys(1, "l", "u", vec![mark("nonce", "c")])).await));
-    accept(&store, task_with_keys(2, "l", "u", vec![mark("nonce", "c"), mark("other", "a")])).await;
+    assert!(is_conflict(store.accept(new(1, "l", "u"), vec![mark("nonce", "c")]).await));
+    store.accept(new(2, "l", "u"), vec![mark("nonce", "c"), mark("other", "a")]).await.unwrap();
     assert!(is_conflict(store.mark(vec![mark("nonce", "c")]).await));
 }
 
 pub async fn marks_of_a_call_that_is_answered_without_a_task_are_written_too(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
-    let hit = store.accept(task_with_keys(2, "k", "t", vec![mark("nonce", "hit")])).await.unwrap();
-    let busy = store.accept(task_with_keys(2, "l", "t", vec![mark("nonce", "busy")])).await.unwrap();
+    let hit = store.accept(new(2, "k", "t"), vec![mark("nonce", "hit")]).await.unwrap();
+    let busy = store.accept(new(2, "l", "t"), vec![mark("nonce", "busy")]).await.unwrap();
     assert!(matches!((&hit, &busy), (Acceptance::Hit(_), Acceptance::Busy { .. })), "{hit:?} {busy:?}");
-    end(&store, 1, Status::Success, AT).await;
+    end(&store, 1, TaskStatus::Success, AT).await;
     for key in ["hit", "busy"] {
-        assert!(is_conflict(store.accept(task_with_keys(2, "l", "t", vec![mark("nonce", key)])).await), "{key}");
+        assert!(is_conflict(store.accept(new(2, "l", "t"), vec![mark("nonce", key)]).await), "{key}");
     }
 }
 

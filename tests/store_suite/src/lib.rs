@@ -26,14 +26,13 @@ use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::store::{ApplicationRow, KeyRow, Labels, RequestCount, SecretRow, SecretUse, StoreError};
-use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_store::Store;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
-    Acceptance, Advance, Advanced, CallFacts, DeduplicationKey, DuplicateOf, Identity, NewTask, OpenTask, Record,
-    RefundFilter, TaskFilter, TaskRows,
+    Acceptance, Advance, Advanced, CallFacts, DeduplicationKey, Identity, OpenTask, Record, RefundFilter, TaskFilter,
+    TaskRows, WriteAnswer, answer_repeat,
 };
-use toolwarrant_tasks::task::{Phase, Readings, Status, Task, TaskId, TaskPolicy, UpstreamAnswer};
+use toolwarrant_tasks::task::{Phase, Readings, Task, TaskId, TaskPolicy, TaskStatus, UpstreamAnswer};
 
 /// Makes a test of each case, for a store that `open` opens. `open` is the path of an async
 /// function that returns the store, and a value that keeps it open; or `None` if the machine lacks
@@ -123,16 +122,16 @@ macro_rules! store_cases {
 pub async fn a_repeated_call_finds_the_task_in_flight_and_its_fingerprint(store: Arc<dyn Store>) {
     assert_eq!(repeat(&store, "app", "k").await, None);
     let task = alike(new(1, "k", "t"), |task| task.fingerprint = [7; 32]);
-    assert_eq!(store.accept(task).await.unwrap(), Acceptance::Fresh { wake_at: AT });
-    let found = DuplicateOf { id: id(1), tool: "print".to_owned(), target: "t".to_owned(), fingerprint: [7; 32] };
+    assert_eq!(store.accept(task, vec![]).await.unwrap(), Acceptance::Fresh { wake_at: AT });
+    let found = answer_repeat(id(1), "print".to_owned(), "t".to_owned(), false);
     assert_eq!(repeat(&store, "app", "k").await, Some(found.clone()));
     assert_eq!(repeat(&store, "app", "K").await, None);
     // The same holds for another target, which is free; the attempt leaves nothing behind.
     for target in ["t", "u"] {
-        assert_eq!(store.accept(new(2, "k", target)).await.unwrap(), Acceptance::Hit(found.clone()));
+        assert_eq!(store.accept(new(2, "k", target), vec![]).await.unwrap(), Acceptance::Hit(found.clone()));
     }
     assert_eq!(store.task(id(2)).await.unwrap(), None);
-    assert_eq!(store.accept(new(3, "other", "u")).await.unwrap(), Acceptance::Fresh { wake_at: AT });
+    assert_eq!(store.accept(new(3, "other", "u"), vec![]).await.unwrap(), Acceptance::Fresh { wake_at: AT });
 }
 
 pub async fn a_call_without_a_key_is_identified_by_its_fingerprint(store: Arc<dyn Store>) {
@@ -144,53 +143,52 @@ pub async fn a_call_without_a_key_is_identified_by_its_fingerprint(store: Arc<dy
             resource: "printer".to_owned(),
             target: "t".to_owned(),
         };
-        NewTask { identity, ..new(number, "", "") }
+        Record { identity, ..new(number, "", "") }
     };
-    let hit = DuplicateOf { id: id(1), tool: "print".to_owned(), target: "t".to_owned(), fingerprint: [7; 32] };
     for round in 0..2 {
         assert_eq!(store.repeat(call(1, 7, "app").identity).await.unwrap(), None);
-        let first = NewTask { id: id(1 + round), ..call(0, 7, "app") };
+        let first = Record { id: id(1 + round), ..call(0, 7, "app") };
         accept(&store, first.clone()).await;
-        let hit = DuplicateOf { id: first.id, ..hit.clone() };
+        let hit = answer_repeat(first.id, "print".to_owned(), "t".to_owned(), true);
         assert_eq!(store.repeat(first.identity.clone()).await.unwrap(), Some(hit.clone()));
-        assert_eq!(store.accept(NewTask { id: id(9), ..first.clone() }).await.unwrap(), Acceptance::Hit(hit));
+        assert_eq!(store.accept(Record { id: id(9), ..first.clone() }, vec![]).await.unwrap(), Acceptance::Hit(hit));
         // These are not duplicates: another request, the call of another application, and the same
         // call with a key.
         let with_key = alike(first, |call| call.key = Some("k".to_owned()));
-        for other in [call(9, 8, "app"), call(9, 7, "other"), NewTask { id: id(9), ..with_key }] {
+        for other in [call(9, 8, "app"), call(9, 7, "other"), Record { id: id(9), ..with_key }] {
             assert_eq!(store.repeat(other.identity.clone()).await.unwrap(), None);
-            let answer = store.accept(other).await.unwrap();
+            let answer = store.accept(other, vec![]).await.unwrap();
             assert!(matches!(answer, Acceptance::Busy { .. }), "{answer:?}");
         }
-        end(&store, 1 + round, Status::Success, AT).await;
+        end(&store, 1 + round, TaskStatus::Success, AT).await;
     }
     // A call without a key does not find a task with a key.
     accept(&store, alike(call(3, 7, "app"), |call| call.key = Some("k".to_owned()))).await;
     assert_eq!(store.repeat(call(9, 7, "app").identity).await.unwrap(), None);
-    assert!(matches!(store.accept(call(9, 7, "app")).await.unwrap(), Acceptance::Busy { .. }));
+    assert!(matches!(store.accept(call(9, 7, "app"), vec![]).await.unwrap(), Acceptance::Busy { .. }));
 }
 
 pub async fn a_key_is_free_again_after_the_end(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
-    end(&store, 1, Status::Success, AT).await;
+    end(&store, 1, TaskStatus::Success, AT).await;
     assert_eq!(repeat(&store, "app", "k").await, None);
     accept(&store, new(2, "k", "t")).await;
-    assert_eq!(repeat(&store, "app", "k").await.unwrap().id, id(2));
-    assert_eq!(store.task(id(1)).await.unwrap().unwrap().task.status(), Some(Status::Success));
+    assert_eq!(repeat(&store, "app", "k").await.unwrap().task_id, id(2).to_string());
+    assert_eq!(store.task(id(1)).await.unwrap().unwrap().task.status(), Some(TaskStatus::Success));
 }
 
 pub async fn the_same_key_of_another_application_is_a_different_key(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     accept(&store, alike(new(2, "k", "u"), |task| task.application = "other".to_owned())).await;
-    assert_eq!(repeat(&store, "app", "k").await.unwrap().id, id(1));
-    assert_eq!(repeat(&store, "other", "k").await.unwrap().id, id(2));
+    assert_eq!(repeat(&store, "app", "k").await.unwrap().task_id, id(1).to_string());
+    assert_eq!(repeat(&store, "other", "k").await.unwrap().task_id, id(2).to_string());
 }
 
 pub async fn a_busy_target_names_its_task_and_the_deadline(store: Arc<dyn Store>) {
     accept(&store, alike(new(1, "k", "t"), |task| task.application = "owner".to_owned())).await;
     let (application, deadline_at) = ("owner".to_owned(), AT.plus(Duration::from_secs(60)));
     let busy = Acceptance::Busy { id: id(1), application, deadline_at };
-    assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), busy);
+    assert_eq!(store.accept(new(2, "k", "t"), vec![]).await.unwrap(), busy);
     assert_eq!(store.task(id(2)).await.unwrap(), None);
     assert_eq!(repeat(&store, "app", "k").await, None, "a refused call holds no key");
 }
@@ -203,8 +201,8 @@ pub async fn the_same_id_of_another_resource_is_a_different_target(store: Arc<dy
 pub async fn a_task_starts_when_the_target_has_cooled_down(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     let settled = AT.plus(Duration::from_secs(30));
-    end(&store, 1, Status::Timeout, settled).await;
-    assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Acceptance::Fresh { wake_at: settled });
+    end(&store, 1, TaskStatus::Timeout, settled).await;
+    assert_eq!(store.accept(new(2, "k", "t"), vec![]).await.unwrap(), Acceptance::Fresh { wake_at: settled });
     let Record { created_at, task, .. } = store.task(id(2)).await.unwrap().unwrap();
     assert_eq!((created_at, task.not_before, task.wake_at), (AT, settled, Some(settled)));
     assert_eq!((task.start_delay_ms, task.deadline_at), (30_000, settled.plus(Duration::from_secs(60))));
@@ -212,28 +210,28 @@ pub async fn a_task_starts_when_the_target_has_cooled_down(store: Arc<dyn Store>
 
 pub async fn a_release_in_the_past_does_not_delay_the_next_task(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
-    end(&store, 1, Status::Success, AT.minus(Duration::from_secs(1))).await;
-    assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Acceptance::Fresh { wake_at: AT });
+    end(&store, 1, TaskStatus::Success, AT.minus(Duration::from_secs(1))).await;
+    assert_eq!(store.accept(new(2, "k", "t"), vec![]).await.unwrap(), Acceptance::Fresh { wake_at: AT });
 }
 
 pub async fn after_a_clock_was_set_back_a_target_cools_down_at_most_a_minute_longer(store: Arc<dyn Store>) {
     // Some stores have a clock of their own, which is behind that.
     let at = Timestamp(4_102_444_800_000);
-    let new = |number| NewTask { at, ..new(number, "k", "t") };
+    let new = |number| at_time(new(number, "k", "t"), at);
     accept(&store, new(1)).await;
     let (tomorrow, settle) = (at.plus(Duration::from_hours(24)), Duration::from_secs(9));
-    end_at(&store, 1, Status::Success, tomorrow.plus(settle), tomorrow).await;
+    end_at(&store, 1, TaskStatus::Success, tomorrow.plus(settle), tomorrow).await;
     let wake_at = at.plus(settle).plus(Duration::from_mins(1));
-    assert_eq!(store.accept(new(2)).await.unwrap(), Acceptance::Fresh { wake_at });
+    assert_eq!(store.accept(new(2), vec![]).await.unwrap(), Acceptance::Fresh { wake_at });
     // The next release corrects it.
-    end(&store, 2, Status::Success, at).await;
-    assert_eq!(store.accept(new(3)).await.unwrap(), Acceptance::Fresh { wake_at: at });
+    end(&store, 2, TaskStatus::Success, at).await;
+    assert_eq!(store.accept(new(3), vec![]).await.unwrap(), Acceptance::Fresh { wake_at: at });
 }
 
 pub async fn a_task_with_a_used_id_is_refused_without_a_change(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     let before = store.task(id(1)).await.unwrap();
-    store.accept(new(1, "l", "u")).await.unwrap_err();
+    store.accept(new(1, "l", "u"), vec![]).await.unwrap_err();
     assert_eq!(store.task(id(1)).await.unwrap(), before);
     assert_eq!(repeat(&store, "app", "l").await, None);
     accept(&store, new(2, "l", "u")).await;
@@ -258,13 +256,13 @@ pub async fn a_step_from_another_version_or_of_an_unknown_task_is_fenced(store: 
 }
 
 pub async fn no_end_is_ever_written_over(store: Arc<dyn Store>) {
-    for (number, status) in (1..).zip(Status::ALL.iter().copied()) {
+    for (number, status) in (1..).zip(TaskStatus::ENDS.iter().copied()) {
         let target = format!("t{number}");
         accept(&store, new(number, &target, &target)).await;
         end(&store, number, status, AT).await;
         let before = store.task(id(number)).await.unwrap().unwrap();
         let again =
-            Status::ALL.iter().copied().map(Phase::Done).chain([Phase::Ready, Phase::Sending, Phase::Verifying]);
+            TaskStatus::ENDS.iter().copied().map(Phase::Done).chain([Phase::Ready, Phase::Sending, Phase::Verifying]);
         for (phase, version) in again.flat_map(|phase| [0, 1, 2].map(|version| (phase, version))) {
             let (task, entries, what) =
                 (Task { phase, ..before.task.clone() }, vec![Entry::Refund], "again".to_owned());
@@ -278,19 +276,7 @@ pub async fn no_end_is_ever_written_over(store: Arc<dyn Store>) {
 
 pub async fn a_task_is_kept_as_it_was_written(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
-    let mut record = Record {
-        id: id(1),
-        application: "app".to_owned(),
-        tool: "print".to_owned(),
-        resource: "printer".to_owned(),
-        target: "t".to_owned(),
-        created_at: AT,
-        version: 0,
-        task: Task::new(policy(), AT),
-        sealed: Some(b"sealed 1".to_vec()),
-        refunded_at: None,
-        call: Some(call_facts()),
-    };
+    let mut record = new(1, "k", "t");
     assert_eq!(store.task(id(1)).await.unwrap().as_ref(), Some(&record));
     record.task = Task {
         phase: Phase::Polling,
@@ -321,16 +307,16 @@ pub async fn a_clock_that_goes_back_between_writes_does_not_change_the_order(sto
         let step = Advance { id: id(1), version, task, entries, what: what.into(), at: ago(minutes) };
         assert_eq!(store.advance(step).await.unwrap(), Advanced::Written);
     }
-    end_at(&store, 1, Status::Success, ago(30), ago(40)).await;
+    end_at(&store, 1, TaskStatus::Success, ago(30), ago(40)).await;
     let told: Vec<_> = store.timeline(id(1)).await.unwrap().into_iter().map(|event| event.phase).collect();
     assert_eq!(told, ["ready", "baseline", "sending", "verifying", "success"]);
     // The target is free again after the recorded time by the same clock, or after the length of
     // the cool-down.
     for (number, minutes, waits) in [(2, 50, 11), (3, 0, 0)] {
         let wake_at = ago(minutes).plus(Duration::from_mins(waits));
-        let accepted = store.accept(NewTask { at: ago(minutes), ..new(number, "k", "t") }).await.unwrap();
+        let accepted = store.accept(at_time(new(number, "k", "t"), ago(minutes)), vec![]).await.unwrap();
         assert_eq!(accepted, Acceptance::Fresh { wake_at });
-        end_at(&store, number, Status::Success, ago(minutes), ago(minutes)).await;
+        end_at(&store, number, TaskStatus::Success, ago(minutes), ago(minutes)).await;
     }
     assert_eq!(store.purge(ago(39), 9).await.unwrap(), 2);
     assert_eq!(store.task(id(3)).await.unwrap().unwrap().created_at, AT);
@@ -341,7 +327,7 @@ pub async fn a_refund_the_end_the_release_and_the_wiping_are_one_step(store: Arc
     advance(&store, 1, Phase::Sending, vec![Entry::Charge]).await.unwrap();
     let (ended, settled) = (AT.plus(Duration::from_secs(9)), AT.plus(Duration::from_secs(30)));
     let Record { version, task, .. } = store.task(id(1)).await.unwrap().unwrap();
-    let task = Task { phase: Phase::Done(Status::FailedSilent), finished_at: Some(ended), wake_at: None, ..task };
+    let task = Task { phase: Phase::Done(TaskStatus::FailedSilent), finished_at: Some(ended), wake_at: None, ..task };
     let (entries, what) = (vec![Entry::Refund, Entry::Release(settled)], "refunded".to_owned());
     let step = Advance { id: id(1), version, task: task.clone(), entries, what: what.into(), at: ended };
     assert_eq!(store.advance(step).await.unwrap(), Advanced::Written);
@@ -352,7 +338,7 @@ pub async fn a_refund_the_end_the_release_and_the_wiping_are_one_step(store: Arc
     let rows = ledger(&store, 2).await;
     let rows: Vec<_> = rows.into_iter().map(|row| (row.id, row.kind, row.at)).collect();
     assert_eq!(rows, [(id(1), "charge", AT), (id(1), "refund", ended)]);
-    assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Acceptance::Fresh { wake_at: settled });
+    assert_eq!(store.accept(new(2, "k", "t"), vec![]).await.unwrap(), Acceptance::Fresh { wake_at: settled });
 }
 
 pub async fn a_duplicate_ledger_entry_stops_the_whole_step(store: Arc<dyn Store>) {
@@ -365,13 +351,13 @@ pub async fn a_duplicate_ledger_entry_stops_the_whole_step(store: Arc<dyn Store>
         let before = (store.task(id(n)).await.unwrap(), store.timeline(id(n)).await.unwrap());
         let entered = ledger(&store, rows).await;
         for entries in [vec![release, kind], vec![kind, release]] {
-            advance(&store, n, Phase::Done(Status::Failed), entries).await.unwrap_err();
+            advance(&store, n, Phase::Done(TaskStatus::Failed), entries).await.unwrap_err();
         }
         assert_eq!((store.task(id(n)).await.unwrap(), store.timeline(id(n)).await.unwrap()), before);
         assert_eq!(store.ledger(0, 99).await.unwrap(), entered);
-        let busy = store.accept(new(9, "other", &target)).await.unwrap();
+        let busy = store.accept(new(9, "other", &target), vec![]).await.unwrap();
         assert!(matches!(busy, Acceptance::Busy { .. }), "{busy:?}");
-        assert_eq!(repeat(&store, "app", &target).await.unwrap().id, id(n));
+        assert_eq!(repeat(&store, "app", &target).await.unwrap().task_id, id(n).to_string());
     }
     // The same entry twice in one step is refused too.
     accept(&store, new(4, "k4", "t4")).await;
@@ -393,38 +379,33 @@ pub fn policy() -> TaskPolicy {
     TaskPolicy { probe: None, idempotent: true, settle_seconds: 10, deadline_seconds: 60 }
 }
 
-pub fn new(number: u128, key: &str, target: &str) -> NewTask {
-    NewTask {
-        id: id(number),
-        identity: Identity {
-            application: "app".to_owned(),
-            key: Some(key.to_owned()),
-            fingerprint: [1; 32],
-            resource: "printer".to_owned(),
-            target: target.to_owned(),
-        },
-        tool: "print".to_owned(),
-        sealed: format!("sealed {number}").into_bytes(),
-        policy: policy(),
-        call: call_facts(),
-        at: AT,
-        marks: Vec::new(),
-    }
+pub fn new(number: u128, key: &str, target: &str) -> Record {
+    let identity = Identity {
+        application: "app".to_owned(),
+        key: Some(key.to_owned()),
+        fingerprint: [1; 32],
+        resource: "printer".to_owned(),
+        target: target.to_owned(),
+    };
+    let [request_id, key_id] = ["req", "key"].map(str::to_owned);
+    let call = CallFacts { request_id, key_id, arguments: Some("{\"n\":1}".to_owned()) };
+    let sealed = format!("sealed {number}").into_bytes();
+    Record::new(id(number), ("print", identity), Task::new(policy(), AT), sealed, call)
 }
 
-fn call_facts() -> CallFacts {
-    let [request_id, key_id] = ["req", "key"].map(str::to_owned);
-    CallFacts { request_id, key_id, arguments: Some("{\"n\":1}".to_owned()) }
+/// Returns that task as called at another time.
+pub fn at_time(new: Record, at: Timestamp) -> Record {
+    Record { created_at: at, task: Task::new(new.task.policy, at), ..new }
 }
 
 /// Returns that task with another identity.
-pub fn alike(mut new: NewTask, change: impl FnOnce(&mut Identity)) -> NewTask {
+pub fn alike(mut new: Record, change: impl FnOnce(&mut Identity)) -> Record {
     change(&mut new.identity);
     new
 }
 
 /// Looks up the duplicate of a call of that application with that key.
-pub async fn repeat(store: &Arc<dyn Store>, application: &str, key: &str) -> Option<DuplicateOf> {
+pub async fn repeat(store: &Arc<dyn Store>, application: &str, key: &str) -> Option<WriteAnswer> {
     let call = alike(new(0, key, "elsewhere"), |call| call.application = application.to_owned());
     store.repeat(call.identity).await.unwrap()
 }
@@ -443,8 +424,8 @@ pub fn application(id: &str, name: &str) -> ApplicationRow {
     }
 }
 
-pub async fn accept(store: &Arc<dyn Store>, new: NewTask) {
-    let accepted = store.accept(new).await.unwrap();
+pub async fn accept(store: &Arc<dyn Store>, new: Record) {
+    let accepted = store.accept(new, vec![]).await.unwrap();
     assert!(matches!(accepted, Acceptance::Fresh { .. }), "{accepted:?}");
 }
 
@@ -463,11 +444,11 @@ pub async fn advance(
 }
 
 /// Ends a task. Its target is free from `free` on.
-pub async fn end(store: &Arc<dyn Store>, number: u128, status: Status, free: Timestamp) {
+pub async fn end(store: &Arc<dyn Store>, number: u128, status: TaskStatus, free: Timestamp) {
     end_at(store, number, status, free, AT).await;
 }
 
-pub async fn end_at(store: &Arc<dyn Store>, number: u128, status: Status, free: Timestamp, at: Timestamp) {
+pub async fn end_at(store: &Arc<dyn Store>, number: u128, status: TaskStatus, free: Timestamp, at: Timestamp) {
     let Record { version, task, .. } = store.task(id(number)).await.unwrap().unwrap();
     let task = Task { phase: Phase::Done(status), finished_at: Some(at), wake_at: None, ..task };
     let (entries, what) = (vec![Entry::Release(free)], "ended".to_owned());

@@ -7,7 +7,7 @@ use toolwarrant_tasks::store::LedgerRow;
 
 pub async fn a_timeline_has_every_phase_in_order(store: Arc<dyn Store>) {
     let mut number = 0;
-    for status in Status::ALL.iter().copied() {
+    for status in TaskStatus::ENDS.iter().copied() {
         number += 1;
         let target = format!("t{number}");
         accept(&store, new(number, &target, &target)).await;
@@ -49,12 +49,12 @@ pub async fn tasks_in_flight_are_read_in_pages_in_the_order_of_their_ids(store: 
             id: task.id,
             identity: task.identity.clone(),
             tool: task.tool.clone(),
-            sealed: Some(task.sealed.clone()),
+            sealed: task.sealed.clone(),
             wake_at: Some(AT),
         });
         accept(&store, task).await;
     }
-    end(&store, 3, Status::Success, AT).await;
+    end(&store, 3, TaskStatus::Success, AT).await;
     known.sort_by_key(|task| task.id);
     let ended = known.remove(2).id;
     assert_eq!(store.in_flight(None, 2).await.unwrap(), known[..2]);
@@ -67,9 +67,9 @@ pub async fn tasks_are_listed_newest_first_by_application_by_target_and_in_pages
     for n in 1..=8 {
         let (application, resource, target) = (format!("a{}", n % 2), format!("r{n}"), format!("t{}", n / 2));
         let identity = Identity { application, key: None, fingerprint: [1; 32], resource, target };
-        accept(&store, NewTask { identity, ..new(n, "", "") }).await;
+        accept(&store, Record { identity, ..new(n, "", "") }).await;
     }
-    end(&store, 5, Status::Failed, AT).await;
+    end(&store, 5, TaskStatus::Failed, AT).await;
     let listed = async |application: Option<&str>, target: Option<&str>, before: Option<u128>, limit| {
         let (application, target) = (application.map(str::to_owned), target.map(str::to_owned));
         let (before, all) = (before.map(id), TaskFilter { examine: 99, ..TaskFilter::default() });
@@ -97,9 +97,9 @@ pub async fn tasks_are_found_by_each_property_and_say_how_many_were_examined(sto
         let (resource, target) = (format!("r{}", n % 2), format!("t{n}"));
         let identity = Identity { application: "app".to_owned(), key: None, fingerprint: [1; 32], resource, target };
         let tool = if n % 3 == 0 { "copy" } else { "print" }.to_owned();
-        accept(&store, NewTask { identity, id: id(n), tool, at: at(n), ..new(1, "", "") }).await;
+        accept(&store, Record { identity, id: id(n), tool, ..at_time(new(1, "", ""), at(n)) }).await;
     }
-    for (n, status) in [(1, Status::Failed), (2, Status::Success), (4, Status::Failed)] {
+    for (n, status) in [(1, TaskStatus::Failed), (2, TaskStatus::Success), (4, TaskStatus::Failed)] {
         let Record { version, task, .. } = store.task(id(n)).await.unwrap().unwrap();
         let task = Task { phase: Phase::Done(status), wake_at: None, finished_at: Some(at(9)), ..task };
         let step = Advance { id: id(n), version, task, entries: vec![], what: "end".to_owned().into(), at: at(9) };
@@ -143,10 +143,10 @@ pub async fn refunds_are_listed_newest_first_by_application_and_time(store: Arc<
         let (application, target) = (format!("a{}", n % 2), format!("t{n}"));
         let identity =
             Identity { application, key: None, fingerprint: [1; 32], resource: "printer".to_owned(), target };
-        accept(&store, NewTask { identity, ..new(n.into(), "", "") }).await;
+        accept(&store, Record { identity, ..new(n.into(), "", "") }).await;
         let Record { version, task, .. } = store.task(id(n.into())).await.unwrap().unwrap();
         let at = AT.plus(Duration::from_secs(n.into()));
-        let task = Task { phase: Phase::Done(Status::FailedSilent), wake_at: None, finished_at: Some(at), ..task };
+        let task = Task { phase: Phase::Done(TaskStatus::FailedSilent), wake_at: None, finished_at: Some(at), ..task };
         let entries = vec![Entry::Charge, Entry::Refund];
         let step = Advance { id: id(n.into()), version, task, entries, what: "end".to_owned().into(), at };
         assert_eq!(store.advance(step).await.unwrap(), Advanced::Written);
@@ -170,7 +170,7 @@ pub async fn only_old_ended_tasks_are_purged_earliest_first_and_the_ledger_never
         accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
         advance(&store, n, Phase::Sending, vec![Entry::Charge]).await.unwrap();
         if let Some(ended) = ended {
-            end_at(&store, n, Status::Success, AT, Timestamp(ended)).await;
+            end_at(&store, n, TaskStatus::Success, AT, Timestamp(ended)).await;
         }
     }
     let left = async || {
@@ -198,16 +198,16 @@ pub async fn only_old_ended_tasks_are_purged_earliest_first_and_the_ledger_never
 pub async fn a_target_continues_to_cool_down_when_its_task_is_purged(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     let settled = AT.plus(Duration::from_secs(30));
-    end(&store, 1, Status::Timeout, settled).await;
+    end(&store, 1, TaskStatus::Timeout, settled).await;
     assert_eq!(store.purge(AT.plus(Duration::from_secs(1)), 9).await.unwrap(), 1);
-    assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Acceptance::Fresh { wake_at: settled });
+    assert_eq!(store.accept(new(2, "k", "t"), vec![]).await.unwrap(), Acceptance::Fresh { wake_at: settled });
 }
 
 pub async fn only_cool_downs_that_are_long_over_are_purged(store: Arc<dyn Store>) {
     let settled = |n: u64| AT.plus(Duration::from_secs(10 * n));
     for n in 1..=3 {
         accept(&store, new(n.into(), &format!("k{n}"), &format!("t{n}"))).await;
-        end(&store, n.into(), Status::Timeout, settled(n)).await;
+        end(&store, n.into(), TaskStatus::Timeout, settled(n)).await;
     }
     let left = async || {
         let figures = store.figures().await.unwrap();
@@ -241,7 +241,7 @@ pub async fn stored_data_is_counted_with_its_age(store: Arc<dyn Store>) {
     assert_eq!(figures().await, empty);
     accept(&store, new(1, "k", "t")).await;
     advance(&store, 1, Phase::Sending, vec![Entry::Charge]).await.unwrap();
-    end_at(&store, 1, Status::Success, AT, Timestamp(300)).await;
+    end_at(&store, 1, TaskStatus::Success, AT, Timestamp(300)).await;
     let of_a_stop = DeduplicationKey { until: Timestamp(0), ..mark("reads", "a read") };
     store.mark(vec![mark("nonce", "a write"), of_a_stop]).await.unwrap();
     let (rows, oldest): (Vec<_>, Vec<_>) = figures().await.into_iter().map(|(_, rows, oldest)| (rows, oldest)).unzip();

@@ -66,10 +66,10 @@ const STEPS: [(Phase, &[Entry]); 8] = [
     (Phase::Sending, &[Entry::Charge]),
     (Phase::Verifying, &[]),
     (Phase::Ready, &[Entry::Charge, Entry::Charge]),
-    (Phase::Done(Status::Success), &[]),
-    (Phase::Done(Status::Failed), &[Entry::ReverseCharge]),
-    (Phase::Done(Status::FailedSilent), &[Entry::Refund]),
-    (Phase::Done(Status::Timeout), &[Entry::Charge]),
+    (Phase::Done(TaskStatus::Success), &[]),
+    (Phase::Done(TaskStatus::Failed), &[Entry::ReverseCharge]),
+    (Phase::Done(TaskStatus::FailedSilent), &[Entry::Refund]),
+    (Phase::Done(TaskStatus::Timeout), &[Entry::Charge]),
 ];
 
 /// A store that the model opens and reopens.
@@ -154,7 +154,7 @@ async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation
         Operation::Accept { application, key, target, resource, fingerprint, marks } => {
             let identity = identity(application, key, resource, target, fingerprint);
             let marks = marks.into_iter().map(|key| mark(key, at)).collect();
-            let answer = store.accept(NewTask { identity, at, marks, ..new(n.into(), "", "") });
+            let answer = store.accept(Record { identity, ..at_time(new(n.into(), "", ""), at) }, marks);
             format!("{:?}", answer.await.map_err(drop))
         }
         Operation::Mark { keys, until } => {

@@ -7,7 +7,7 @@ pub async fn of_many_simultaneous_calls_with_one_key_one_is_accepted_and_all_get
     let (fresh, others) = race(&store, (1..=64).map(|n| new(n, "k", &format!("t{}", n % 2)))).await;
     assert_eq!((fresh.len(), others.len()), (1, 63));
     for other in others {
-        assert!(matches!(&other, Acceptance::Hit(hit) if hit.id == fresh[0]), "{other:?}");
+        assert!(matches!(&other, Acceptance::Hit(hit) if hit.task_id == fresh[0].to_string()), "{other:?}");
     }
 }
 
@@ -17,7 +17,7 @@ pub async fn of_many_simultaneous_equal_calls_without_a_key_one_is_accepted_and_
     let (fresh, others) = race(&store, (1..=64).map(|n| alike(new(n, "", "t"), |call| call.key = None))).await;
     assert_eq!((fresh.len(), others.len()), (1, 63));
     for other in others {
-        assert!(matches!(&other, Acceptance::Hit(hit) if hit.id == fresh[0]), "{other:?}");
+        assert!(matches!(&other, Acceptance::Hit(hit) if hit.task_id == fresh[0].to_string()), "{other:?}");
     }
 }
 
@@ -49,7 +49,8 @@ pub async fn a_thousand_writes_on_different_targets_are_all_accepted_and_can_be_
 pub async fn of_many_steps_from_one_version_one_is_written(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     let task = Task::new(policy(), AT);
-    let ended = Task { phase: Phase::Done(Status::FailedSilent), finished_at: Some(AT), wake_at: None, ..task.clone() };
+    let ended =
+        Task { phase: Phase::Done(TaskStatus::FailedSilent), finished_at: Some(AT), wake_at: None, ..task.clone() };
     let sending = Task { phase: Phase::Sending, ..task };
     for (version, task, entry) in [(0, sending, Entry::Charge), (1, ended, Entry::Refund)] {
         let steps = (0..32).map(|n| {
@@ -69,7 +70,7 @@ pub async fn of_many_calls_while_a_task_ends_at_most_one_gets_its_key_or_target(
         let (first, key, target) = (100 * round, format!("k{round}"), format!("t{round}"));
         accept(&store, new(first, &key, &target)).await;
         let ending = Arc::clone(&store);
-        let ending = tokio::spawn(async move { end(&ending, first, Status::Success, AT).await });
+        let ending = tokio::spawn(async move { end(&ending, first, TaskStatus::Success, AT).await });
         // Alternately the same call again, and another one on the same target.
         let keys = [key.clone(), format!("{key} and another")];
         let calls = (1..32).map(|n| new(first + n, &keys[n as usize % 2], &target));
@@ -77,8 +78,10 @@ pub async fn of_many_calls_while_a_task_ends_at_most_one_gets_its_key_or_target(
         ending.await.unwrap();
         assert!(fresh.len() <= 1, "{fresh:?}");
         for other in others {
-            let (Acceptance::Hit(DuplicateOf { id: named, .. }) | Acceptance::Busy { id: named, .. }) = other else {
-                panic!("{other:?}")
+            let named = match other {
+                Acceptance::Hit(WriteAnswer { task_id, .. }) => TaskId::parse(&task_id).unwrap(),
+                Acceptance::Busy { id, .. } => id,
+                Acceptance::Fresh { .. } => panic!("{other:?}"),
             };
             assert!(named == id(first) || fresh.contains(&named), "{named}");
         }
@@ -86,7 +89,7 @@ pub async fn of_many_calls_while_a_task_ends_at_most_one_gets_its_key_or_target(
         assert_eq!(open.into_iter().map(|task| task.id).collect::<Vec<_>>(), fresh);
         for left in fresh {
             let number = u128::from_be_bytes(left.to_bytes());
-            end(&store, number, Status::Success, AT).await;
+            end(&store, number, TaskStatus::Success, AT).await;
         }
     }
 }
@@ -103,18 +106,18 @@ pub async fn of_many_simultaneous_applications_with_one_name_one_is_created(stor
 pub async fn of_many_writes_with_one_mark_at_once_one_is_taken_on(store: Arc<dyn Store>) {
     let calls = (1..=32).map(|n| {
         let (key, target) = (format!("k{n}"), format!("t{n}"));
-        let (store, new) = (Arc::clone(&store), NewTask { marks: vec![mark("nonce", "a")], ..new(n, &key, &target) });
-        async move { store.accept(new).await.is_ok() }
+        let (store, new) = (Arc::clone(&store), new(n, &key, &target));
+        async move { store.accept(new, vec![mark("nonce", "a")]).await.is_ok() }
     });
     assert_eq!(at_once(calls).await.into_iter().filter(|fresh| *fresh).count(), 1);
     assert_eq!(store.in_flight(None, 99).await.unwrap().len(), 1);
 }
 
 /// Returns the tasks that were accepted, and the answers to the other calls.
-async fn race(store: &Arc<dyn Store>, calls: impl Iterator<Item = NewTask>) -> (Vec<TaskId>, Vec<Acceptance>) {
+async fn race(store: &Arc<dyn Store>, calls: impl Iterator<Item = Record>) -> (Vec<TaskId>, Vec<Acceptance>) {
     let calls = calls.map(|new| {
         let store = Arc::clone(store);
-        async move { (new.id, store.accept(new).await.unwrap()) }
+        async move { (new.id, store.accept(new, vec![]).await.unwrap()) }
     });
     let (fresh, others): (Vec<_>, Vec<_>) =
         at_once(calls).await.into_iter().partition(|(_, answer)| matches!(answer, Acceptance::Fresh { .. }));

@@ -7,7 +7,7 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_store::{IntegrityRule, Store};
 use toolwarrant_tasks::machine::Entry::{self, Charge, Refund, Release, ReverseCharge};
 use toolwarrant_tasks::store::{Advance, Advanced, Record};
-use toolwarrant_tasks::task::{Phase, Status, Task};
+use toolwarrant_tasks::task::{Phase, Task, TaskStatus};
 
 const ALL: [IntegrityRule; 8] = [
     IntegrityRule::Integrity,
@@ -27,7 +27,7 @@ const UNSENT: Sends = (3, false);
 const SENT: Sends = (1, true);
 
 /// Accepts a task on its own target, and ends it with these entries.
-async fn end_task(store: &Arc<dyn Store>, number: u128, sends: Sends, status: Status, entries: Vec<Entry>) {
+async fn end_task(store: &Arc<dyn Store>, number: u128, sends: Sends, status: TaskStatus, entries: Vec<Entry>) {
     accept(store, new(number, &format!("k{number}"), &format!("t{number}"))).await;
     step(store, number, sends, Phase::Done(status), entries).await;
 }
@@ -50,11 +50,11 @@ pub async fn what_goes_its_way_breaks_no_rule(store: Arc<dyn Store>) {
 
 /// Makes tasks with every end, and some that are in flight.
 async fn go_each_way(store: &Arc<dyn Store>) {
-    end_task(store, 1, SENT, Status::FailedSilent, vec![Charge, Refund, Release(AT)]).await;
-    end_task(store, 2, SENT, Status::Success, vec![Charge, Release(AT)]).await;
-    end_task(store, 3, UNSENT, Status::Failed, vec![Charge, ReverseCharge, Release(AT)]).await;
-    end_task(store, 4, NEVER, Status::Failed, vec![Release(AT)]).await;
-    end_task(store, 7, SENT, Status::SuccessUnverified, vec![Charge, Release(AT)]).await;
+    end_task(store, 1, SENT, TaskStatus::FailedSilent, vec![Charge, Refund, Release(AT)]).await;
+    end_task(store, 2, SENT, TaskStatus::Success, vec![Charge, Release(AT)]).await;
+    end_task(store, 3, UNSENT, TaskStatus::Failed, vec![Charge, ReverseCharge, Release(AT)]).await;
+    end_task(store, 4, NEVER, TaskStatus::Failed, vec![Release(AT)]).await;
+    end_task(store, 7, SENT, TaskStatus::SuccessUnverified, vec![Charge, Release(AT)]).await;
     accept(store, new(5, "k5", "t5")).await;
     accept(store, new(6, "k6", "t1")).await;
     step(store, 6, UNSENT, Phase::Sending, vec![Charge]).await;
@@ -73,14 +73,14 @@ pub async fn what_is_left_of_purged_tasks_breaks_no_rule(store: Arc<dyn Store>) 
 }
 
 pub async fn each_broken_rule_names_its_task(store: Arc<dyn Store>) {
-    end_task(&store, 1, SENT, Status::FailedSilent, vec![Charge, Release(AT)]).await;
-    end_task(&store, 2, SENT, Status::Timeout, vec![Charge, Refund, Release(AT)]).await;
-    end_task(&store, 3, SENT, Status::FailedSilent, vec![Refund, Release(AT)]).await;
-    end_task(&store, 4, SENT, Status::FailedSilent, vec![Charge, ReverseCharge, Refund, Release(AT)]).await;
-    end_task(&store, 5, NEVER, Status::Failed, vec![ReverseCharge, Release(AT)]).await;
+    end_task(&store, 1, SENT, TaskStatus::FailedSilent, vec![Charge, Release(AT)]).await;
+    end_task(&store, 2, SENT, TaskStatus::Timeout, vec![Charge, Refund, Release(AT)]).await;
+    end_task(&store, 3, SENT, TaskStatus::FailedSilent, vec![Refund, Release(AT)]).await;
+    end_task(&store, 4, SENT, TaskStatus::FailedSilent, vec![Charge, ReverseCharge, Refund, Release(AT)]).await;
+    end_task(&store, 5, NEVER, TaskStatus::Failed, vec![ReverseCharge, Release(AT)]).await;
     accept(&store, new(7, "k7", "t7")).await;
-    end_task(&store, 8, UNSENT, Status::Failed, vec![Charge, Release(AT)]).await;
-    end_task(&store, 9, NEVER, Status::Failed, vec![Charge, Release(AT)]).await;
+    end_task(&store, 8, UNSENT, TaskStatus::Failed, vec![Charge, Release(AT)]).await;
+    end_task(&store, 9, NEVER, TaskStatus::Failed, vec![Charge, Release(AT)]).await;
     let deadline = IntegrityRule::Deadlines(AT.plus(Duration::from_secs(60)));
     let expected: [(IntegrityRule, &[(u128, &str)]); 3] = [
         (

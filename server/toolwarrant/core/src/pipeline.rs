@@ -46,7 +46,7 @@ use super::limit::{HeadCharge, RetryAfter};
 use super::nonces::Nonces;
 use super::reply::{Answer, Reply, TargetIds, ToolLists};
 use super::revision::Revision;
-use super::tasks::{self, AcceptedTask, Plan, Repeat, Tasks, WriteRefusal, WriteRequest, WriteResult};
+use super::tasks::{self, CallFacts, Identity, Plan, Tasks, WriteAnswer, WriteRefusal, WriteRequest, WriteResult};
 use bytes::Bytes;
 use checks::{find, parse, permit};
 use records::{AuditGuard, CallCounter, line, outcome};
@@ -393,31 +393,27 @@ pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -
     };
     let Plan { key, policy, arguments } = plan;
     let nonce = call.caller.nonce.as_deref();
-    let request = WriteRequest {
-        application: &call.caller.application.id,
-        tool: call.tool.name,
-        resource: call.tool.target.as_ref().map_or("", |target| target.resource),
-        target: T::target(&args).unwrap_or_default().into(),
+    let tasks = &call.around.tasks;
+    let identity = Identity {
+        application: call.caller.application.id.to_string(),
         key: key.map(str::to_owned),
-        policy: *policy,
-        arguments,
-        nonce,
-        now: call.now,
+        fingerprint: tasks.fingerprint(call.tool.name, &arguments),
+        resource: call.tool.target.as_ref().map_or("", |target| target.resource).to_owned(),
+        target: T::target(&args).unwrap_or_default().into(),
     };
-    let mut write = match call.around.tasks.repeat(request).await.map_err(|error| not_accepted(call, error))? {
-        Repeat::Hit(task) => {
-            call.check_lease()?;
-            call.note_task(&task.task_id);
-            return task_answer(call, &task);
-        }
-        Repeat::Fresh(write) => write,
-    };
+    let (tool, policy, now) = (call.tool.name, *policy, call.now);
+    let mut write = WriteRequest { identity, tool, policy, call: CallFacts::default(), nonce, now };
+    if let Some(task) = tasks.repeat(&write).await.map_err(|error| not_accepted(call, error))? {
+        call.check_lease()?;
+        call.note_task(&task.task_id);
+        return task_answer(call, &task);
+    }
     let proof = require_granted::<H, T>(handlers, call, &args).await?;
     write.policy = proof.policy(call.tool, write.policy);
     write.call = call.facts();
     let Outcome::Command(command) = T::invoke(handlers, call, &proof, args).await? else { return Err(no_route(call)) };
     call.still()?;
-    let answer = call.around.tasks.accept(write, command).await;
+    let answer = tasks.accept(write, command).await;
     if let Ok(task) = &answer {
         call.note_task(&task.task_id);
     }
@@ -466,7 +462,7 @@ pub async fn require<H: Resource<Id>, Id: Sync>(
 
 /// Makes the answer to an accepted write. The result of a tool names a target of its own resource.
 /// A reused idempotency key can find a task on another resource, which does not fit.
-fn task_answer(call: &Call<'_>, task: &AcceptedTask) -> Result<Answer, Failure> {
+fn task_answer(call: &Call<'_>, task: &WriteAnswer) -> Result<Answer, Failure> {
     let resource = |tool: &ToolDef| tool.target.as_ref().map(|target| target.resource);
     if call.catalogue.tool(&task.tool).is_some_and(|tool| resource(tool) != resource(call.tool)) {
         let what = "`idempotency_key` is that of another task in flight; use another key";

@@ -10,8 +10,8 @@ use super::permissions::PermissionSet;
 use super::reply::TargetIds;
 pub use super::report::UpstreamReport;
 use crate::store::Stored;
-use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::time::Duration;
 use toolwarrant_base::BoxFuture;
@@ -22,7 +22,8 @@ use toolwarrant_base::text::{self, Remark, Secret};
 use toolwarrant_base::wording::Words;
 
 /// The status of a task, as clients see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
     /// It was accepted and has not ended.
     Dispatched,
@@ -32,7 +33,8 @@ pub enum TaskStatus {
     SuccessUnverified,
     /// The upstream reported failure, or no request was sent.
     Failed,
-    /// The upstream reported success, and a measurement shows that the effect is absent.
+    /// The upstream reported success, and a measurement shows that the effect is absent. The only
+    /// status that is refunded.
     FailedSilent,
     /// The outcome is unknown.
     Timeout,
@@ -47,6 +49,9 @@ values!(TaskStatus {
 });
 
 impl TaskStatus {
+    /// The statuses of an ended task.
+    pub const ENDS: &'static [Self] = Self::ALL.split_at(1).1;
+
     /// Returns true if the task has ended. The status then never changes again.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
@@ -62,16 +67,20 @@ impl TaskStatus {
 
 /// Accepts tasks and reads them.
 pub trait Tasks: Debug + Send + Sync + 'static {
+    /// Returns the fingerprint of a call. Two fingerprints are equal exactly if tool and arguments
+    /// are equal. `arguments` are typed arguments as canonical JSON, secrets included.
+    fn fingerprint(&self, tool: &str, arguments: &Secret<String>) -> Digest;
+
     /// Finds the task in flight that a write repeats, if there is one. Changes nothing.
-    fn repeat<'a>(&'a self, request: WriteRequest<'a>) -> BoxFuture<'a, Result<Repeat<'a>, WriteRefusal>>;
+    fn repeat<'a>(&'a self, write: &'a WriteRequest<'a>) -> BoxFuture<'a, Result<Option<WriteAnswer>, WriteRefusal>>;
 
     /// Accepts `command`, durably, and stores the nonce of the write with it. If a duplicate was
     /// accepted first in a race, returns its task.
     fn accept<'a>(
         &'a self,
-        write: FreshWrite<'a>,
+        write: WriteRequest<'a>,
         command: Secret<String>,
-    ) -> BoxFuture<'a, Result<AcceptedTask, WriteRefusal>>;
+    ) -> BoxFuture<'a, Result<WriteAnswer, WriteRefusal>>;
 
     /// Reads a task that the caller may see. The answer may be held until the task ends, within the
     /// limits of `poll`.
@@ -257,77 +266,6 @@ pub struct Plan<'a> {
 /// A write that may become a task.
 #[derive(Debug)]
 pub struct WriteRequest<'a> {
-    /// The id of the application that makes it.
-    pub application: &'a str,
-    /// The tool.
-    pub tool: &'static str,
-    /// The resource of its target.
-    pub resource: &'static str,
-    /// The id of its target.
-    pub target: String,
-    /// The idempotency key, if one was given. Without a key, equal calls are recognised by
-    /// application, tool and arguments.
-    pub key: Option<String>,
-    /// The policy of the contract.
-    pub policy: PolicyDef,
-    /// The typed arguments as canonical JSON, secrets included.
-    pub arguments: Secret<String>,
-    /// The nonce of a signed request.
-    pub nonce: Option<&'a UsedNonce>,
-    /// The time when the call arrived.
-    pub now: Timestamp,
-}
-
-impl<'a> WriteRequest<'a> {
-    /// Replaces the arguments by their `fingerprint`.
-    #[must_use]
-    pub fn with_fingerprint(self, fingerprint: Digest) -> FreshWrite<'a> {
-        let Self { application, tool, resource, target, key, policy, arguments: _, nonce, now } = self;
-        let (application, resource) = (application.to_owned(), resource.to_owned());
-        let (identity, call) = (Identity { application, key, fingerprint, resource, target }, CallFacts::default());
-        FreshWrite { identity, tool, policy, call, nonce, now }
-    }
-}
-
-/// The identity of a write. At most one task is in flight per application and idempotency key or,
-/// without a key, per application and fingerprint.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// The calling application.
-    pub application: String,
-    /// The idempotency key, if one was given.
-    pub key: Option<String>,
-    /// A digest of tool, target and arguments. Two digests are equal exactly if these are equal.
-    pub fingerprint: Digest,
-    /// The resource of the target. Resource and target name the target lock.
-    pub resource: String,
-    /// The id of the target.
-    pub target: String,
-}
-
-/// The answer of [`Tasks::repeat`].
-#[derive(Debug)]
-pub enum Repeat<'a> {
-    /// The write repeats this task in flight.
-    Hit(AcceptedTask),
-    /// The write repeats no task in flight, and can be accepted.
-    Fresh(FreshWrite<'a>),
-}
-
-/// The facts of the call that made a task, for its operator.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CallFacts {
-    /// The id of the request.
-    pub request_id: String,
-    /// The id of the key.
-    pub key_id: String,
-    /// The arguments as JSON, as the audit trail has them: without secrets.
-    pub arguments: Option<String>,
-}
-
-/// A write that did not repeat a task in flight when [`Tasks::repeat`] checked.
-#[derive(Debug)]
-pub struct FreshWrite<'a> {
     /// Its identity.
     pub identity: Identity,
     /// The tool.
@@ -342,17 +280,42 @@ pub struct FreshWrite<'a> {
     pub now: Timestamp,
 }
 
-/// The task that answers a write: a new one, or the one that the write repeats.
-#[derive(Debug, Clone)]
-pub struct AcceptedTask {
+/// The identity of a write. At most one task is in flight per application and idempotency key or,
+/// without a key, per application and fingerprint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// The calling application.
+    pub application: String,
+    /// The idempotency key, if one was given.
+    pub key: Option<String>,
+    /// The [fingerprint](Tasks::fingerprint) of the call.
+    pub fingerprint: Digest,
+    /// The resource of the target. Resource and target name the target lock.
+    pub resource: String,
+    /// The id of the target.
+    pub target: String,
+}
+
+/// The facts of the call that made a task, for its operator.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallFacts {
+    /// The id of the request.
+    pub request_id: String,
+    /// The id of the key.
+    pub key_id: String,
+    /// The arguments as JSON, as the audit trail has them: without secrets.
+    pub arguments: Option<String>,
+}
+
+/// The answer to a write: a task in flight, which is new or the one that the write repeats.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WriteAnswer {
     /// Its id.
     pub task_id: String,
     /// The tool that made it.
     pub tool: String,
     /// The id of its target.
     pub target: String,
-    /// Its state.
-    pub status: TaskStatus,
     /// True if it was already in flight.
     pub hit: bool,
     /// True if it has the tool, target and arguments of this write.
@@ -382,7 +345,7 @@ pub enum WriteRefusal {
 
 /// The result of a write that a client sees.
 pub(super) struct WriteResult<'a> {
-    pub(super) task: &'a AcceptedTask,
+    pub(super) task: &'a WriteAnswer,
     pub(super) catalogue: &'a Catalogue,
     /// The tool that was called.
     pub(super) tool: &'a ToolDef,
@@ -391,7 +354,8 @@ pub(super) struct WriteResult<'a> {
 
 impl Serialize for WriteResult<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let AcceptedTask { task_id, tool, target, status, hit, matches } = self.task;
+        let WriteAnswer { task_id, tool, target, hit, matches } = self.task;
+        let status = TaskStatus::Dispatched;
         let Self { task: _, catalogue, tool: own, reader } = *self;
         let phrases = &catalogue.phrases;
         let poll = status.def(catalogue).map_or(Advice::NONE, |state| state.next_step);

@@ -19,8 +19,8 @@ use toolwarrant_core::store::{
 use toolwarrant_store::{CoolDown, Recovery};
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
-    Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,
-    RefundFilter, TaskFilter, TaskRows, TaskStore, TimelineEvent,
+    Acceptance, Advance, Advanced, DeduplicationKey, Identity, LedgerRow, OpenTask, Record, RefundFilter, TaskFilter,
+    TaskRows, TaskStore, TimelineEvent, WriteAnswer, answer_repeat,
 };
 use toolwarrant_tasks::task::{Phase, Task, TaskId};
 
@@ -61,7 +61,6 @@ struct Tables {
 #[derive(Clone, Debug)]
 struct Row {
     record: Record,
-    identity: Identity,
     timeline: Vec<TimelineEvent>,
 }
 
@@ -105,12 +104,12 @@ fn now<'a, T: Send + 'a>(answer: T) -> Stored<'a, T> {
 }
 
 impl TaskStore for Memory {
-    fn repeat(&self, identity: Identity) -> Stored<'_, Option<DuplicateOf>> {
+    fn repeat(&self, identity: Identity) -> Stored<'_, Option<WriteAnswer>> {
         now(self.lock().find_duplicate(&identity))
     }
 
-    fn accept(&self, new: NewTask) -> Stored<'_, Acceptance> {
-        ready(self.write(|tables| tables.accept(new)))
+    fn accept(&self, new: Record, marks: Vec<DeduplicationKey>) -> Stored<'_, Acceptance> {
+        ready(self.write(|tables| tables.accept(new, marks)))
     }
 
     fn advance(&self, advance: Advance) -> Stored<'_, Advanced> {
@@ -134,7 +133,7 @@ impl TaskStore for Memory {
             return now(found);
         }
         let is_ours = |record: &&Record| {
-            filter.application.as_ref().is_none_or(|application| record.application == *application)
+            filter.application.as_ref().is_none_or(|application| record.identity.application == *application)
                 && (!filter.is_in_flight() || record.task.status().is_none())
         };
         let mut last = None;
@@ -145,7 +144,7 @@ impl TaskStore for Memory {
             }
             found.examined += 1;
             last = Some(record.id);
-            let Record { tool, resource, target, task, .. } = record;
+            let Record { tool, identity: Identity { resource, target, .. }, task, .. } = record;
             if filter.admits(tool, resource, target, task.outward_status()) {
                 found.records.push(record.clone());
             }
@@ -371,22 +370,20 @@ impl Tables {
 
     fn open_tasks(&self, after: Option<TaskId>, limit: u32) -> Vec<OpenTask> {
         let open = |row: &Row| {
-            let Row { record: Record { id, tool, sealed, task, .. }, identity, .. } = row;
-            let (identity, tool, sealed) = (identity.clone(), tool.clone(), sealed.clone());
-            OpenTask { id: *id, identity, tool, sealed, wake_at: task.wake_at }
+            let Record { id, identity, tool, sealed, task, .. } = row.record.clone();
+            OpenTask { id, identity, tool, sealed, wake_at: task.wake_at }
         };
         let above = after.map_or(Bound::Unbounded, Bound::Excluded);
         let rows = self.tasks.range((above, Bound::Unbounded)).map(|(_, row)| row);
         rows.filter(|row| row.record.task.status().is_none()).take(limit as usize).map(open).collect()
     }
 
-    fn find_duplicate(&self, asked: &Identity) -> Option<DuplicateOf> {
+    fn find_duplicate(&self, asked: &Identity) -> Option<WriteAnswer> {
         let key = key_in_flight(asked);
         let id = *key.map_or_else(|| self.locks.get(&target_lock(asked)), |key| self.keys_in_flight.get(&key))?;
-        let Row { record, identity, .. } = self.tasks.get(&id)?;
-        let made = asked.key.is_some() || identity == asked;
-        let (tool, target, fingerprint) = (record.tool.clone(), record.target.clone(), identity.fingerprint);
-        made.then_some(DuplicateOf { id, tool, target, fingerprint })
+        let Record { identity, tool, .. } = &self.tasks.get(&id)?.record;
+        let (made, matches) = (asked.key.is_some() || identity == asked, identity.fingerprint == asked.fingerprint);
+        made.then(|| answer_repeat(id, tool.clone(), identity.target.clone(), matches))
     }
 
     /// Checks that none of these deduplication keys exists, and that none occurs twice.
@@ -404,15 +401,15 @@ impl Tables {
         self.marks.extend(marks.into_iter().map(|DeduplicationKey { space, key, until }| ((space, key), until)));
     }
 
-    fn accept(&mut self, mut new: NewTask) -> Result<Acceptance, StoreError> {
-        let marks = std::mem::take(&mut new.marks);
+    fn accept(&mut self, new: Record, marks: Vec<DeduplicationKey>) -> Result<Acceptance, StoreError> {
         self.check_keys_free(&marks)?;
         let accepted = self.take_on(new)?;
         self.mark(marks);
         Ok(accepted)
     }
 
-    fn take_on(&mut self, new: NewTask) -> Result<Acceptance, StoreError> {
+    fn take_on(&mut self, mut new: Record) -> Result<Acceptance, StoreError> {
+        let (id, at) = (new.id, new.created_at);
         if let Some(hit) = self.find_duplicate(&new.identity) {
             return Ok(Acceptance::Hit(hit));
         }
@@ -420,35 +417,18 @@ impl Tables {
         if let Some(id) = self.locks.get(&held) {
             let gone = || StoreError::Corrupt(format!("a target lock is held by {id}, which does not exist"));
             let Row { record, .. } = self.tasks.get(id).ok_or_else(gone)?;
-            let (application, deadline_at) = (record.application.clone(), record.task.deadline_at);
+            let (application, deadline_at) = (record.identity.application.clone(), record.task.deadline_at);
             return Ok(Acceptance::Busy { id: *id, application, deadline_at });
         }
-        let start = self.cool_downs.get(&held).map_or(new.at, |cool_down| cool_down.start(new.at, new.at));
-        let NewTask { id, identity, tool, sealed, policy, call, at, marks: _ } = new;
         if self.tasks.contains_key(&id) {
             return Err(StoreError::Conflict(format!("there is a task {id} already")));
         }
+        let start = self.cool_downs.get(&held).map_or(at, |cool_down| cool_down.start(at, at));
+        new.task = Task::new_delayed(new.task.policy, at, start);
         self.locks.insert(held, id);
-        self.keys_in_flight.extend(key_in_flight(&identity).map(|key| (key, id)));
-        let task = Task::new_delayed(policy, at, start);
-        let (created_at, sealed) = (at, Some(sealed));
-        let Identity { application, resource, target, .. } = identity.clone();
-        let record = Record {
-            id,
-            application,
-            tool,
-            resource,
-            target,
-            created_at,
-            version: 0,
-            task,
-            sealed,
-            refunded_at: None,
-            call: Some(call),
-        };
-        let timeline =
-            vec![TimelineEvent { at, phase: record.task.phase.as_str(), what: "accepted".to_owned().into() }];
-        self.tasks.insert(id, Row { record, identity, timeline });
+        self.keys_in_flight.extend(key_in_flight(&new.identity).map(|key| (key, id)));
+        let timeline = vec![TimelineEvent { at, phase: new.task.phase.as_str(), what: "accepted".to_owned().into() }];
+        self.tasks.insert(id, Row { record: new, timeline });
         Ok(Acceptance::Fresh { wake_at: start })
     }
 
@@ -469,20 +449,21 @@ impl Tables {
         row.record.task = task;
         if let Phase::Done(_) = row.record.task.phase {
             row.record.sealed = None;
-            key_in_flight(&row.identity).and_then(|key| self.keys_in_flight.remove(&key));
-            self.locks.remove(&target_lock(&row.identity));
+            key_in_flight(&row.record.identity).and_then(|key| self.keys_in_flight.remove(&key));
+            (row.record.identity.key, row.record.identity.fingerprint) = Default::default();
+            self.locks.remove(&target_lock(&row.record.identity));
         }
         for entry in entries {
             if let Entry::Release(until) = entry {
-                self.cool_downs.remove(&target_lock(&row.identity));
+                self.cool_downs.remove(&target_lock(&row.record.identity));
                 self.cool_downs
-                    .extend((until > at).then(|| (target_lock(&row.identity), CoolDown { since: at, until })));
+                    .extend((until > at).then(|| (target_lock(&row.record.identity), CoolDown { since: at, until })));
             }
             if entry == Entry::Refund {
                 row.record.refunded_at = Some(at);
             }
             if let Some(kind) = entry.kind() {
-                let (number, application) = (self.ledger.len() as u64 + 1, row.record.application.clone());
+                let (number, application) = (self.ledger.len() as u64 + 1, row.record.identity.application.clone());
                 self.entered.insert((id, kind));
                 self.ledger.push(LedgerRow { number, id, application, kind, at });
             }

@@ -5,7 +5,7 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::store::Stored;
 use toolwarrant_store::{Figure, Integrity, IntegrityRule, VIOLATIONS_MAX, check_charges};
 use toolwarrant_tasks::store::Record;
-use toolwarrant_tasks::task::{Status, TaskId};
+use toolwarrant_tasks::task::{TaskId, TaskStatus};
 
 impl Integrity for Memory {
     fn violations(&self, rule: IntegrityRule) -> Stored<'_, Vec<String>> {
@@ -50,9 +50,9 @@ impl Tables {
                 Vec::new()
             }
             IntegrityRule::Refunds => {
-                let silent = |record: &&Record| record.task.status() == Some(Status::FailedSilent);
+                let silent = |record: &&Record| record.task.status() == Some(TaskStatus::FailedSilent);
                 let unrefunded = records().filter(silent).map(|record| record.id).filter(|id| !entered(*id, "refund"));
-                let other = |id: &TaskId| status(id).is_some_and(|status| status != Some(Status::FailedSilent));
+                let other = |id: &TaskId| status(id).is_some_and(|status| status != Some(TaskStatus::FailedSilent));
                 let unpaid = |id: &TaskId| !entered(*id, "charge") || entered(*id, "reversal");
                 let unrefunded = unrefunded.map(say("ended as failed_silent and has no refund"));
                 let other = with("refund").filter(other).map(say("has a refund and did not end as failed_silent"));

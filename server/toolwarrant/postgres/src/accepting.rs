@@ -20,7 +20,7 @@ use std::sync::LazyLock;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, Row};
 use toolwarrant_core::store::StoreError;
-use toolwarrant_tasks::store::{Acceptance, DeduplicationKey, DuplicateOf, NewTask};
+use toolwarrant_tasks::store::{Acceptance, CallFacts, DeduplicationKey, Record, answer_repeat};
 use toolwarrant_tasks::task::TaskId;
 
 /// Accepts tasks.
@@ -28,7 +28,7 @@ pub(crate) struct Accepting;
 
 /// A task to accept, or only its deduplication keys.
 pub(crate) struct Accept {
-    pub(crate) task: Option<NewTask>,
+    pub(crate) task: Option<Record>,
     pub(crate) marks: Vec<DeduplicationKey>,
 }
 
@@ -88,10 +88,11 @@ impl Work for Accepting {
     }
 
     fn parameters(batch: &[&Accept]) -> Vec<Parameter> {
-        let mut tasks: Vec<&NewTask> = batch.iter().filter_map(|accept| accept.task.as_ref()).collect();
+        let mut tasks: Vec<&Record> = batch.iter().filter_map(|accept| accept.task.as_ref()).collect();
         // Two statements that take targets in this order do not wait for each other.
         tasks.sort_by_key(|task| (&task.identity.target, &task.identity.resource));
         let marks: Vec<_> = batch.iter().flat_map(|accept| &accept.marks).collect();
+        let call = |of: fn(&CallFacts) -> Option<String>| column(&tasks, move |task| task.call.as_ref().and_then(of));
         vec![
             column(&tasks, |task| Id(task.id)),
             column(&tasks, |task| task.identity.application.clone()),
@@ -100,12 +101,12 @@ impl Work for Accepting {
             column(&tasks, |task| task.tool.clone()),
             column(&tasks, |task| task.identity.resource.clone()),
             column(&tasks, |task| task.identity.target.clone()),
-            column(&tasks, |task| millis(task.at)),
+            column(&tasks, |task| millis(task.created_at)),
             column(&tasks, |task| task.sealed.clone()),
-            column(&tasks, |task| json(&task.policy).unwrap_or_default()),
-            column(&tasks, |task| task.call.request_id.clone()),
-            column(&tasks, |task| task.call.key_id.clone()),
-            column(&tasks, |task| task.call.arguments.clone()),
+            column(&tasks, |task| json(&task.task.policy).unwrap_or_default()),
+            call(|call| Some(call.request_id.clone())),
+            call(|call| Some(call.key_id.clone())),
+            call(|call| call.arguments.clone()),
             column(&marks, |mark| mark.space.to_owned()),
             column(&marks, |mark| mark.key.to_vec()),
             column(&marks, |mark| millis(mark.until)),
@@ -114,7 +115,7 @@ impl Work for Accepting {
 
     fn names(Accept { task, marks, .. }: &Accept) -> Vec<String> {
         let marks = marks.iter().map(|mark| format!("mark {} {:?}", mark.space, mark.key));
-        let task = task.iter().flat_map(|NewTask { id, identity, .. }| {
+        let task = task.iter().flat_map(|Record { id, identity, .. }| {
             let key = identity.key.as_ref().map(|key| format!("key {} {key}", identity.application));
             [Some(format!("id {id}")), Some(format!("target {} {}", identity.resource, identity.target)), key]
         });
@@ -172,18 +173,15 @@ impl Work for Accepting {
 }
 
 /// Reads the answer to one task; `None` if the row does not say who holds its target.
-fn answer(new: &NewTask, row: &Row) -> Result<Option<Acceptance>, StoreError> {
+fn answer(new: &Record, row: &Row) -> Result<Option<Acceptance>, StoreError> {
     if let Some(wake_at) = get::<Option<i64>>(row, "wake_at")? {
         return Ok(Some(Acceptance::Fresh { wake_at: moment(wake_at) }));
     }
     let duplicate = |id: TaskId, prefix: &str| {
         let column = |name: &str| format!("{prefix}_{name}");
-        Ok::<_, StoreError>(Acceptance::Hit(DuplicateOf {
-            id,
-            tool: get(row, &column("tool"))?,
-            target: get(row, &column("target"))?,
-            fingerprint: fingerprint(get(row, &column("fingerprint"))?)?,
-        }))
+        let matches = get::<&[u8]>(row, &column("fingerprint"))? == new.identity.fingerprint;
+        let (tool, target) = (get(row, &column("tool"))?, get(row, &column("target"))?);
+        Ok::<_, StoreError>(Acceptance::Hit(answer_repeat(id, tool, target, matches)))
     };
     if let Some(Id(id)) = get::<Option<Id>>(row, "held")? {
         return duplicate(id, "held").map(Some);
@@ -192,15 +190,10 @@ fn answer(new: &NewTask, row: &Row) -> Result<Option<Acceptance>, StoreError> {
     let application: String = get(row, "holder_application")?;
     let (key, asked) = (get::<Option<String>>(row, "holder_key")?, &new.identity);
     let is_same = key.is_none() && asked.key.is_none() && application == asked.application;
-    if is_same && fingerprint(get(row, "holder_fingerprint")?)? == asked.fingerprint {
+    if is_same && get::<&[u8]>(row, "holder_fingerprint")? == asked.fingerprint {
         return duplicate(id, "holder").map(Some);
     }
     let times = (get(row, "holder_created_at")?, get(row, "holder_wake_at")?);
     let task = read_state(id, get(row, "holder_version")?, get(row, "holder_state")?, times)?;
     Ok(Some(Acceptance::Busy { id, application, deadline_at: task.deadline_at }))
-}
-
-/// Reads a fingerprint.
-pub(crate) fn fingerprint(bytes: &[u8]) -> Result<[u8; 32], StoreError> {
-    bytes.try_into().map_err(|_| StoreError::Corrupt("a fingerprint does not have 32 bytes".to_owned()))
 }

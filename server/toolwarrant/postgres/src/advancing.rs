@@ -9,7 +9,7 @@ use tokio_postgres::{Client, Error, Row};
 use toolwarrant_core::store::StoreError;
 use toolwarrant_tasks::machine::{Entry, Happening};
 use toolwarrant_tasks::store::{Advance, Advanced};
-use toolwarrant_tasks::task::Status;
+use toolwarrant_tasks::task::TaskStatus;
 
 /// Writes steps.
 pub(crate) struct Advancing;
@@ -114,7 +114,7 @@ impl Work for Advancing {
             column(&batch, |one| one.step.task.phase.as_str().to_owned()),
             column(&batch, |one| one.what.clone()),
             column(&batch, |one| matches!(one.step.what, Happening::Event(_))),
-            column(&batch, |one| one.step.task.status().map(Status::as_str)),
+            column(&batch, |one| one.step.task.status().map(TaskStatus::as_str)),
             column(&batch, |one| one.step.task.finished_at.map(millis)),
             column(&batch, |one| one.release()),
             column(&entries, |(_, (id, ..))| Id(*id)),

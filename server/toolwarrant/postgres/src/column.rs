@@ -46,6 +46,11 @@ pub(crate) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: &str) -> Result<T, S
     row.try_get(column).map_err(|error| StoreError::Corrupt(format!("a row cannot be read: {error}")))
 }
 
+/// Reads a fingerprint.
+pub(crate) fn fingerprint(bytes: &[u8]) -> Result<[u8; 32], StoreError> {
+    bytes.try_into().map_err(|_| StoreError::Corrupt("a fingerprint does not have 32 bytes".to_owned()))
+}
+
 /// Writes the state of a task.
 pub(crate) fn write_state(id: TaskId, task: &Task) -> Result<String, StoreError> {
     json(task).map_err(|error| StoreError::Unavailable(format!("the state of {id} cannot be written: {error}")))

@@ -295,7 +295,7 @@ pub(crate) async fn uses(client: &Client, keys: Option<Vec<String>>) -> Result<V
     let found = rows(client.query(sql, &[&keys]).await)?;
     let one = |row: &Row| {
         let from: Option<&str> = get(row, "address")?;
-        let verifier = crate::accepting::fingerprint(get(row, "verifier")?)?;
+        let verifier = crate::column::fingerprint(get(row, "verifier")?)?;
         let (key, at) = (get(row, "key")?, moment(get(row, "at")?));
         Ok(SecretUse { key, verifier, at, from: from.and_then(|from| from.parse().ok()) })
     };

@@ -54,7 +54,7 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::hex;
 use toolwarrant_base::keyring::Digest;
 use toolwarrant_core::store::StoreError;
-use toolwarrant_tasks::store::{DuplicateOf, Identity, Record};
+use toolwarrant_tasks::store::{Identity, Record, WriteAnswer};
 use toolwarrant_tasks::task::TaskId;
 
 /// The tables.
@@ -76,7 +76,7 @@ pub struct Postgres {
     /// Reads of one task each.
     tasks: Queue<TaskId, Option<Record>>,
     /// Searches for a task in flight.
-    repeats: Queue<Identity, Option<DuplicateOf>>,
+    repeats: Queue<Identity, Option<WriteAnswer>>,
     /// Reads that may take minutes.
     inspector: Reader,
 }

@@ -20,8 +20,8 @@ use toolwarrant_core::store::{
 };
 use toolwarrant_store::{Figure, Integrity, IntegrityRule, WriteFigures};
 use toolwarrant_tasks::store::{
-    Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,
-    RefundFilter, TaskFilter, TaskRows, TaskStore, TimelineEvent,
+    Acceptance, Advance, Advanced, DeduplicationKey, Identity, LedgerRow, OpenTask, Record, RefundFilter, TaskFilter,
+    TaskRows, TaskStore, TimelineEvent, WriteAnswer,
 };
 use toolwarrant_tasks::task::TaskId;
 
@@ -43,13 +43,12 @@ impl Postgres {
 }
 
 impl TaskStore for Postgres {
-    fn repeat(&self, identity: Identity) -> Stored<'_, Option<DuplicateOf>> {
+    fn repeat(&self, identity: Identity) -> Stored<'_, Option<WriteAnswer>> {
         Box::pin(self.repeats.ask(identity))
     }
 
-    fn accept(&self, mut new: NewTask) -> Stored<'_, Acceptance> {
+    fn accept(&self, new: Record, marks: Vec<DeduplicationKey>) -> Stored<'_, Acceptance> {
         Box::pin(async move {
-            let marks = std::mem::take(&mut new.marks);
             let answer = self.accepting.learn_fate(Accept { task: Some(new), marks }).await?;
             answer.ok_or_else(|| StoreError::Corrupt("a task has no answer".to_owned()))
         })

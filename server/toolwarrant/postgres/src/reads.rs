@@ -1,7 +1,6 @@
 //! Reads of tasks, their timelines and the ledger.
 
-use crate::accepting::fingerprint;
-use crate::column::{Id, get, millis, moment, read_state, rows};
+use crate::column::{Id, fingerprint, get, millis, moment, read_state, rows};
 use crate::prepared::PreparedClient;
 use crate::queue::Answers;
 use crate::runs::NOW;
@@ -11,15 +10,15 @@ use tokio::time::sleep;
 use tokio_postgres::{Client, Error, Row};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::store::StoreError;
-use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_tasks::machine::{Entry, Happening};
 use toolwarrant_tasks::store::{
-    CallFacts, DuplicateOf, Identity, LedgerRow, OpenTask, Record, RefundFilter, TaskFilter, TaskRows, TimelineEvent,
+    CallFacts, Identity, LedgerRow, OpenTask, Record, RefundFilter, TaskFilter, TaskRows, TimelineEvent, WriteAnswer,
+    answer_repeat,
 };
-use toolwarrant_tasks::task::{Phase, TaskId};
+use toolwarrant_tasks::task::{Phase, TaskId, TaskStatus};
 
 /// Finds the tasks in flight with these identities.
-pub(crate) async fn repeats(client: Arc<PreparedClient>, identities: Vec<Identity>) -> Answers<Option<DuplicateOf>> {
+pub(crate) async fn repeats(client: Arc<PreparedClient>, identities: Vec<Identity>) -> Answers<Option<WriteAnswer>> {
     let sql = "
         SELECT place, found.* FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::text[]) WITH ORDINALITY
             AS asked (application, idem_key, fingerprint, resource, target, place), LATERAL (
@@ -40,23 +39,24 @@ pub(crate) async fn repeats(client: Arc<PreparedClient>, identities: Vec<Identit
     let keys: Vec<_> = identities.iter().map(|asked| asked.key.as_deref()).collect();
     let fingerprints: Vec<_> = identities.iter().map(|asked| asked.fingerprint.as_slice()).collect();
     let found = client.query_again(sql, &[&applications, &keys, &fingerprints, &resources, &targets]).await?;
-    let duplicate = |row: &Row| {
-        let (id, fingerprint) = (get::<Id>(row, "id")?.0, fingerprint(get(row, "fingerprint")?)?);
-        Ok(DuplicateOf { id, tool: get(row, "tool")?, target: get(row, "target")?, fingerprint })
+    let of = |(place, asked): (i64, &Identity)| {
+        let row = found.iter().find(|row| get(row, "place") == Ok(place));
+        let matches = |row| Ok::<_, StoreError>(get::<&[u8]>(row, "fingerprint")? == asked.fingerprint);
+        row.map(|row| Ok(answer_repeat(get::<Id>(row, "id")?.0, get(row, "tool")?, get(row, "target")?, matches(row)?)))
+            .transpose()
     };
-    let of = |place: i64| found.iter().find(|row| get(row, "place") == Ok(place)).map(duplicate).transpose();
-    Ok((1..).take(identities.len()).map(of).collect())
+    Ok((1..).zip(&identities).map(of).collect())
 }
 
 /// All columns of a [`Record`] of a task in flight.
 const IN_FLIGHT: &str = "
-    SELECT id, application, tool, resource, target, created_at, wake_at, version, state, sealed, request_id, key_id, arguments,
-           NULL::bigint AS refunded_at
+    SELECT id, application, idem_key, fingerprint, tool, resource, target, created_at, wake_at, version, state, sealed,
+           request_id, key_id, arguments, NULL::bigint AS refunded_at
         FROM task WHERE id = ANY($1)";
 
 /// The same of an ended task.
 const ENDED: &str = "
-    SELECT id, application, tool, resource, target, created_at, NULL::bigint AS wake_at, version, state, NULL::bytea AS sealed,
+    SELECT id, application, NULL AS idem_key, NULL::bytea AS fingerprint, tool, resource, target, created_at, NULL::bigint AS wake_at, version, state, NULL::bytea AS sealed,
            request_id, key_id, arguments, (SELECT at FROM ledger WHERE task = ended.id AND kind = 'refund') AS refunded_at
         FROM ended WHERE id = ANY($1)";
 
@@ -91,10 +91,8 @@ fn record(row: &Row) -> Result<Record, StoreError> {
     let (created_at, version) = (get(row, "created_at")?, get::<i32>(row, "version")?);
     Ok(Record {
         id,
-        application: get(row, "application")?,
+        identity: identity(row)?,
         tool: get(row, "tool")?,
-        resource: get(row, "resource")?,
-        target: get(row, "target")?,
         created_at: moment(created_at),
         version: u32::try_from(version).unwrap_or(0),
         task: read_state(id, version, get(row, "state")?, (created_at, get(row, "wake_at")?))?,
@@ -105,6 +103,16 @@ fn record(row: &Row) -> Result<Record, StoreError> {
             key_id: get(row, "key_id")?,
             arguments: get(row, "arguments")?,
         }),
+    })
+}
+
+fn identity(row: &Row) -> Result<Identity, StoreError> {
+    Ok(Identity {
+        application: get(row, "application")?,
+        key: get(row, "idem_key")?,
+        fingerprint: get::<Option<&[u8]>>(row, "fingerprint")?.map(fingerprint).transpose()?.unwrap_or_default(),
+        resource: get(row, "resource")?,
+        target: get(row, "target")?,
     })
 }
 
@@ -120,13 +128,7 @@ pub(crate) async fn open_tasks(
     let open = |row: &Row| {
         Ok(OpenTask {
             id: get::<Id>(row, "id")?.0,
-            identity: Identity {
-                application: get(row, "application")?,
-                key: get(row, "idem_key")?,
-                fingerprint: fingerprint(get(row, "fingerprint")?)?,
-                resource: get(row, "resource")?,
-                target: get(row, "target")?,
-            },
+            identity: identity(row)?,
             tool: get(row, "tool")?,
             sealed: get(row, "sealed")?,
             wake_at: get::<Option<i64>>(row, "wake_at")?.map(moment),
@@ -161,7 +163,7 @@ pub(crate) async fn tasks(client: &PreparedClient, filter: TaskFilter) -> Result
         let id = get::<Id>(row, "id")?.0;
         last = Some(id);
         let status = match get::<Option<&str>>(row, "status")?.and_then(Phase::parse) {
-            Some(Phase::Done(status)) => status.into(),
+            Some(Phase::Done(status)) => status,
             _ => TaskStatus::Dispatched,
         };
         if filter.admits(get(row, "tool")?, get(row, "resource")?, get(row, "target")?, status) {

@@ -6,7 +6,7 @@ use tokio_postgres::{Client, Row};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_store::{Figure, IntegrityRule, VIOLATIONS_MAX, check_charges};
-use toolwarrant_tasks::task::{Status, Task};
+use toolwarrant_tasks::task::{Task, TaskStatus};
 
 /// References that lead nowhere.
 const INTEGRITY: &str = "
@@ -104,7 +104,7 @@ fn contradictions(task: Result<Task, StoreError>, row: &Row) -> Result<Vec<Strin
     };
     let status: Option<&str> = get(row, "status")?;
     let columns = [
-        ("status", status == task.status().map(Status::as_str)),
+        ("status", status == task.status().map(TaskStatus::as_str)),
         ("wake_at", get::<Option<i64>>(row, "wake_at")? == task.wake_at.map(millis) || status.is_some()),
         ("finished_at", get::<Option<i64>>(row, "finished_at")? == task.finished_at.map(millis)),
     ];

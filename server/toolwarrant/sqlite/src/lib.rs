@@ -45,8 +45,8 @@ use toolwarrant_core::act::{Act, ActFilter, StoredAct};
 use toolwarrant_core::store::{ApplicationRow, AuditStore, DirectoryStore, KeyRow, RequestCount, SecretUse, Stored};
 use toolwarrant_store::{Figure, Integrity, IntegrityRule, Recovery, WriteFigures};
 use toolwarrant_tasks::store::{
-    Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,
-    RefundFilter, TaskFilter, TaskRows, TaskStore, TimelineEvent,
+    Acceptance, Advance, Advanced, DeduplicationKey, Identity, LedgerRow, OpenTask, Record, RefundFilter, TaskFilter,
+    TaskRows, TaskStore, TimelineEvent, WriteAnswer,
 };
 use toolwarrant_tasks::task::TaskId;
 use writer::{WriteCounts, Writer};
@@ -137,14 +137,14 @@ impl Drop for Sqlite {
 }
 
 impl TaskStore for Sqlite {
-    fn repeat(&self, identity: Identity) -> Stored<'_, Option<DuplicateOf>> {
+    fn repeat(&self, identity: Identity) -> Stored<'_, Option<WriteAnswer>> {
         self.writer.write(move |db| tasks::repeat(db, &identity))
     }
 
-    fn accept(&self, new: NewTask) -> Stored<'_, Acceptance> {
+    fn accept(&self, new: Record, marks: Vec<DeduplicationKey>) -> Stored<'_, Acceptance> {
         Box::pin(async {
-            let state = tasks::ready(&new, new.at)?;
-            self.writer.write(move |db| tasks::accept(db, &new, &state)).await
+            let state = tasks::state(new.id, &new.task)?;
+            self.writer.write(move |db| tasks::accept(db, &new, &marks, &state)).await
         })
     }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_store::check_charges;
 use toolwarrant_store::{IntegrityRule, VIOLATIONS_MAX};
-use toolwarrant_tasks::task::{Status, Task, TaskId};
+use toolwarrant_tasks::task::{Task, TaskId, TaskStatus};
 
 /// Selects tasks, with the fault in their refund.
 const REFUNDS: &str = "
@@ -146,7 +146,7 @@ fn find_contradictions(db: &Connection) -> Result<Vec<String>, Fault> {
         };
         let ended = task.finished_at.is_some() == task.status().is_some();
         let repeated = [
-            ("status", says(2, task.status().map(Status::as_str))),
+            ("status", says(2, task.status().map(TaskStatus::as_str))),
             ("wake_at", at(3, task.wake_at)),
             ("finished_at", at(4, task.finished_at) && ended),
             ("latest event", says(5, Some(task.phase.as_str()))),

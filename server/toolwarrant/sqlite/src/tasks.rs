@@ -9,21 +9,20 @@ use super::fault::Fault;
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::borrow::Cow;
 use toolwarrant_base::clock::Timestamp;
-use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_store::CoolDown;
 use toolwarrant_tasks::machine::{Entry, Happening};
 use toolwarrant_tasks::store::{
-    Acceptance, Advance, Advanced, CallFacts, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask,
-    Record, RefundFilter, TaskFilter, TaskRows, TimelineEvent,
+    Acceptance, Advance, Advanced, CallFacts, DeduplicationKey, Identity, LedgerRow, OpenTask, Record, RefundFilter,
+    TaskFilter, TaskRows, TimelineEvent, WriteAnswer, answer_repeat,
 };
-use toolwarrant_tasks::task::{Phase, Status, Task, TaskId};
+use toolwarrant_tasks::task::{Phase, Task, TaskId, TaskStatus};
 
 /// Finds the task in flight with this identity.
-pub(super) fn repeat(db: &Connection, identity: &Identity) -> Result<Option<DuplicateOf>, Fault> {
+pub(super) fn repeat(db: &Connection, identity: &Identity) -> Result<Option<WriteAnswer>, Fault> {
     let Identity { application, key, fingerprint, resource, target } = identity;
     let found = |row: &Row<'_>| {
-        let (id, tool, target, fingerprint) = row.try_into()?;
-        Ok(DuplicateOf { id: TaskId::from_bytes(id), tool, target, fingerprint })
+        let (id, tool, target, of) = <(_, _, _, [u8; 32])>::try_from(row)?;
+        Ok(answer_repeat(TaskId::from_bytes(id), tool, target, of == *fingerprint))
     };
     let found = if let Some(key) = key {
         let sql = "SELECT id, tool, target, fingerprint FROM task
@@ -45,16 +44,16 @@ pub(super) fn state(id: TaskId, task: &Task) -> Result<String, Fault> {
         .map_err(|error| Fault::unavailable(format!("the state of {id} cannot be written: {error}")))
 }
 
-/// Serialises the state of a new task that starts at `start`.
-pub(super) fn ready(new: &NewTask, start: Timestamp) -> Result<String, Fault> {
-    state(new.id, &Task::new_delayed(new.policy.clone(), new.at, start))
-}
-
 /// Accepts a task if its key and its target lock are free. `state` is its state, unless the target
 /// is cooling down.
-pub(super) fn accept(db: &Connection, new: &NewTask, state: &str) -> Result<Acceptance, Fault> {
-    let NewTask { id, identity, tool, sealed, policy: _, call, at, marks } = new;
-    let CallFacts { request_id, key_id, arguments } = call;
+pub(super) fn accept(
+    db: &Connection,
+    new: &Record,
+    marks: &[DeduplicationKey],
+    state: &str,
+) -> Result<Acceptance, Fault> {
+    let Record { id, identity, tool, created_at: at, task, sealed, call, .. } = new;
+    let call = call.as_ref().map(|CallFacts { request_id, key_id, arguments }| (request_id, key_id, arguments));
     mark(db, marks)?;
     let Identity { application, key, fingerprint, resource, target } = identity;
     let repeated = || Ok::<_, Fault>(repeat(db, identity)?.map(Acceptance::Hit));
@@ -73,7 +72,10 @@ pub(super) fn accept(db: &Connection, new: &NewTask, state: &str) -> Result<Acce
     let found = |row: &Row<'_>| Ok(CoolDown { since: moment(row.get(0)?), until: moment(row.get(1)?) });
     let cool_down = db.prepare_cached(settling)?.query_row((resource, target), found).optional()?;
     let start = cool_down.map_or(*at, |cool_down| cool_down.start(*at, *at));
-    let later = if start == *at { None } else { Some(ready(new, start)?) };
+    let later = match start == *at {
+        true => None,
+        false => Some(self::state(*id, &Task::new_delayed(task.policy.clone(), *at, start))?),
+    };
     let insert =
         "INSERT INTO task (id, application, idem_key, fingerprint, tool, resource, target, created_at, version,
                                     terminal, wake_at, state, sealed, request_id, key_id, arguments)
@@ -91,9 +93,9 @@ pub(super) fn accept(db: &Connection, new: &NewTask, state: &str) -> Result<Acce
         wake_at,
         state,
         sealed,
-        request_id,
-        key_id,
-        arguments
+        call.map(|(request_id, ..)| request_id),
+        call.map(|(_, key_id, _)| key_id),
+        call.and_then(|(.., arguments)| arguments.as_ref())
     ];
     db.prepare_cached(insert)?.execute(values)?;
     Ok(Acceptance::Fresh { wake_at: start })
@@ -102,7 +104,7 @@ pub(super) fn accept(db: &Connection, new: &NewTask, state: &str) -> Result<Acce
 /// Writes the next version of a task with its event and entries.
 pub(super) fn advance(db: &Connection, advance: &Advance, state: &str) -> Result<Advanced, Fault> {
     let Advance { id, version, task, entries, what, at } = advance;
-    let status = task.status().map(Status::as_str);
+    let status = task.status().map(TaskStatus::as_str);
     let update = "UPDATE task SET version = version + 1, terminal = ?3, status = ?4, wake_at = ?5, finished_at = ?6,
                                   state = ?7, sealed = iif(?3, NULL, sealed)
                   WHERE id = ?1 AND version = ?2 AND terminal = 0";
@@ -166,7 +168,8 @@ pub(super) fn in_flight(db: &Connection, after: Option<TaskId>, limit: u32) -> R
 }
 
 /// All columns of a [`Record`].
-const RECORD: &str = "SELECT id, application, tool, resource, target, created_at, version, state, sealed,
+const RECORD: &str = "SELECT id, application, iif(terminal, NULL, idem_key), iif(terminal, zeroblob(32), fingerprint),
+                             resource, target, tool, created_at, version, state, sealed,
                              request_id, key_id, arguments, (SELECT at FROM ledger WHERE task_id = task.id AND kind = 'refund')
                       FROM task";
 
@@ -174,6 +177,8 @@ const RECORD: &str = "SELECT id, application, tool, resource, target, created_at
 type Columns = (
     [u8; 16],
     String,
+    Option<String>,
+    [u8; 32],
     String,
     String,
     String,
@@ -223,7 +228,7 @@ pub(super) fn tasks(db: &Connection, filter: &TaskFilter) -> Result<TaskRows, Fa
         let id = TaskId::from_bytes(row.get(0)?);
         last = Some(id);
         let status = match row.get_ref(4)?.as_str_or_null().ok().flatten().and_then(Phase::parse) {
-            Some(Phase::Done(status)) => status.into(),
+            Some(Phase::Done(status)) => status,
             _ => TaskStatus::Dispatched,
         };
         if filter.admits(text(1)?, text(2)?, text(3)?, status) {
@@ -252,23 +257,25 @@ fn record(columns: Columns) -> Result<Record, Fault> {
     let (
         id,
         application,
-        tool,
+        key,
+        fingerprint,
         resource,
         target,
+        tool,
         created_at,
         version,
         state,
         sealed,
         request,
-        key,
+        key_id,
         arguments,
         refunded_at,
     ) = columns;
     let facts = |(request_id, key_id)| CallFacts { request_id, key_id, arguments };
-    let call = Option::zip(request, key).map(facts);
-    let id = TaskId::from_bytes(id);
+    let call = Option::zip(request, key_id).map(facts);
+    let (id, identity) = (TaskId::from_bytes(id), Identity { application, key, fingerprint, resource, target });
     let (created_at, refunded_at, task) = (moment(created_at), refunded_at.map(moment), parse(id, &state)?);
-    Ok(Record { id, application, tool, resource, target, created_at, version, task, sealed, refunded_at, call })
+    Ok(Record { id, identity, tool, created_at, version, task, sealed, refunded_at, call })
 }
 
 /// Reads the timeline of a task. The acceptance comes from the row of the task.

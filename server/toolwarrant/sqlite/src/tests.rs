@@ -23,10 +23,9 @@ use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
 use toolwarrant_core::act::{Changes, Channel, Claims, Operator, Origin, Role};
 use toolwarrant_core::store::{SecretRow, StoreError};
-use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_store::Store;
 use toolwarrant_tasks::machine::Entry;
-use toolwarrant_tasks::task::{Phase, Status, Task};
+use toolwarrant_tasks::task::{Phase, Task, TaskStatus};
 
 async fn open_new() -> (TempDir, Arc<dyn Store>) {
     let folder = folder();
@@ -169,10 +168,10 @@ async fn no_argument_is_on_the_disk_in_plain_text_and_after_the_end_not_even_sea
     let arguments = format!("{{\"password\":\"hunter2\",\"note\":\"{}\"}}", "long ".repeat(100));
     let sealed = KeyRing::new("test", &[7; 32], Random::System).seal("task", &arguments).unwrap();
     let store: Arc<dyn Store> = open(folder.path());
-    accept(&store, NewTask { sealed: sealed.clone(), ..new(1, "k", "the target") }).await;
+    accept(&store, Record { sealed: Some(sealed.clone()), ..new(1, "k", "the target") }).await;
     assert!(holds(&sealed) && holds(b"the target"), "nothing can be found like this");
     assert!(!holds(b"hunter2") && !holds(b"password"));
-    end(&store, 1, Status::Success, AT).await;
+    end(&store, 1, TaskStatus::Success, AT).await;
     drop(store);
     assert!(!log.exists(), "the log is emptied into the database");
     assert!(holds(b"the target") && !sealed.chunks_exact(16).any(holds));
@@ -264,10 +263,10 @@ async fn after_a_panic_every_call_fails() {
     let folder = folder();
     let store = open(folder.path());
     let boom = |db: &Connection| -> Result<(), Fault> { panic!("boom, {}", db.is_autocommit()) };
-    let (waiting, broken) = tokio::join!(store.accept(new(1, "k", "t")), store.writer.write(boom));
+    let (waiting, broken) = tokio::join!(store.accept(new(1, "k", "t"), vec![]), store.writer.write(boom));
     drop(waiting);
     broken.unwrap_err();
-    store.accept(new(2, "l", "u")).await.unwrap_err();
+    store.accept(new(2, "l", "u"), vec![]).await.unwrap_err();
     // Reads continue as long as a reading thread is left.
     store.readers.read(boom).await.unwrap_err();
     assert_eq!(store.task(id(2)).await.unwrap(), None);
@@ -285,7 +284,7 @@ async fn a_caller_that_does_not_wait_loses_only_the_answer_and_a_stop_writes_wai
         let (key, target) = (format!("k{n}"), format!("t{n}"));
         tokio::select! {
             biased;
-            _ = store.accept(new(n, &key, &target)) => {}
+            _ = store.accept(new(n, &key, &target), vec![]) => {}
             () = std::future::ready(()) => {}
         }
     }
@@ -312,7 +311,7 @@ async fn a_damaged_row_is_an_error_that_names_it() {
     damage("UPDATE application SET permissions = '?'").await;
     let named = |error: StoreError, name: &str| assert!(error.to_string().contains(name), "{error}");
     named(store.task(id(1)).await.unwrap_err(), &id(1).to_string());
-    named(store.accept(new(3, "k", "t1")).await.unwrap_err(), &id(1).to_string());
+    named(store.accept(new(3, "k", "t1"), vec![]).await.unwrap_err(), &id(1).to_string());
     named(store.timeline(id(2)).await.unwrap_err(), &id(2).to_string());
     named(store.ledger(0, 9).await.unwrap_err(), "line 2 of the ledger");
     named(store.directory().await.unwrap_err(), "application a");
@@ -329,8 +328,8 @@ async fn a_time_beyond_the_range_of_a_column_is_stored_as_the_maximum() {
     let folder = folder();
     let store: Arc<dyn Store> = open(folder.path());
     accept(&store, new(1, "k", "t")).await;
-    end(&store, 1, Status::Timeout, Timestamp(u64::MAX)).await;
-    assert!(matches!(store.accept(new(2, "l", "t")).await.unwrap(), Acceptance::Fresh { .. }));
+    end(&store, 1, TaskStatus::Timeout, Timestamp(u64::MAX)).await;
+    assert!(matches!(store.accept(new(2, "l", "t"), vec![]).await.unwrap(), Acceptance::Fresh { .. }));
     assert_eq!((moment(-1), millis(Timestamp(7))), (Timestamp(0), 7));
 }
 
@@ -342,7 +341,7 @@ async fn if_there_are_too_many_tasks_the_earliest_ended_are_deleted_first() {
     for n in 1..=6 {
         accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
         if n != 2 {
-            end_at(&store, n, Status::Success, AT, Timestamp(100 * n as u64)).await;
+            end_at(&store, n, TaskStatus::Success, AT, Timestamp(100 * n as u64)).await;
         }
     }
     let db = Connection::open(database(folder.path())).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::machine::{Entry, Sent};
 use crate::store::Advance;
-use crate::task::Status;
+use crate::task::TaskStatus;
 use toolwarrant_core::counts::Count;
 
 /// Counters of one engine since it started.
@@ -10,8 +10,8 @@ use toolwarrant_core::counts::Count;
 pub struct EngineCounts {
     /// Number of accepted tasks.
     pub accepted: Count,
-    /// Number of ended tasks by status, in the order of [`Status::ALL`].
-    ended: [Count; Status::ALL.len()],
+    /// Number of ended tasks by status, in the order of [`TaskStatus::ENDS`].
+    ended: [Count; TaskStatus::ENDS.len()],
     /// Number of sends by outcome, in the order of [`SENT`].
     sent: [Count; SENT.len()],
     /// Number of ledger entries by kind, in the order of [`BOOKED`].
@@ -29,7 +29,7 @@ const BOOKED: [Entry; 3] = [Entry::Charge, Entry::ReverseCharge, Entry::Refund];
 impl EngineCounts {
     /// Counts a step that was stored.
     pub fn count_step(&self, step: &Advance) {
-        let ended = Status::ALL.iter().zip(&self.ended).filter(|(status, _)| step.task.status() == Some(**status));
+        let ended = TaskStatus::ENDS.iter().zip(&self.ended).filter(|(status, _)| step.task.status() == Some(**status));
         let booked = BOOKED.iter().zip(&self.booked).filter(|(entry, _)| step.entries.contains(entry));
         ended.map(|(_, count)| count).chain(booked.map(|(_, count)| count)).for_each(|count| count.add(1));
     }
@@ -50,7 +50,7 @@ impl EngineCounts {
 
     /// Returns the number of ended tasks by status.
     pub fn ends(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        Status::ALL.iter().map(|status| status.as_str()).zip(self.ended.iter().map(Count::get))
+        TaskStatus::ENDS.iter().map(|status| status.as_str()).zip(self.ended.iter().map(Count::get))
     }
 
     /// Returns the number of sends by outcome.

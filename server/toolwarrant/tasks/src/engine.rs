@@ -10,10 +10,10 @@ mod in_flight;
 
 use super::executor::Executor;
 use super::polls::Polls;
-use super::task::TaskId;
+use super::task::{Task, TaskId};
 use crate::command;
 use crate::counts::EngineCounts;
-use crate::store::{self, DeduplicationKey, DuplicateOf, NewTask, OpenTask, Record, TaskFilter, TaskRows, TaskStore};
+use crate::store::{self, DeduplicationKey, Identity, OpenTask, Record, TaskFilter, TaskRows, TaskStore};
 use due::{DueList, Progress, RETRY, Wake};
 use in_flight::InFlightIndex;
 use std::collections::BTreeSet;
@@ -33,8 +33,7 @@ use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::lease::Lease;
 use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_core::tasks::{
-    AcceptedTask, FreshWrite, Poll, Repeat, TASK_PAGE_MAX, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView,
-    Tasks, WriteRefusal, WriteRequest,
+    Poll, TASK_PAGE_MAX, TaskPage, TaskQuery, TaskReadError, TaskView, Tasks, WriteAnswer, WriteRefusal, WriteRequest,
 };
 
 /// The parts of an engine.
@@ -187,39 +186,29 @@ impl Engine {
         self.polls.close();
     }
 
-    async fn find<'a>(&self, request: WriteRequest<'a>) -> Result<Repeat<'a>, StoreError> {
-        let fingerprint = self.parts.keyring.mac(&["call", request.tool, request.arguments.expose()]);
-        let write = request.with_fingerprint(fingerprint);
-        let may_repeat = !self.index.is_free(self.index.of(&write.identity));
-        if may_repeat && let Some(hit) = self.parts.store.repeat(write.identity.clone()).await? {
-            return Ok(Repeat::Hit(answer_repeat(hit, &fingerprint)));
+    async fn find(&self, identity: &Identity) -> Result<Option<WriteAnswer>, WriteRefusal> {
+        if self.index.is_free(self.index.of(identity)) {
+            return Ok(None);
         }
-        Ok(Repeat::Fresh(write))
+        self.parts.store.repeat(identity.clone()).await.map_err(not_stored)
     }
 
     async fn take_on(
         &self,
-        FreshWrite { identity, tool, policy, call, nonce, now: at }: FreshWrite<'_>,
+        WriteRequest { identity, tool, policy, call, nonce, now: at }: WriteRequest<'_>,
         command: &Secret<String>,
-    ) -> Result<AcceptedTask, WriteRefusal> {
+    ) -> Result<WriteAnswer, WriteRefusal> {
         let Parts { store, keyring, random, max_in_flight, .. } = &self.parts;
-        let (hash, fingerprint, target) = (self.index.of(&identity), identity.fingerprint, identity.target.clone());
+        let (hash, target) = (self.index.of(&identity), identity.target.clone());
         let Some(reservation) = self.index.reserve(hash, *max_in_flight) else { return Err(WriteRefusal::Full) };
         let id = TaskId::new(at, random.bytes().map_err(internal_refusal)?);
-        let new = NewTask {
-            id,
-            identity,
-            tool: tool.to_owned(),
-            sealed: keyring.seal(&id.to_string(), command.expose()).map_err(internal_refusal)?,
-            policy: (&policy).into(),
-            call,
-            at,
-            marks: nonce.map(mark).into_iter().collect(),
-        };
+        let sealed = keyring.seal(&id.to_string(), command.expose()).map_err(internal_refusal)?;
+        let new = Record::new(id, (tool, identity), Task::new((&policy).into(), at), sealed, call);
+        let marks = nonce.map(mark).into_iter().collect();
         let (store, due) = (Arc::clone(store), Arc::clone(&self.due));
         let (counts, clock) = (Arc::clone(&self.counts), self.parts.clock.clone());
         let accepting = async move {
-            let accepted = store.accept(new).await;
+            let accepted = store.accept(new, marks).await;
             match accepted {
                 Ok(store::Acceptance::Fresh { wake_at }) => {
                     reservation.keep();
@@ -243,10 +232,9 @@ impl Engine {
         };
         match self.begin(accepting).await.map_err(internal_refusal)?.map_err(not_accepted)? {
             store::Acceptance::Fresh { .. } => {
-                let (task_id, tool, status) = (id.to_string(), tool.to_owned(), TaskStatus::Dispatched);
-                Ok(AcceptedTask { task_id, tool, target, status, hit: false, matches: true })
+                Ok(WriteAnswer { task_id: id.to_string(), tool: tool.to_owned(), target, hit: false, matches: true })
             }
-            store::Acceptance::Hit(hit) => Ok(answer_repeat(hit, &fingerprint)),
+            store::Acceptance::Hit(answer) => Ok(answer),
             store::Acceptance::Busy { id, application: _, deadline_at } => {
                 let retry_after_seconds = deadline_at.seconds_from(at).clamp(1, BUSY_RETRY_SECONDS);
                 Err(WriteRefusal::Busy { task_id: id.to_string(), retry_after_seconds })
@@ -306,7 +294,7 @@ impl Engine {
     async fn visible(&self, id: TaskId, poll: Poll<'_>) -> Result<Record, TaskReadError> {
         let record = self.parts.store.task(id).await.map_err(unreadable)?;
         let application = &poll.caller.application;
-        let visible = |Record { application: owner, resource, target, .. }: &Record| {
+        let visible = |Record { identity: Identity { application: owner, resource, target, .. }, .. }: &Record| {
             *owner == *application.id || application.grants.covers(resource, target)
         };
         record.filter(visible).ok_or(TaskReadError::NotFound)
@@ -314,15 +302,19 @@ impl Engine {
 }
 
 impl Tasks for Engine {
-    fn repeat<'a>(&'a self, request: WriteRequest<'a>) -> BoxFuture<'a, Result<Repeat<'a>, WriteRefusal>> {
-        Box::pin(async move { self.find(request).await.map_err(not_stored) })
+    fn fingerprint(&self, tool: &str, arguments: &Secret<String>) -> Digest {
+        self.parts.keyring.mac(&["call", tool, arguments.expose()])
+    }
+
+    fn repeat<'a>(&'a self, write: &'a WriteRequest<'a>) -> BoxFuture<'a, Result<Option<WriteAnswer>, WriteRefusal>> {
+        Box::pin(self.find(&write.identity))
     }
 
     fn accept<'a>(
         &'a self,
-        write: FreshWrite<'a>,
+        write: WriteRequest<'a>,
         command: Secret<String>,
-    ) -> BoxFuture<'a, Result<AcceptedTask, WriteRefusal>> {
+    ) -> BoxFuture<'a, Result<WriteAnswer, WriteRefusal>> {
         Box::pin(async move { self.take_on(write, &command).await })
     }
 
@@ -374,15 +366,9 @@ fn mark(nonce: &UsedNonce) -> DeduplicationKey {
     DeduplicationKey { space: if nonce.reads { READS } else { NONCES }, key: nonce.entry.clone(), until: nonce.until }
 }
 
-fn answer_repeat(hit: DuplicateOf, asked: &Digest) -> AcceptedTask {
-    let DuplicateOf { id, tool, target, fingerprint } = hit;
-    let status = TaskStatus::Dispatched;
-    AcceptedTask { task_id: id.to_string(), tool, target, status, hit: true, matches: fingerprint == *asked }
-}
-
 fn tell(record: Record, poll_after_seconds: Option<u64>) -> TaskView {
     let evidence = record.task.evidence();
-    let Record { id, tool, resource, target, created_at, task, refunded_at, .. } = record;
+    let Record { id, identity: Identity { resource, target, .. }, tool, created_at, task, refunded_at, .. } = record;
     let (status, deadline_at, finished_at) = (task.outward_status(), task.deadline_at, task.finished_at);
     TaskView {
         id: id.to_string(),

@@ -19,7 +19,7 @@ pub use happening::{Happening, Noted, Resend};
 pub use sent::{Refusal, Sent};
 pub(crate) use times::{READ_PATIENCE, SEND_PATIENCE};
 
-use super::task::{Phase, Reading, Readings, Status, Task, UpstreamAnswer, Verdict};
+use super::task::{Phase, Reading, Readings, Task, TaskStatus, UpstreamAnswer, Verdict};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use times::{QUIESCE, SEND_WINDOW, delay_times, rewound};
@@ -149,7 +149,7 @@ pub fn abandon(task: Task, now: Timestamp) -> Step {
     let outcome = task.outcome.filter(|_| task.left).or(Some((UpstreamAnswer::None, now)));
     let last_send_at = task.last_send_at.max(Some(now));
     let task = Task { left: true, unanswered: true, last_send_at, outcome, ..task };
-    Step { task, entries: Vec::new(), effect: None }.end(Status::Timeout, now)
+    Step { task, entries: Vec::new(), effect: None }.end(TaskStatus::Timeout, now)
 }
 
 impl Step {
@@ -300,9 +300,9 @@ impl Step {
     fn decide_by_answer(self, now: Timestamp) -> Self {
         let Task { outcome, unanswered, deadline_at, .. } = self.task;
         match outcome.map(|(upstream, _)| upstream) {
-            Some(UpstreamAnswer::Ok) => self.end(Status::SuccessUnverified, now),
-            Some(UpstreamAnswer::Err | UpstreamAnswer::Refused(_)) if !unanswered => self.end(Status::Failed, now),
-            _ if now >= deadline_at => self.end(Status::Timeout, now),
+            Some(UpstreamAnswer::Ok) => self.end(TaskStatus::SuccessUnverified, now),
+            Some(UpstreamAnswer::Err | UpstreamAnswer::Refused(_)) if !unanswered => self.end(TaskStatus::Failed, now),
+            _ if now >= deadline_at => self.end(TaskStatus::Timeout, now),
             _ => self.wait(deadline_at),
         }
     }
@@ -351,16 +351,18 @@ impl Step {
         // An unanswered earlier send may still take effect, so an absence proves nothing.
         let answered = !self.task.unanswered;
         match (upstream, shown) {
-            (_, Verdict::Present) => self.end(Status::Success, now),
-            (UpstreamAnswer::Ok, _) if answered && settled.absent >= 2 => self.end(Status::FailedSilent, now),
-            (UpstreamAnswer::Ok, _) if settled.not_absent >= 2 => self.end(Status::SuccessUnverified, now),
-            (UpstreamAnswer::Err | UpstreamAnswer::Refused(_), _) if answered && seen => self.end(Status::Failed, now),
+            (_, Verdict::Present) => self.end(TaskStatus::Success, now),
+            (UpstreamAnswer::Ok, _) if answered && settled.absent >= 2 => self.end(TaskStatus::FailedSilent, now),
+            (UpstreamAnswer::Ok, _) if settled.not_absent >= 2 => self.end(TaskStatus::SuccessUnverified, now),
+            (UpstreamAnswer::Err | UpstreamAnswer::Refused(_), _) if answered && seen => {
+                self.end(TaskStatus::Failed, now)
+            }
             (UpstreamAnswer::None, Verdict::Absent) if facts().gone.is_none() && self.may_repeat(begun, now) => {
                 self.task.not_before = now;
                 self.task.settled = Readings::default();
                 self.enter(Phase::Ready).wait(now)
             }
-            _ if last => self.end(Status::Timeout, now),
+            _ if last => self.end(TaskStatus::Timeout, now),
             _ => self.read_again(answered_at, now),
         }
     }
@@ -416,17 +418,17 @@ impl Step {
             self.entries.push(Entry::ReverseCharge);
         }
         self.task.last_send_at = None;
-        self.end(Status::Failed, now)
+        self.end(TaskStatus::Failed, now)
     }
 
-    fn end(mut self, status: Status, now: Timestamp) -> Self {
-        if status == Status::FailedSilent {
+    fn end(mut self, status: TaskStatus, now: Timestamp) -> Self {
+        if status == TaskStatus::FailedSilent {
             self.entries.push(Entry::Refund);
         }
         let Task { policy, baseline, last_send_at, outcome, left, unanswered, .. } = &self.task;
         // Without a reading from before, the target may have been in the wanted state already,
         // while the command is still on its way.
-        let is_over = status == Status::Success && baseline.is_some() && !unanswered;
+        let is_over = status == TaskStatus::Success && baseline.is_some() && !unanswered;
         let quiet = (*last_send_at).max(outcome.filter(|_| *left).map(|(_, at)| at));
         let settled = quiet.filter(|_| !is_over).map(|at| at.plus(policy.settle()));
         let given_up = last_send_at.filter(|_| *unanswered).map(|at| at.plus(policy.deadline()));

@@ -5,22 +5,22 @@
 //! the method has failed, except for an acceptance.
 
 use crate::machine::{Entry, Happening};
-use crate::task::{Task, TaskId, TaskPolicy};
+use crate::task::{Task, TaskId};
 use std::fmt::Debug;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::store::Stored;
 use toolwarrant_core::tasks::TaskStatus;
-pub use toolwarrant_core::tasks::{CallFacts, Identity};
+pub use toolwarrant_core::tasks::{CallFacts, Identity, WriteAnswer};
 
 /// Stores tasks, their timelines, the ledger and deduplication keys.
 pub trait TaskStore: Debug + Send + Sync + 'static {
     /// Finds the task in flight that has this identity.
-    fn repeat(&self, identity: Identity) -> Stored<'_, Option<DuplicateOf>>;
+    fn repeat(&self, identity: Identity) -> Stored<'_, Option<WriteAnswer>>;
 
-    /// Accepts a task. Until it ends, it holds its idempotency key and its target lock; these
-    /// decide races. It starts at `new.at`, or when the target has cooled down.
+    /// Accepts a [new](Record::new) task. Until it ends, it holds its idempotency key and its
+    /// target lock; these decide races. It starts at once, or when the target has cooled down.
     ///
-    /// The store writes `new.marks` with every answer, also for a duplicate or a busy target,
+    /// The store writes the marks with every answer, also for a duplicate or a busy target,
     /// because the call was received. If one of them exists already, the answer is a conflict and
     /// nothing is written.
     ///
@@ -29,7 +29,7 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
     /// before the fate is known, the failure is [`StoreError::Unanswered`].
     ///
     /// [`StoreError::Unanswered`]: toolwarrant_core::store::StoreError::Unanswered
-    fn accept(&self, new: NewTask) -> Stored<'_, Acceptance>;
+    fn accept(&self, new: Record, marks: Vec<DeduplicationKey>) -> Stored<'_, Acceptance>;
 
     /// Writes the next version of a task with its entries, unless the stored task is at another
     /// version or has ended. The end of a task wipes its sealed arguments and frees its key and its
@@ -78,27 +78,6 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
     }
 }
 
-/// A write to accept.
-#[derive(Clone, Debug)]
-pub struct NewTask {
-    /// The id of the task.
-    pub id: TaskId,
-    /// The identity of the write.
-    pub identity: Identity,
-    /// The tool that was called.
-    pub tool: String,
-    /// The arguments, sealed.
-    pub sealed: Vec<u8>,
-    /// The policy by which the task is carried out.
-    pub policy: TaskPolicy,
-    /// The facts of the call.
-    pub call: CallFacts,
-    /// The time at which the call arrived.
-    pub at: Timestamp,
-    /// Deduplication keys to write in the same transaction.
-    pub marks: Vec<DeduplicationKey>,
-}
-
 /// A deduplication key. It guards something that must not happen twice, such as the use of a nonce:
 /// it can be written only once. It exists until it is purged, which is after `until`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,15 +95,12 @@ pub struct DeduplicationKey {
 pub struct Record {
     /// Its id.
     pub id: TaskId,
-    /// The application that called.
-    pub application: String,
+    /// The identity of the write. After the end of the task, it has no key, and a fingerprint of
+    /// zeros.
+    pub identity: Identity,
     /// The tool that was called.
     pub tool: String,
-    /// The resource of the target.
-    pub resource: String,
-    /// The id of the target.
-    pub target: String,
-    /// The time of acceptance.
+    /// The time at which the call arrived.
     pub created_at: Timestamp,
     /// The number of its changes.
     pub version: u32,
@@ -136,6 +112,15 @@ pub struct Record {
     pub refunded_at: Option<Timestamp>,
     /// The facts of the call that made it; `None` if it is older than they are.
     pub call: Option<CallFacts>,
+}
+
+impl Record {
+    /// Returns the record of a new task.
+    #[must_use]
+    pub fn new(id: TaskId, (tool, identity): (&str, Identity), task: Task, sealed: Vec<u8>, call: CallFacts) -> Self {
+        let (tool, created_at, sealed, call) = (tool.to_owned(), task.not_before, Some(sealed), Some(call));
+        Self { id, identity, tool, created_at, version: 0, task, sealed, refunded_at: None, call }
+    }
 }
 
 /// Selects tasks for a list.
@@ -216,7 +201,8 @@ pub struct RefundFilter {
     pub limit: u32,
 }
 
-/// A task in flight, with the fields that a new process needs.
+/// A task in flight as the start of a process reads it: without its state, because a state that
+/// cannot be read stops its task alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenTask {
     /// The id of the task.
@@ -231,20 +217,13 @@ pub struct OpenTask {
     pub wake_at: Option<Timestamp>,
 }
 
-/// The task in flight that a repeated call duplicates.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DuplicateOf {
-    /// Its id.
-    pub id: TaskId,
-    /// The tool that was called.
-    pub tool: String,
-    /// The id of the target.
-    pub target: String,
-    /// The fingerprint of its write.
-    pub fingerprint: [u8; 32],
+/// Returns the answer to a write that repeats a task in flight.
+#[must_use]
+pub fn answer_repeat(id: TaskId, tool: String, target: String, matches: bool) -> WriteAnswer {
+    WriteAnswer { task_id: id.to_string(), tool, target, hit: true, matches }
 }
 
-/// The answer to a [`NewTask`].
+/// The answer to [`TaskStore::accept`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Acceptance {
     /// The task was accepted.
@@ -253,7 +232,7 @@ pub enum Acceptance {
         wake_at: Timestamp,
     },
     /// The write is a duplicate of a task in flight.
-    Hit(DuplicateOf),
+    Hit(WriteAnswer),
     /// Another task is in flight on the target.
     Busy {
         /// The id of that task.

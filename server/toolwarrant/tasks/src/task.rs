@@ -9,7 +9,8 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::text::Remark;
 use toolwarrant_core::catalogue;
 use toolwarrant_core::generated::names;
-use toolwarrant_core::tasks::{Evidence, TaskStatus, UpstreamReport};
+pub use toolwarrant_core::tasks::TaskStatus;
+use toolwarrant_core::tasks::{Evidence, UpstreamReport};
 
 /// The id of a task: the millisecond of its acceptance and 80 random bits. Ids sort by time of
 /// acceptance.
@@ -159,32 +160,8 @@ pub enum Phase {
     /// The upstream has answered, or never will. The engine is reading the target.
     Verifying,
     /// It has ended.
-    Done(Status),
+    Done(TaskStatus),
 }
-
-/// The status of an ended task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Status {
-    /// The effect was measured.
-    Success,
-    /// The upstream reported success, and no probe can measure the effect.
-    SuccessUnverified,
-    /// The upstream reported a failure, or nothing was ever sent.
-    Failed,
-    /// The upstream reported success, and the effect is measurably absent. The only status that is
-    /// refunded.
-    FailedSilent,
-    /// The outcome is unknown.
-    Timeout,
-}
-names!(Status {
-    Success = "success",
-    SuccessUnverified = "success_unverified",
-    Failed = "failed",
-    FailedSilent = "failed_silent",
-    Timeout = "timeout",
-});
 
 /// The upstream's report about a send that left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -280,7 +257,7 @@ impl Task {
 
     /// Returns the status of an ended task.
     #[must_use]
-    pub fn status(&self) -> Option<Status> {
+    pub fn status(&self) -> Option<TaskStatus> {
         match self.phase {
             Phase::Done(status) => Some(status),
             _ => None,
@@ -290,7 +267,7 @@ impl Task {
     /// Returns the status that clients and operators see.
     #[must_use]
     pub fn outward_status(&self) -> TaskStatus {
-        self.status().map_or(TaskStatus::Dispatched, TaskStatus::from)
+        self.status().unwrap_or(TaskStatus::Dispatched)
     }
 
     /// Returns the evidence for the status of an ended task.
@@ -347,9 +324,9 @@ impl Phase {
     /// Parses its name, or that of a status.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        let name = || -> StrDeserializer<'_, value::Error> { name.into_deserializer() };
-        let ended = Status::deserialize(name()).map(Self::Done);
-        ended.or_else(|_| Self::deserialize(name())).ok()
+        let ended = TaskStatus::ENDS.iter().copied().find(|status| status.as_str() == name).map(Self::Done);
+        let phase: StrDeserializer<'_, value::Error> = name.into_deserializer();
+        ended.or_else(|| Self::deserialize(phase).ok())
     }
 
     /// Returns its name in a timeline; for an end, the name of the status.
@@ -362,18 +339,6 @@ impl Phase {
             Self::Polling => "polling",
             Self::Verifying => "verifying",
             Self::Done(status) => status.as_str(),
-        }
-    }
-}
-
-impl From<Status> for TaskStatus {
-    fn from(status: Status) -> Self {
-        match status {
-            Status::Success => Self::Success,
-            Status::SuccessUnverified => Self::SuccessUnverified,
-            Status::Failed => Self::Failed,
-            Status::FailedSilent => Self::FailedSilent,
-            Status::Timeout => Self::Timeout,
         }
     }
 }

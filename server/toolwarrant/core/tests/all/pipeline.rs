@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use toolwarrant_audit::{Audit, AuditParts};
 use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::{Clock, Timestamp};
-use toolwarrant_base::keyring::KeyRing;
+use toolwarrant_base::keyring::{Digest, KeyRing};
 use toolwarrant_base::random::Random;
 use toolwarrant_base::text::Secret;
 use toolwarrant_core::access::{Access, Application, Caller, Credentials, Grants, UsedNonce};
@@ -19,8 +19,7 @@ use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
 use toolwarrant_core::store::Stored;
 use toolwarrant_core::tasks::{
-    AcceptedTask, FreshWrite, Poll, Repeat, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView, Tasks,
-    WriteRefusal, WriteRequest,
+    Poll, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView, Tasks, WriteAnswer, WriteRefusal, WriteRequest,
 };
 
 /// Longer than a lease.
@@ -36,28 +35,29 @@ pub(crate) struct FakeTasks {
     pub(crate) policies: Mutex<Vec<PolicyDef>>,
 }
 
-fn task_in_flight(hit: bool) -> AcceptedTask {
+fn task_in_flight(hit: bool) -> WriteAnswer {
     let [task_id, tool, target] = ["task", "print_page", "p-1"].map(str::to_owned);
-    AcceptedTask { task_id, tool, target, status: TaskStatus::Dispatched, hit, matches: true }
+    WriteAnswer { task_id, tool, target, hit, matches: true }
 }
 
 impl Tasks for FakeTasks {
-    fn repeat<'a>(&'a self, request: WriteRequest<'a>) -> BoxFuture<'a, Result<Repeat<'a>, WriteRefusal>> {
+    fn fingerprint(&self, _: &str, _: &Secret<String>) -> Digest {
+        Digest::default()
+    }
+
+    fn repeat<'a>(&'a self, _: &'a WriteRequest<'a>) -> BoxFuture<'a, Result<Option<WriteAnswer>, WriteRefusal>> {
         Box::pin(async {
             let after = self.finds_after.load(Relaxed);
             sleep(Duration::from_millis(after)).await;
-            Ok(match after {
-                0 => Repeat::Fresh(request.with_fingerprint([0; 32])),
-                _ => Repeat::Hit(task_in_flight(true)),
-            })
+            Ok((after > 0).then(|| task_in_flight(true)))
         })
     }
 
     fn accept<'a>(
         &'a self,
-        write: FreshWrite<'a>,
+        write: WriteRequest<'a>,
         _: Secret<String>,
-    ) -> BoxFuture<'a, Result<AcceptedTask, WriteRefusal>> {
+    ) -> BoxFuture<'a, Result<WriteAnswer, WriteRefusal>> {
         self.policies.lock().expect("no panic").extend(write.nonce.map(|_| write.policy));
         Box::pin(async {
             sleep(Duration::from_millis(self.accepts_after.load(Relaxed))).await;

@@ -9,7 +9,9 @@ use std::collections::HashMap;
 use toolwarrant_base::text::clean;
 use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_tasks::machine::{Happening, explain_end};
-use toolwarrant_tasks::store::{CallFacts, LedgerRow, Record, RefundFilter, TaskFilter, TaskRows, TimelineEvent};
+use toolwarrant_tasks::store::{
+    CallFacts, Identity, LedgerRow, Record, RefundFilter, TaskFilter, TaskRows, TimelineEvent,
+};
 use toolwarrant_tasks::task::TaskId;
 
 /// Most tasks that a list examines.
@@ -106,7 +108,7 @@ pub(super) async fn refunds(context: &OperatorContext, query: RefundQuery) -> An
 /// names its target. If it has several, the row also has the resource, because targets of different
 /// resources can have the same id.
 fn line(context: &OperatorContext, record: &Record, names: &HashMap<String, String>) -> Value {
-    let Record { id, application, tool, resource, target, created_at, task, .. } = record;
+    let Record { id, identity: Identity { application, resource, target, .. }, tool, created_at, task, .. } = record;
     let application = names.get(application).unwrap_or(application);
     let mut line = json!({"task_id": id.to_string(), "application": application, "tool": tool});
     let mut targets = context.catalogue.tools.iter().filter_map(|tool| tool.target.as_ref());

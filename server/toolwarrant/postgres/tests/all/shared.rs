@@ -28,8 +28,8 @@ use toolwarrant_core::store::{DirectoryStore, StoreError};
 use toolwarrant_postgres::{Address, Candidate, Claim, LEASE, NewRun, Postgres, ServerCheck, Waiting};
 use toolwarrant_store::Store;
 use toolwarrant_tasks::machine::Entry;
-use toolwarrant_tasks::store::{Acceptance, Advance, Advanced, Identity, NewTask, TaskStore};
-use toolwarrant_tasks::task::{Phase, Status, Task, TaskId};
+use toolwarrant_tasks::store::{Acceptance, Advance, Advanced, Identity, Record, TaskStore};
+use toolwarrant_tasks::task::{Phase, Task, TaskId, TaskStatus};
 
 /// Returns the server of these tests; `None` if PostgreSQL is not installed.
 fn server() -> Option<&'static TestPostgres> {
@@ -87,7 +87,7 @@ async fn read(address: &Address) -> Postgres {
 /// Returns the step of a task from version 0 to that phase.
 fn step(number: u128, phase: Phase, entries: Vec<Entry>) -> Advance {
     let finished_at = matches!(phase, Phase::Done(_)).then_some(AT);
-    let task = Task { phase, finished_at, ..Task::new(new(number, "", "").policy, AT) };
+    let task = Task { phase, finished_at, ..new(number, "", "").task };
     Advance { id: id(number), version: 0, task, entries, what: "step".to_owned().into(), at: AT }
 }
 
@@ -131,7 +131,7 @@ async fn a_connection_that_breaks_at_any_message_of_a_batch_loses_and_doubles_no
         let number = u128::from(cut) + 1;
         let name = format!("t{number}");
         relay.cut_at(cut);
-        let accepted = one.accept(new(number, &name, &name)).await;
+        let accepted = one.accept(new(number, &name, &name), vec![]).await;
         let moved = one.advance(step(number, Phase::Sending, vec![Entry::Charge])).await;
         cuts += u32::from(relay.has_cut());
         let stored = watcher.task(id(number)).await.expect("read");
@@ -147,7 +147,7 @@ async fn a_connection_that_breaks_at_any_message_of_a_batch_loses_and_doubles_no
         }
         // The lane goes on.
         let name = format!("u{number}");
-        let next = one.accept(new(1_000 + number, &name, &name)).await;
+        let next = one.accept(new(1_000 + number, &name, &name), vec![]).await;
         assert!(matches!(next, Ok(Acceptance::Fresh { .. })), "cut {cut}: {next:?}");
     }
     assert!(cuts > 20, "{cuts}");
@@ -162,18 +162,20 @@ async fn a_cool_down_that_begins_while_an_acceptance_waits_for_the_target_is_kep
     for round in 0..40 {
         number += 1;
         let key = format!("k{number}");
-        let first = one.accept(new(number, &key, "t")).await.expect("the server runs");
+        let first = one.accept(new(number, &key, "t"), vec![]).await.expect("the server runs");
         let Acceptance::Fresh { .. } = first else { panic!("round {round}: {first:?}") };
         number += 1;
         let settled = AT.plus(Duration::from_secs(30 + number as u64));
         let key = format!("k{number}");
         // Both run at the same time; in either order, nothing starts before the target has settled.
-        let (_, next) =
-            tokio::join!(end(&shared, number - 1, Status::Success, settled), one.accept(new(number, &key, "t")));
+        let (_, next) = tokio::join!(
+            end(&shared, number - 1, TaskStatus::Success, settled),
+            one.accept(new(number, &key, "t"), vec![])
+        );
         match next.expect("the server runs") {
             Acceptance::Fresh { wake_at } => {
                 assert_eq!(wake_at, settled, "round {round}");
-                end(&shared, number, Status::Success, settled).await;
+                end(&shared, number, TaskStatus::Success, settled).await;
             }
             Acceptance::Busy { id: holder, .. } => assert_eq!(holder, id(number - 1)),
             Acceptance::Hit(hit) => panic!("round {round}: {hit:?}"),
@@ -189,10 +191,10 @@ async fn a_commit_that_only_a_restarted_server_has_is_not_acknowledged() {
     let address = Address { url: pair.url(), password: None };
     Postgres::init(&address, KEY).await.expect("the schema is empty");
     let one = lead(&address, "one").await;
-    one.accept(new(1, "k1", "t1")).await.expect("the standby has it");
+    one.accept(new(1, "k1", "t1"), vec![]).await.expect("the standby has it");
     pair.cut_replication();
     let writer = Arc::clone(&one);
-    let accepting = tokio::spawn(async move { writer.accept(new(2, "k2", "t2")).await });
+    let accepting = tokio::spawn(async move { writer.accept(new(2, "k2", "t2"), vec![]).await });
     let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
     while pair.query(waits).await.expect("the server runs") == "0" {
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -212,13 +214,13 @@ async fn an_acceptance_that_lands_late_is_answered_and_one_that_was_not_sent_in_
     let one = lead(&address, "one").await;
     let open = OpenTransaction::begin(&address, "SELECT epoch FROM writer FOR UPDATE").await;
     let sending = Arc::clone(&one);
-    let sent = tokio::spawn(async move { sending.accept(new(1, "k1", "t1")).await });
+    let sent = tokio::spawn(async move { sending.accept(new(1, "k1", "t1"), vec![]).await });
     open.holds_up(&sent).await;
-    let behind = one.accept(new(2, "k2", "t2")).await;
+    let behind = one.accept(new(2, "k2", "t2"), vec![]).await;
     assert!(matches!(behind, Err(StoreError::Unavailable(_))), "{behind:?}");
     open.commit().await;
     assert_eq!(sent.await.expect("no panic"), Ok(Acceptance::Fresh { wake_at: AT }));
-    one.accept(new(3, "k3", "t3")).await.expect("the server runs");
+    one.accept(new(3, "k3", "t3"), vec![]).await.expect("the server runs");
     assert_eq!(one.task(id(2)).await, Ok(None));
 }
 
@@ -228,7 +230,7 @@ async fn a_page_of_the_ledger_ends_before_a_transaction_that_may_still_add_to_it
     let one = lead(&address, "one").await;
     for number in [1, 2] {
         let name = format!("t{number}");
-        one.accept(new(number, &name, &name)).await.expect("the server runs");
+        one.accept(new(number, &name, &name), vec![]).await.expect("the server runs");
     }
     let open = server().expect("it runs").begin().await;
     one.advance(step(1, Phase::Sending, vec![Entry::Charge])).await.expect("the server runs");
@@ -249,9 +251,9 @@ async fn a_day_has_its_partition_before_its_first_task_ends_and_a_day_without_on
     assert_eq!(count(days).await, 16, "15 days and the rest");
     // Tasks of the tests are of 1970, and this one is of today.
     let now = Clock::system().now();
-    let today = NewTask { id: TaskId::new(now, [1; 10]), ..new(1, "k", "t") };
-    one.accept(today.clone()).await.expect("the server runs");
-    let done = Advance { id: today.id, ..step(1, Phase::Done(Status::Success), vec![Entry::Release(AT)]) };
+    let today = Record { id: TaskId::new(now, [1; 10]), ..new(1, "k", "t") };
+    one.accept(today.clone(), vec![]).await.expect("the server runs");
+    let done = Advance { id: today.id, ..step(1, Phase::Done(TaskStatus::Success), vec![Entry::Release(AT)]) };
     assert_eq!(one.advance(done).await, Ok(Advanced::Written));
     assert_eq!(count("SELECT count(*) FROM ended_default").await, 0);
     // Rows in the default partition keep their day from a partition, and no other day.
@@ -259,9 +261,9 @@ async fn a_day_has_its_partition_before_its_first_task_ends_and_a_day_without_on
     for day in [0, 5] {
         count(&format!("DROP TABLE {}", name(day))).await;
     }
-    let again = NewTask { id: TaskId::new(now, [2; 10]), ..new(2, "l", "u") };
-    one.accept(again.clone()).await.expect("the server runs");
-    let done = Advance { id: again.id, ..step(2, Phase::Done(Status::Success), vec![Entry::Release(AT)]) };
+    let again = Record { id: TaskId::new(now, [2; 10]), ..new(2, "l", "u") };
+    one.accept(again.clone(), vec![]).await.expect("the server runs");
+    let done = Advance { id: again.id, ..step(2, Phase::Done(TaskStatus::Success), vec![Entry::Release(AT)]) };
     assert_eq!(one.advance(done).await, Ok(Advanced::Written));
     one.purge(AT, 9).await.expect_err("today has no partition of its own");
     assert_eq!(count(&format!("SELECT count(*) FROM {}", name(5))).await, 0);
@@ -286,8 +288,8 @@ async fn an_account_with_the_granted_rights_leads_and_changes_nothing_that_has_h
     assert!(refused.to_string().contains("store grant"), "{refused}");
     Postgres::grant(&owner, "granted").await.expect("the owner may");
     let one = lead(&account, "one").await;
-    one.accept(new(1, "k", "t")).await.expect("the server runs");
-    let done = step(1, Phase::Done(Status::Success), vec![Entry::Charge, Entry::Release(AT)]);
+    one.accept(new(1, "k", "t"), vec![]).await.expect("the server runs");
+    let done = step(1, Phase::Done(TaskStatus::Success), vec![Entry::Charge, Entry::Release(AT)]);
     assert_eq!(one.advance(done).await, Ok(Advanced::Written));
     assert_eq!(count("SELECT count(*) FROM ledger JOIN ended ON ended.id = task").await, 1);
     // Partitions are made and dropped without the right to define tables.

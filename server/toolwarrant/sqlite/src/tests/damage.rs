@@ -60,7 +60,7 @@ async fn acknowledged_writes_survive_a_kill_at_any_moment() {
             let told = reopened.timeline(id).await.unwrap().len();
             assert_eq!((record.version as usize, told), (usize::from(charged), 1 + usize::from(charged)));
             assert!(matches!(
-                reopened.accept(new(u128::MAX, "k", &record.target)).await.unwrap(),
+                reopened.accept(new(u128::MAX, "k", &record.identity.target), vec![]).await.unwrap(),
                 Acceptance::Busy { .. }
             ));
         }
@@ -83,7 +83,7 @@ async fn a_full_disk_loses_no_acknowledged_write_and_the_store_recovers_when_the
         };
         sqlite.writer.write(limit).await.unwrap()
     };
-    let task = |n: u128| NewTask { sealed: vec![7; 3_000], ..new(n, &format!("k{n}"), &format!("t{n}")) };
+    let task = |n: u128| Record { sealed: Some(vec![7; 3_000]), ..new(n, &format!("k{n}"), &format!("t{n}")) };
     accept(&store, task(0)).await;
     let most = pages(1).await + 20;
     pages(most).await;
@@ -91,7 +91,7 @@ async fn a_full_disk_loses_no_acknowledged_write_and_the_store_recovers_when_the
     for n in 1..60 {
         // Two calls share a transaction. If one does not find room, the answer of the other must
         // not be lost.
-        let (a, b) = tokio::join!(store.accept(task(2 * n)), store.accept(task(2 * n + 1)));
+        let (a, b) = tokio::join!(store.accept(task(2 * n), vec![]), store.accept(task(2 * n + 1), vec![]));
         for (n, answer) in [(2 * n, a), (2 * n + 1, b)] {
             match answer {
                 Ok(_) => assert!(store.task(id(n)).await.unwrap().is_some()),
@@ -137,9 +137,9 @@ async fn each_start_finds_all_tasks_in_flight_on_one_target_and_accepts_no_furth
     for n in 1..=2 {
         let left: Vec<_> = store.in_flight(None, 9).await.unwrap().iter().map(|task| task.id).collect();
         assert_eq!(left, (n..=2).map(id).collect::<Vec<_>>());
-        let refused = store.accept(new(3, "k3", "t1")).await.unwrap();
+        let refused = store.accept(new(3, "k3", "t1"), vec![]).await.unwrap();
         assert!(matches!(refused, Acceptance::Busy { .. }), "{refused:?}");
-        end(&store, n, Status::Timeout, AT).await;
+        end(&store, n, TaskStatus::Timeout, AT).await;
         drop(store);
         store = open(folder.path());
     }

@@ -161,7 +161,7 @@ async fn nothing_is_written_to_a_database_that_was_moved_or_replaced() {
             if replaced {
                 fs::copy(&to, &from).unwrap();
             }
-            let refused = store.accept(new(n, &format!("k{n}"), "u")).await.unwrap_err();
+            let refused = store.accept(new(n, &format!("k{n}"), "u"), vec![]).await.unwrap_err();
             assert!(
                 matches!(&refused, StoreError::Unavailable(why) if why.contains("removed or replaced")),
                 "{refused}"
@@ -180,7 +180,7 @@ async fn the_process_that_opened_a_database_last_owns_it() {
     let first: Arc<dyn Store> = open(folder.path());
     accept(&first, new(1, "k", "t")).await;
     let second: Arc<dyn Store> = open(folder.path());
-    let refused = first.accept(new(2, "l", "u")).await.unwrap_err();
+    let refused = first.accept(new(2, "l", "u"), vec![]).await.unwrap_err();
     assert!(matches!(&refused, StoreError::Unavailable(why) if why.contains("another process has")), "{refused}");
     drop(Sqlite::open_as_it_is(&database(folder.path()), ()).unwrap());
     accept(&second, new(2, "l", "u")).await;
@@ -199,7 +199,7 @@ async fn while_another_program_has_a_transaction_open_all_waiting_calls_are_refu
             // Several calls in sequence, like clients that retry. Each could wait on its own.
             for again in 0..5 {
                 let number = n * 5 + again;
-                store.accept(new(number, &format!("k{number}"), &format!("t{number}"))).await.unwrap_err();
+                store.accept(new(number, &format!("k{number}"), &format!("t{number}")), vec![]).await.unwrap_err();
             }
         });
     }
@@ -208,7 +208,7 @@ async fn while_another_program_has_a_transaction_open_all_waiting_calls_are_refu
     tokio::time::timeout(Duration::from_mins(1), waiting.join_all()).await.unwrap();
     other.execute_batch("ROLLBACK").unwrap();
     // Calls that arrive while the last waiting ones are refused are refused with them.
-    let accepted = async { while store.accept(new(999, "k", "t")).await.is_err() {} };
+    let accepted = async { while store.accept(new(999, "k", "t"), vec![]).await.is_err() {} };
     tokio::time::timeout(Duration::from_mins(1), accepted).await.unwrap();
 }
 
@@ -229,7 +229,7 @@ async fn a_restored_copy_has_no_live_key_and_no_task_in_flight() {
         Advance { id: id(2), version, task, entries: vec![Entry::Charge], what: "sent".to_owned().into(), at: AT };
     assert_eq!(store.advance(sent).await.unwrap(), Advanced::Written);
     accept(&all, new(3, "m", "v")).await;
-    end(&all, 3, Status::Success, AT).await;
+    end(&all, 3, TaskStatus::Success, AT).await;
     let ended = store.task(id(3)).await.unwrap();
 
     let copy = quick_folder();
@@ -246,10 +246,10 @@ async fn a_restored_copy_has_no_live_key_and_no_task_in_flight() {
     assert_eq!(store.task(id(3)).await.unwrap(), ended);
     for n in 1..=2 {
         let record = store.task(id(n)).await.unwrap().unwrap();
-        assert_eq!((record.task.status(), record.refunded_at, record.sealed), (Some(Status::Timeout), None, None));
+        assert_eq!((record.task.status(), record.refunded_at, record.sealed), (Some(TaskStatus::Timeout), None, None));
         // The request may have been sent at any earlier moment, so the target cools down for the
         // longest time that an operation may take.
-        let next = store.accept(new(n + 10, &format!("n{n}"), &record.target)).await.unwrap();
+        let next = store.accept(new(n + 10, &format!("n{n}"), &record.identity.target), vec![]).await.unwrap();
         assert!(matches!(next, Acceptance::Fresh { wake_at } if wake_at == at.plus(policy().deadline())), "{next:?}");
     }
     for rule in [IntegrityRule::Charges, IntegrityRule::Records, IntegrityRule::Secrets, IntegrityRule::Layout] {

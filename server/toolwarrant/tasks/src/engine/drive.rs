@@ -9,8 +9,8 @@ use crate::leave::Leave;
 use crate::machine::{
     Effect, Event, Facts, Happening, Noted, Provability, READ_PATIENCE, Resend, SEND_PATIENCE, Sent, Step, step,
 };
-use crate::store::{Advance, Advanced, Record, TaskFilter};
-use crate::task::{Phase, Reading, Status, Task, TaskId, Verdict};
+use crate::store::{Advance, Advanced, Identity, Record, TaskFilter};
+use crate::task::{Phase, Reading, Task, TaskId, TaskStatus, Verdict};
 use std::mem::take;
 use std::pin::pin;
 use std::sync::Arc;
@@ -22,7 +22,6 @@ use toolwarrant_base::{ignore_poison, survive};
 use toolwarrant_common::TASKS_KEPT_DAYS;
 use toolwarrant_core::access::NONCE_KEPT;
 use toolwarrant_core::store::StoreError;
-use toolwarrant_core::tasks::TaskStatus;
 
 /// Maximum number of tasks that are driven at a time. The others wait; their deadlines do not move.
 const DRIVEN_MAX: usize = 4_096;
@@ -151,7 +150,7 @@ impl Engine {
                     ignore_poison(self.unreadable.lock()).remove(&id);
                     self.index.release(wake.hash);
                     self.polls.release(id);
-                    if record.task.status() == Some(Status::FailedSilent) {
+                    if record.task.status() == Some(TaskStatus::FailedSilent) {
                         self.report_repeated_refund(&record).await;
                     }
                     return Ok(());
@@ -223,7 +222,7 @@ impl Engine {
     /// Logs and counts a refund on a target that had another one within a day. Clients can make a
     /// target look as if a write had no effect, so an operator should look at it.
     async fn report_repeated_refund(&self, record: &Record) {
-        let Record { id, application, resource, target, .. } = record;
+        let Record { id, identity: Identity { application, resource, target, .. }, .. } = record;
         let of_target = TaskFilter {
             resource: Some(resource.clone()),
             target: Some(target.clone()),
@@ -245,7 +244,7 @@ impl Engine {
     /// Restores the write of a task. Also returns the reason if the contract cannot read its
     /// command.
     fn unseal(&self, record: &Record) -> (Write, Option<String>) {
-        let Record { id, tool, target, task, sealed, .. } = record;
+        let Record { id, identity: Identity { target, .. }, tool, task, sealed, .. } = record;
         let Parts { catalogue, keyring, .. } = &self.parts;
         let opened = command::open(*catalogue, keyring, (*id, tool), sealed.as_deref());
         let (arguments, unreadable) = match opened {
@@ -283,13 +282,13 @@ impl Engine {
 
 /// Logs the end of a task. The more attention an operator should pay to it, the higher the level.
 fn report(record: &Record) {
-    let Record { id, application, tool, target, task, .. } = record;
-    let status = task.status().map(Status::as_str);
+    let Record { id, identity: Identity { application, target, .. }, tool, task, .. } = record;
+    let status = task.status().map(TaskStatus::as_str);
     match task.status() {
-        Some(Status::FailedSilent) => {
+        Some(TaskStatus::FailedSilent) => {
             tracing::warn!(task = %id, application, tool, target, status, "task failed silently; refunded");
         }
-        Some(Status::Timeout) => {
+        Some(TaskStatus::Timeout) => {
             tracing::info!(task = %id, application, tool, target, status, "task timed out; outcome unknown");
         }
         _ => tracing::debug!(task = %id, application, tool, target, status, "task ended"),

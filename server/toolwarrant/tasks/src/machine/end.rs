@@ -1,6 +1,6 @@
 //! The reason why a task ended as it did: one sentence for each row of the decision tables.
 
-use crate::task::{Readings, Status, Task, UpstreamAnswer};
+use crate::task::{Readings, Task, TaskStatus, UpstreamAnswer};
 
 /// Explains the end of a task in one sentence. Returns `None` for a task in flight.
 #[must_use]
@@ -20,23 +20,24 @@ pub fn explain_end(task: &Task) -> Option<String> {
         _ => "the platform reported a failure".to_owned(),
     };
     Some(match status {
-        Status::Success => "a reading of the target showed the effect".to_owned(),
-        Status::SuccessUnverified if not_absent >= 2 => format!(
+        TaskStatus::Dispatched => return None,
+        TaskStatus::Success => "a reading of the target showed the effect".to_owned(),
+        TaskStatus::SuccessUnverified if not_absent >= 2 => format!(
             "the platform reported success, and {not_absent} readings showed no absence of the effect; on this target, no reading can \
              prove more"
         ),
-        Status::SuccessUnverified => {
+        TaskStatus::SuccessUnverified => {
             format!("the platform reported success, and nothing could verify it: {}", cannot())
         }
-        Status::FailedSilent => format!(
+        TaskStatus::FailedSilent => format!(
             "the platform reported success, and {absent} readings after the settling time showed that the effect is absent; the charge is \
              refunded"
         ),
-        Status::Failed if *left && reading.is_some() => {
+        TaskStatus::Failed if *left && reading.is_some() => {
             format!("{refused}, and no reading showed the effect")
         }
-        Status::Failed if *left => format!("{refused}, and no reading could contradict it: {}", cannot()),
-        Status::Failed if *attempts == 0 => match obstacle {
+        TaskStatus::Failed if *left => format!("{refused}, and no reading could contradict it: {}", cannot()),
+        TaskStatus::Failed if *attempts == 0 => match obstacle {
             Some(why) => format!("nothing was sent: {why}"),
             None if probe.is_some_and(|probe| probe.baseline) => {
                 "nothing was sent, because the target could not be read before the send until it was too late"
@@ -44,7 +45,7 @@ pub fn explain_end(task: &Task) -> Option<String> {
             }
             None => "nothing was sent before it was too late".to_owned(),
         },
-        Status::Failed => {
+        TaskStatus::Failed => {
             let why = if answer.is_some() {
                 refused
             } else {
@@ -52,7 +53,7 @@ pub fn explain_end(task: &Task) -> Option<String> {
             };
             format!("each of {attempts} sends is known to have done nothing ({why}), so the charge is reversed")
         }
-        Status::Timeout => {
+        TaskStatus::Timeout => {
             let known = match answer {
                 Some(UpstreamAnswer::Ok) => "the platform reported success",
                 Some(UpstreamAnswer::Err | UpstreamAnswer::Refused(_)) if *unanswered => {

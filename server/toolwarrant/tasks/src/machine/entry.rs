@@ -2,7 +2,7 @@
 //! release of the target.
 
 use super::times::CLOCKS_APART;
-use crate::task::{Status, Task};
+use crate::task::{Task, TaskStatus};
 use toolwarrant_base::clock::Timestamp;
 
 /// An entry to store in the same transaction as the task.
@@ -53,7 +53,7 @@ impl Entry {
         match self {
             Self::Charge => attempts > 0,
             Self::ReverseCharge => attempts > 0 && !left && task.status().is_some(),
-            Self::Refund => task.status() == Some(Status::FailedSilent),
+            Self::Refund => task.status() == Some(TaskStatus::FailedSilent),
             Self::Release(_) => task.status().is_some(),
         }
     }

@@ -77,7 +77,7 @@ struct Row {
     policy: TaskPolicy,
     sent: Sent,
     then: Vec<(u64, Event)>,
-    ends: Option<Status>,
+    ends: Option<TaskStatus>,
 }
 
 fn decision_table() -> Vec<Row> {
@@ -87,10 +87,10 @@ fn decision_table() -> Vec<Row> {
     let blind = || policy(None, false);
     let row = |name, policy, sent, then: &[(u64, Event)], ends| Row { name, policy, sent, then: then.to_vec(), ends };
     vec![
-        row("ok, present", sighted(), Sent::Ok, &[(1, reading(Present))], Some(Status::Success)),
-        row("err, present", sighted(), err(), &[(1, reading(Present))], Some(Status::Success)),
-        row("none, present", sighted(), none(), &[(1, reading(Present))], Some(Status::Success)),
-        row("ok, blind", blind(), Sent::Ok, &[], Some(Status::SuccessUnverified)),
+        row("ok, present", sighted(), Sent::Ok, &[(1, reading(Present))], Some(TaskStatus::Success)),
+        row("err, present", sighted(), err(), &[(1, reading(Present))], Some(TaskStatus::Success)),
+        row("none, present", sighted(), none(), &[(1, reading(Present))], Some(TaskStatus::Success)),
+        row("ok, blind", blind(), Sent::Ok, &[], Some(TaskStatus::SuccessUnverified)),
         row("ok, absent before it settles", sighted(), Sent::Ok, &[(1, reading(Absent)), (9, reading(Absent))], None),
         row("ok, absent once", sighted(), Sent::Ok, &[(10, reading(Absent))], None),
         row(
@@ -98,45 +98,45 @@ fn decision_table() -> Vec<Row> {
             sighted(),
             Sent::Ok,
             &[(10, reading(Absent)), (13, reading(Absent))],
-            Some(Status::FailedSilent),
+            Some(TaskStatus::FailedSilent),
         ),
         row(
             "ok, absent, then late",
             sighted(),
             Sent::Ok,
             &[(10, reading(Absent)), (13, reading(Present))],
-            Some(Status::Success),
+            Some(TaskStatus::Success),
         ),
         row(
             "ok, unreadable",
             sighted(),
             Sent::Ok,
             &[(10, reading(Unreadable)), (60, reading(Unreadable))],
-            Some(Status::Timeout),
+            Some(TaskStatus::Timeout),
         ),
         row(
             "ok, too few readings",
             sighted(),
             Sent::Ok,
             &[(20, reading(Unreadable)), (60, reading(Absent))],
-            Some(Status::Timeout),
+            Some(TaskStatus::Timeout),
         ),
         row(
             "ok, one last reading",
             sighted(),
             Sent::Ok,
             &[(50, reading(Absent)), (99, reading(Absent))],
-            Some(Status::FailedSilent),
+            Some(TaskStatus::FailedSilent),
         ),
-        row("err, blind", blind(), err(), &[], Some(Status::Failed)),
-        row("err, absent", sighted(), err(), &[(9, reading(Absent)), (10, reading(Absent))], Some(Status::Failed)),
+        row("err, blind", blind(), err(), &[], Some(TaskStatus::Failed)),
+        row("err, absent", sighted(), err(), &[(9, reading(Absent)), (10, reading(Absent))], Some(TaskStatus::Failed)),
         row("err, unreadable once", sighted(), err(), &[(10, reading(Unreadable))], None),
         row(
             "err, unreadable twice",
             sighted(),
             err(),
             &[(10, reading(Unreadable)), (13, reading(Unreadable))],
-            Some(Status::Failed),
+            Some(TaskStatus::Failed),
         ),
         row("none, absent", once(), none(), &[(30, reading(Absent)), (59, reading(Absent))], None),
         row(
@@ -144,17 +144,17 @@ fn decision_table() -> Vec<Row> {
             once(),
             none(),
             &[(30, reading(Absent)), (60, reading(Absent))],
-            Some(Status::Timeout),
+            Some(TaskStatus::Timeout),
         ),
-        row("none, unreadable", sighted(), none(), &[(60, reading(Unreadable))], Some(Status::Timeout)),
-        row("none, blind", blind(), none(), &[(60, Event::Due)], Some(Status::Timeout)),
+        row("none, unreadable", sighted(), none(), &[(60, reading(Unreadable))], Some(TaskStatus::Timeout)),
+        row("none, blind", blind(), none(), &[(60, Event::Due)], Some(TaskStatus::Timeout)),
         row("not sent, once", sighted(), not_sent(), &[], None),
         row(
             "not sent, to the end",
             sighted(),
             not_sent(),
             &[(2, Event::Due), (2, Event::Sent(not_sent())), (6, Event::Due), (6, Event::Sent(not_sent()))],
-            Some(Status::Failed),
+            Some(TaskStatus::Failed),
         ),
     ]
 }
@@ -165,13 +165,13 @@ fn unclear_answers() -> Vec<Row> {
     let row = |name, policy, sent, then: &[(u64, Event)], ends| Row { name, policy, sent, then: then.to_vec(), ends };
     let (sighted, blind) = (|| policy(probe(false), true), || policy(None, false));
     vec![
-        row("refused, present", sighted(), refusal(false), &[(1, reading(Present))], Some(Status::Success)),
-        row("refused, absent", sighted(), refusal(false), &[(10, reading(Absent))], Some(Status::Failed)),
+        row("refused, present", sighted(), refusal(false), &[(1, reading(Present))], Some(TaskStatus::Success)),
+        row("refused, absent", sighted(), refusal(false), &[(10, reading(Absent))], Some(TaskStatus::Failed)),
         row("refused, absent before it settles", sighted(), refusal(false), &[(9, reading(Absent))], None),
-        row("refused, blind", blind(), refusal(false), &[], Some(Status::Failed)),
-        row("unsure, present", sighted(), unsure(), &[(30, reading(Present))], Some(Status::Success)),
+        row("refused, blind", blind(), refusal(false), &[], Some(TaskStatus::Failed)),
+        row("unsure, present", sighted(), unsure(), &[(30, reading(Present))], Some(TaskStatus::Success)),
         row("unsure, absent", sighted(), unsure(), &[(30, reading(Absent)), (40, reading(Absent))], None),
-        row("unsure, absent at the deadline", sighted(), unsure(), &[(60, reading(Absent))], Some(Status::Timeout)),
+        row("unsure, absent at the deadline", sighted(), unsure(), &[(60, reading(Absent))], Some(TaskStatus::Timeout)),
     ]
 }
 
@@ -183,7 +183,7 @@ fn every_row_of_the_decision_table_ends_as_it_says() {
         assert_eq!(task.status(), ends, "{name}: {task:?}");
         let count = |entry| entries.iter().filter(|written| **written == entry).count();
         assert_eq!(count(Entry::Charge), 1, "{name}");
-        assert_eq!(count(Entry::Refund), usize::from(ends == Some(Status::FailedSilent)), "{name}");
+        assert_eq!(count(Entry::Refund), usize::from(ends == Some(TaskStatus::FailedSilent)), "{name}");
         assert_eq!(count(Entry::ReverseCharge), usize::from(name == "not sent, to the end"), "{name}");
     }
 }
@@ -198,16 +198,16 @@ fn a_baseline_is_taken_before_the_send_and_after_two_failures_the_task_is_sent_w
     assert_eq!(entries, [Entry::Charge]);
     let late = [(0, Event::Due), (1, Event::Baseline(None)), (50, Event::Due)];
     let (task, entries, _) = run(compared(), Facts::default(), &late);
-    assert_eq!((task.status(), entries), (Some(Status::Failed), vec![Entry::Release(at(50))]));
+    assert_eq!((task.status(), entries), (Some(TaskStatus::Failed), vec![Entry::Release(at(50))]));
     let blindly = [(0, Event::Due), (1, Event::Baseline(None)), (4, Event::Due), (5, Event::Baseline(None))];
     let (task, _, effects) = run(compared(), Facts::default(), &blindly);
     assert_eq!((task.phase, task.baseline), (Phase::Sending, None));
     assert_eq!(effects, [Effect::Baseline, Effect::Baseline, Effect::Send(at(10))]);
     // It is sent again without a third try, and no absence is evidence.
     for (sent, verdict, ends) in [
-        (Sent::Ok, Verdict::Absent, Some(Status::Timeout)),
-        (Sent::Ok, Verdict::Present, Some(Status::Success)),
-        (err(), Verdict::Absent, Some(Status::Failed)),
+        (Sent::Ok, Verdict::Absent, Some(TaskStatus::Timeout)),
+        (Sent::Ok, Verdict::Present, Some(TaskStatus::Success)),
+        (err(), Verdict::Absent, Some(TaskStatus::Failed)),
     ] {
         let again = [(5, Event::Sent(not_sent())), (7, Event::Due), (7, Event::Sent(sent))];
         let read = [(20, reading(verdict)), (23, reading(verdict)), (60, reading(verdict))];
@@ -297,13 +297,13 @@ fn each_send_has_its_reason_in_the_timeline() {
 fn assert_no_hope(seed: u64, task: &Task, provability: Provability) {
     let reported = task.outcome.map(|(upstream, _)| upstream);
     match (task.status(), provability) {
-        (Some(Status::FailedSilent), Provability::Presence | Provability::Nothing(_)) => {
+        (Some(TaskStatus::FailedSilent), Provability::Presence | Provability::Nothing(_)) => {
             panic!("seed {seed}: a refund of hope")
         }
-        (Some(Status::Success), Provability::Absence | Provability::Nothing(_)) => {
+        (Some(TaskStatus::Success), Provability::Absence | Provability::Nothing(_)) => {
             panic!("seed {seed}: a success of hope")
         }
-        (Some(Status::Timeout), Provability::Nothing(_)) if task.policy.probe.is_some() => {
+        (Some(TaskStatus::Timeout), Provability::Nothing(_)) if task.policy.probe.is_some() => {
             assert_ne!(reported, Some(UpstreamAnswer::Ok), "seed {seed}: nothing was to be waited for");
         }
         _ => {}
@@ -422,7 +422,7 @@ fn a_send_of_a_dead_process_may_have_left_even_if_the_repeated_request_is_refuse
     events.extend([(19, Event::Due), (19, Event::Sent(not_sent())), (23, Event::Due), (23, Event::Sent(not_sent()))]);
     let (task, entries, _) = run(policy(probe(false), false), facts, &events);
     assert!(!entries.contains(&Entry::ReverseCharge), "the first send may have left, and its charge is taken back");
-    assert_ne!(task.status(), Some(Status::Failed), "the first send may have worked, and nobody has looked");
+    assert_ne!(task.status(), Some(TaskStatus::Failed), "the first send may have worked, and nobody has looked");
 }
 
 #[test]
@@ -431,7 +431,7 @@ fn a_reading_that_began_before_the_effect_had_settled_does_not_count() {
     let absent = Reading { verdict: Verdict::Absent, expected: "b".into(), observed: "a".into() };
     let judged = |begun| super::step(task.clone(), Event::Probed(absent.clone(), begun), at(11), &Facts::default).task;
     assert_eq!(judged(at(9)).status(), None, "it may have shown at the tenth second");
-    assert_eq!(judged(at(10)).status(), Some(Status::Failed));
+    assert_eq!(judged(at(10)).status(), Some(TaskStatus::Failed));
 }
 
 /// An operation and a baseline are stored byte for byte, and shown cleaned.

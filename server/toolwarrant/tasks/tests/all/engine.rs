@@ -14,7 +14,7 @@ use toolwarrant_core::limit::Window;
 use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_core::tasks::{
-    FreshWrite, LongPoll, Poll, Repeat, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView, Tasks,
+    CallFacts, Identity, LongPoll, Poll, TaskPage, TaskQuery, TaskReadError, TaskStatus, TaskView, Tasks,
     UpstreamReport, WriteRefusal, WriteRequest,
 };
 use toolwarrant_memory::Memory;
@@ -67,31 +67,17 @@ fn parts(store: &Arc<Memory>, executor: impl Executor, clock: &Clock) -> Parts {
 
 /// Returns a write of the application `owner`.
 fn write(resource: &'static str, target: &str) -> WriteRequest<'static> {
-    WriteRequest {
-        application: "owner",
-        tool: "print",
-        resource,
-        target: target.into(),
-        key: None,
-        policy: POLICY,
-        arguments: Secret::new(format!("{{\"target\":\"{target}\"}}")),
-        nonce: None,
-        now: START,
-    }
-}
-
-/// Calls `repeat` for a write and expects that it is not a duplicate.
-async fn fresh<'a>(engine: &'a Engine, write: WriteRequest<'a>) -> FreshWrite<'a> {
-    match engine.repeat(write).await.expect("a store that can be read") {
-        Repeat::Fresh(write) => write,
-        Repeat::Hit(task) => panic!("a repeat of {task:?}"),
-    }
+    let (application, fingerprint) = ("owner".to_owned(), keyring().mac(&[target]));
+    let identity =
+        Identity { application, key: None, fingerprint, resource: resource.to_owned(), target: target.to_owned() };
+    WriteRequest { identity, tool: "print", policy: POLICY, call: CallFacts::default(), nonce: None, now: START }
 }
 
 /// Accepts a write and returns the id of its task.
 async fn accept(engine: &Engine, write: WriteRequest<'_>) -> String {
-    let command = write.arguments.clone();
-    engine.accept(fresh(engine, write).await, command).await.expect("a new write").task_id
+    let command = Secret::new(format!("{{\"target\":\"{}\"}}", write.identity.target));
+    assert!(engine.repeat(&write).await.expect("a store that can be read").is_none(), "{write:?}");
+    engine.accept(write, command).await.expect("a new write").task_id
 }
 
 /// Returns a caller with a key of an application with these grants.
@@ -254,9 +240,11 @@ async fn the_nonce_of_a_write_is_stored_with_its_task_or_refusal_and_known_after
     let caller = caller("app", Grants::everything());
     let used = ["fresh", "hit", "busy"].map(|nonce| nonces.take(&caller, nonce, 0, false).expect("new"));
     let mut race = Vec::new();
-    for (nonce, arguments) in used.iter().zip(["{\"n\":1}", "{\"n\":1}", "{}"]) {
-        let arguments = Secret::new(arguments.to_owned());
-        race.push(fresh(&engine, WriteRequest { nonce: Some(nonce), arguments, ..write("printer", "p-1") }).await);
+    for (nonce, fingerprint) in used.iter().zip([[1; 32], [1; 32], [2; 32]]) {
+        let mut write = WriteRequest { nonce: Some(nonce), ..write("printer", "p-1") };
+        write.identity.fingerprint = fingerprint;
+        assert!(engine.repeat(&write).await.expect("a store that can be read").is_none());
+        race.push(write);
     }
     for write in race {
         let _ = engine.accept(write, Secret::new("{}".to_owned())).await;
@@ -323,8 +311,7 @@ async fn the_next_leader_ends_the_tasks_of_the_former_one_which_accepts_and_stor
     tokio::time::sleep(Duration::from_secs(60)).await;
     let owner = caller("owner", Grants::nothing());
     assert_eq!(poll(&next, &owner, &id).await.expect("a task").status, TaskStatus::Success);
-    let Ok(Repeat::Fresh(fresh)) = former.repeat(write("printer", "p-2")).await else { panic!("another target") };
-    let refused = former.accept(fresh, Secret::new("{}".to_owned())).await;
+    let refused = former.accept(write("printer", "p-2"), Secret::new("{}".to_owned())).await;
     assert!(matches!(refused, Err(WriteRefusal::Unavailable)), "{refused:?}");
 }
 

@@ -40,7 +40,7 @@ use toolwarrant_base::random::{Random, SplitMix};
 use toolwarrant_base::text::Secret;
 use toolwarrant_core::access::UsedNonce;
 use toolwarrant_core::catalogue::PolicyDef;
-use toolwarrant_core::tasks::{AcceptedTask, Repeat, Tasks, WriteRefusal, WriteRequest};
+use toolwarrant_core::tasks::{CallFacts, Identity, Tasks, WriteAnswer, WriteRefusal, WriteRequest};
 use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::store::TaskStore;
 use toolwarrant_tasks::task::TaskId;
@@ -138,7 +138,7 @@ impl Nature {
 }
 
 /// A call and its answer.
-type Said = (Call, Result<AcceptedTask, WriteRefusal>);
+type Said = (Call, Result<WriteAnswer, WriteRefusal>);
 
 /// A running server.
 struct Process {
@@ -326,25 +326,22 @@ async fn ask(
     clock: &Clock,
     (call, nonce): (&Call, Option<&UsedNonce>),
     policy: PolicyDef,
-) -> Option<Result<AcceptedTask, WriteRefusal>> {
+) -> Option<Result<WriteAnswer, WriteRefusal>> {
     let Call { application, wheel, act, key, patience } = call.clone();
     let now = clock.now();
     let arguments = Secret::new(act.to_text(wheel));
-    let request = WriteRequest {
-        application: &application,
-        tool: act.tool(),
-        resource: "wheel",
-        target: wheel.to_string(),
+    let identity = Identity {
+        application: application.to_string(),
         key: key.map(str::to_owned),
-        policy,
-        arguments: arguments.clone(),
-        nonce,
-        now,
+        fingerprint: engine.fingerprint(act.tool(), &arguments),
+        resource: "wheel".to_owned(),
+        target: wheel.to_string(),
     };
+    let mut write = WriteRequest { identity, tool: act.tool(), policy, call: CallFacts::default(), nonce, now };
     let asking = async {
-        match engine.repeat(request).await? {
-            Repeat::Hit(task) => Ok(task),
-            Repeat::Fresh(mut write) => {
+        match engine.repeat(&write).await? {
+            Some(task) => Ok(task),
+            None => {
                 let request_id = format!("r{}", nature.tries.fetch_add(1, Relaxed));
                 write.call.request_id = request_id.clone();
                 let answer = engine.accept(write, arguments).await;

@@ -27,11 +27,11 @@ async fn states(address: &Address) -> Vec<(String, RunState)> {
 async fn the_next_leader_has_everything_and_nothing_of_the_former_one_lands() {
     let Some(address) = cluster().await else { return };
     let one = lead(&address, "one").await;
-    assert_eq!(one.accept(new(1, "k", "t")).await, Ok(Acceptance::Fresh { wake_at: AT }));
+    assert_eq!(one.accept(new(1, "k", "t"), vec![]).await, Ok(Acceptance::Fresh { wake_at: AT }));
     let next = lead(&address, "next").await;
     assert!(next.epoch() > one.epoch());
     for refused in [
-        one.accept(new(2, "l", "u")).await.map(drop),
+        one.accept(new(2, "l", "u"), vec![]).await.map(drop),
         one.advance(step(1, Phase::Sending, vec![Entry::Charge])).await.map(drop),
         one.mark(vec![]).await,
         one.put_application(application("a", "first"), vec![]).await,

@@ -43,7 +43,7 @@ async fn settings_of_the_account_do_not_change_what_a_session_needs() {
     let one = lead(&address, "one").await;
     let accept = |number: u128| {
         let (one, name) = (Arc::clone(&one), format!("t{number}"));
-        async move { one.accept(new(number, &name, &name)).await.map(drop) }
+        async move { one.accept(new(number, &name, &name), vec![]).await.map(drop) }
     };
     let accepted: JoinSet<_> = (1..=60).map(accept).collect();
     assert_eq!(accepted.join_all().await, vec![Ok(()); 60]);
@@ -51,7 +51,7 @@ async fn settings_of_the_account_do_not_change_what_a_session_needs() {
     let lock = "SET TRANSACTION READ WRITE; SET idle_in_transaction_session_timeout = 0; LOCK TABLE writer";
     let open = OpenTransaction::begin(&address, lock).await;
     let waiting = Arc::clone(&one);
-    let waiting = tokio::spawn(async move { waiting.accept(new(61, "t61", "t61")).await });
+    let waiting = tokio::spawn(async move { waiting.accept(new(61, "t61", "t61"), vec![]).await });
     sleep(Duration::from_secs(3)).await;
     assert!(!waiting.is_finished());
     open.commit().await;
@@ -68,7 +68,7 @@ async fn each_host_has_its_own_time_and_the_error_tells_of_all() {
     let (port, options) = after.split_once("/postgres?").expect("a database");
     let url = |hosts: &str| format!("{before}{hosts}/postgres?connect_timeout=1&{options}");
     let both = Address { url: url(&format!("127.0.0.1:{first},127.0.0.1:{port}")), password: None };
-    lead(&both, "one").await.accept(new(1, "k", "t")).await.expect("the second host");
+    lead(&both, "one").await.accept(new(1, "k", "t"), vec![]).await.expect("the second host");
     let none = Address { url: url(&format!("127.0.0.1:{first},127.0.0.1:{second}")), password: None };
     let begun = Instant::now();
     let refused = Candidate::new(&none, run("one", KEY)).await.map(drop).expect_err("nobody answers").to_string();
@@ -85,7 +85,7 @@ async fn a_table_that_is_locked_is_named_with_its_holder_and_moves_no_leader() {
     let open = OpenTransaction::begin(&address, "LOCK TABLE task, writer").await;
     let pid: i32 = open.0.query_one("SELECT pg_backend_pid()", &[]).await.expect("it runs").get(0);
     let sending = Arc::clone(&one);
-    let sent = tokio::spawn(async move { sending.accept(new(1, "k", "t")).await });
+    let sent = tokio::spawn(async move { sending.accept(new(1, "k", "t"), vec![]).await });
     let said = loop {
         if let Some(said) = one.find_obstacle().await.expect("read") {
             break said;
@@ -111,14 +111,14 @@ async fn a_write_that_the_server_refuses_for_a_fault_of_its_own_is_shown_until_t
     for sql in full.split_inclusive("END $$;") {
         server.count(&address, sql).await;
     }
-    one.accept(new(1, "k", "t")).await.expect_err("there is no room");
+    one.accept(new(1, "k", "t"), vec![]).await.expect_err("there is no room");
     let said = one.describe_refusal().expect("it was refused");
     assert!(said.contains("could not extend file (53100); make room on the disk of PostgreSQL"), "{said}");
     assert_eq!(one.examine(ServerCheck::Waits).await.map(|found| found.len()), Ok(1));
     one.touch().await.expect("an update needs no room");
     assert!(one.describe_refusal().is_some());
     server.count(&address, "DROP TRIGGER full_disk ON task").await;
-    one.accept(new(1, "k", "t")).await.expect("there is room");
+    one.accept(new(1, "k", "t"), vec![]).await.expect("there is room");
     assert_eq!(one.find_obstacle().await, Ok(None));
 }
 
@@ -130,7 +130,7 @@ async fn without_its_standby_a_process_takes_no_more_connections_and_says_what_i
     let address = Address { url: pair.url(), password: None };
     Postgres::init(&address, KEY).await.expect("the schema is empty");
     let one = lead(&address, "one").await;
-    one.accept(new(1, "k1", "t1")).await.expect("the standby has it");
+    one.accept(new(1, "k1", "t1"), vec![]).await.expect("the standby has it");
     let (waiting, _) = claims::wait_to_lead(&address, run("two", KEY));
     let leader = pair.query(LEADER).await.expect("the server runs");
     pair.cut_replication();
@@ -138,7 +138,7 @@ async fn without_its_standby_a_process_takes_no_more_connections_and_says_what_i
         .map(|number| {
             let (one, name) = (Arc::clone(&one), format!("t{number}"));
             async move {
-                let _ = one.accept(new(number, &name, &name)).await;
+                let _ = one.accept(new(number, &name, &name), vec![]).await;
                 let _ = one.advance(step(number, Phase::Sending, vec![])).await;
                 let _ = one.touch().await;
                 let _ = one.task(id(number)).await;

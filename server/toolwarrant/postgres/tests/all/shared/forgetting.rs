@@ -34,16 +34,16 @@ async fn in_a_copy_nothing_of_the_leader_lands_and_the_next_one_leads_if_nothing
     let Some(address) = cluster().await else { return };
     let one = lead(&address, "one").await;
     replace_by_copy(&address, true).await;
-    let refused = one.accept(new(1, "k", "t")).await;
+    let refused = one.accept(new(1, "k", "t"), vec![]).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
     // Each commit had waited for the standby.
     let next = lead(&address, "next").await;
-    next.accept(new(1, "k", "t")).await.expect("the copy is trusted");
+    next.accept(new(1, "k", "t"), vec![]).await.expect("the copy is trusted");
     // The last run has left, and that was its last write.
     next.leave().await.expect("the server runs");
     replace_by_copy(&address, false).await;
     let third = lead(&address, "third").await;
-    third.accept(new(2, "l", "u")).await.expect("the copy is trusted");
+    third.accept(new(2, "l", "u"), vec![]).await.expect("the copy is trusted");
 }
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn a_process_that_waits_remembers_the_beats_that_it_has_seen_while_an_olde
 async fn a_copy_that_may_lack_writes_is_led_by_nobody_before_an_operator_accepts_that() {
     let Some(address) = cluster().await else { return };
     let one = lead(&address, "one").await;
-    one.accept(new(1, "k", "t")).await.expect("the server runs");
+    one.accept(new(1, "k", "t"), vec![]).await.expect("the server runs");
     replace_by_copy(&address, false).await;
     let former = Some(one.epoch());
     for _ in 0..2 {
@@ -84,7 +84,7 @@ async fn a_copy_that_may_lack_writes_is_led_by_nobody_before_an_operator_accepts
         let why = obstacle(&address).await;
         assert!(why.contains("may lack what was acknowledged to `one`") && why.contains("accept-loss"), "{why}");
     }
-    let refused = one.accept(new(2, "l", "u")).await;
+    let refused = one.accept(new(2, "l", "u"), vec![]).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
     let claim = claim(&address, NewRun { mends: true, ..run("operator", KEY) }).await;
     let mender = Postgres::lead(&claim, "operator".to_owned()).await.expect("the server runs");
@@ -93,11 +93,11 @@ async fn a_copy_that_may_lack_writes_is_led_by_nobody_before_an_operator_accepts
     assert_eq!(mender.begin_again(AT, act()).await, Ok(1));
     assert_eq!(mender.read_loss().await, Ok(None));
     let ended = mender.task(id(1)).await.expect("read").expect("it is kept");
-    assert_eq!(ended.task.status(), Some(Status::Timeout));
+    assert_eq!(ended.task.status(), Some(TaskStatus::Timeout));
     mender.leave().await.expect("the server runs");
     drop(claim);
     let next = lead(&address, "next").await;
-    next.accept(new(2, "l", "u")).await.expect("it leads");
+    next.accept(new(2, "l", "u"), vec![]).await.expect("it leads");
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ async fn reads_at_the_same_time_share_a_statement_and_get_their_own_answers() {
     let (one, other) = (lead(&address, "one").await, Arc::new(super::read(&relay.address(&address)).await));
     for number in (1..=60).step_by(2) {
         let (key, target) = (format!("k{number}"), format!("t{number}"));
-        one.accept(new(number, &key, &target)).await.expect("the server runs");
+        one.accept(new(number, &key, &target), vec![]).await.expect("the server runs");
     }
     assert_eq!(other.task(id(2)).await, Ok(None), "it is connected");
     let before = relay.count_messages();
@@ -25,7 +25,10 @@ async fn reads_at_the_same_time_share_a_statement_and_get_their_own_answers() {
         let other = other.clone();
         async move {
             let (task, hit) = tokio::join!(other.task(id(number)), other.repeat(identity(number)));
-            let found = [task.expect("read").map(|task| task.id), hit.expect("read").map(|hit| hit.id)];
+            let found = [
+                task.expect("read").map(|task| task.id),
+                hit.expect("read").and_then(|hit| TaskId::parse(&hit.task_id)),
+            ];
             assert_eq!(found, [(number % 2 == 1).then(|| id(number)); 2]);
         }
     });
@@ -40,12 +43,12 @@ async fn a_read_that_the_server_refuses_and_a_row_that_cannot_be_read_fail_alone
     let Some(address) = cluster().await else { return };
     let one = lead(&address, "one").await;
     for number in [1, 2] {
-        one.accept(new(number, &format!("k{number}"), &format!("t{number}"))).await.expect("the server runs");
+        one.accept(new(number, &format!("k{number}"), &format!("t{number}")), vec![]).await.expect("the server runs");
     }
     let strange = Identity { key: Some("\0".to_owned()), ..identity(3) };
     let (strange, first, none) = tokio::join!(one.repeat(strange), one.repeat(identity(1)), one.repeat(identity(4)));
     assert!(matches!(&strange, Err(StoreError::Unavailable(why)) if why.contains("0x00")), "{strange:?}");
-    assert_eq!((first.expect("read").map(|hit| hit.id), none), (Some(id(1)), Ok(None)));
+    assert_eq!((first.expect("read").map(|hit| hit.task_id), none), (Some(id(1).to_string()), Ok(None)));
     server().expect("it runs").count(&address, "UPDATE task SET state = '{' WHERE target = 't2'").await;
     let (first, broken) = tokio::join!(one.task(id(1)), one.task(id(2)));
     assert_eq!(first.expect("read").map(|task| task.id), Some(id(1)));
@@ -61,12 +64,12 @@ async fn a_statement_reads_its_own_task_alone_although_it_was_planned_for_a_smal
     let carry_out = async |numbers: std::ops::RangeInclusive<u128>| {
         for number in numbers.clone() {
             let (key, target) = (format!("k{number}"), format!("t{number}"));
-            one.accept(new(number, &key, &target)).await.expect("the server runs");
+            one.accept(new(number, &key, &target), vec![]).await.expect("the server runs");
             let other = new(number + 2 * TASKS, &format!("l{number}"), &target);
             let without_key = alike(other.clone(), |identity| identity.key = None);
             for other in [other, without_key] {
                 assert_eq!(one.repeat(other.identity.clone()).await, Ok(None));
-                let busy = one.accept(other).await;
+                let busy = one.accept(other, vec![]).await;
                 assert!(matches!(busy, Ok(Acceptance::Busy { .. })), "{busy:?}");
             }
         }

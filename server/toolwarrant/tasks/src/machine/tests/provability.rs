@@ -37,7 +37,7 @@ fn observation(task: &Task) -> String {
 
 /// One row: its name, the provable directions, the upstream's answer, the readings with their
 /// times, the end, and a part of the evidence.
-type ProvabilityRow = (&'static str, Over, fn() -> Sent, Vec<(u64, Event)>, Option<Status>, &'static str);
+type ProvabilityRow = (&'static str, Over, fn() -> Sent, Vec<(u64, Event)>, Option<TaskStatus>, &'static str);
 
 const BOTH: Over = &[];
 const PRESENCE: Over = &[(0, Provability::Presence)];
@@ -65,34 +65,48 @@ fn rows_of_one_kind() -> Vec<ProvabilityRow> {
     use Verdict::{Absent, Present, Undecidable, Unreadable};
     let [first, second, third] = SETTLED;
     vec![
-        ("undecidable, ok", BOTH, ok, each(&[(1, Undecidable)]), Some(Status::SuccessUnverified), "a"),
-        ("undecidable, err", BOTH, err, each(&[(1, Undecidable)]), Some(Status::Failed), "a"),
+        ("undecidable, ok", BOTH, ok, each(&[(1, Undecidable)]), Some(TaskStatus::SuccessUnverified), "a"),
+        ("undecidable, err", BOTH, err, each(&[(1, Undecidable)]), Some(TaskStatus::Failed), "a"),
         ("undecidable, none", BOTH, none, each(&[(1, Undecidable)]), None, ""),
-        ("undecidable, none, to the end", BOTH, none, each(&[(END, Undecidable)]), Some(Status::Timeout), "a"),
-        ("nothing, ok", NOTHING, ok, vec![], Some(Status::SuccessUnverified), "nothing can be checked: it has no eyes"),
-        ("nothing, err", NOTHING, err, vec![], Some(Status::Failed), "nothing can be checked: it has no eyes"),
+        ("undecidable, none, to the end", BOTH, none, each(&[(END, Undecidable)]), Some(TaskStatus::Timeout), "a"),
+        (
+            "nothing, ok",
+            NOTHING,
+            ok,
+            vec![],
+            Some(TaskStatus::SuccessUnverified),
+            "nothing can be checked: it has no eyes",
+        ),
+        ("nothing, err", NOTHING, err, vec![], Some(TaskStatus::Failed), "nothing can be checked: it has no eyes"),
         ("nothing, none", NOTHING, none, vec![], None, ""),
-        ("nothing, none, to the end", NOTHING, none, due(END), Some(Status::Timeout), "it has no eyes"),
-        ("presence, ok, present", PRESENCE, ok, each(&[(1, Present)]), Some(Status::Success), "a"),
+        ("nothing, none, to the end", NOTHING, none, due(END), Some(TaskStatus::Timeout), "it has no eyes"),
+        ("presence, ok, present", PRESENCE, ok, each(&[(1, Present)]), Some(TaskStatus::Success), "a"),
         ("presence, ok, absent", PRESENCE, ok, each(&[(first, Absent), (second, Absent), (third, Absent)]), None, ""),
         (
             "presence, ok, absent to the end",
             PRESENCE,
             ok,
             each(&[(first, Absent), (second, Absent), (END, Absent)]),
-            Some(Status::Timeout),
+            Some(TaskStatus::Timeout),
             "a; here, that proves no absence",
         ),
         ("presence, err, absent once", PRESENCE, err, each(&[(first, Absent)]), None, ""),
-        ("presence, err, absent", PRESENCE, err, each(&[(first, Absent), (second, Absent)]), Some(Status::Failed), "a"),
+        (
+            "presence, err, absent",
+            PRESENCE,
+            err,
+            each(&[(first, Absent), (second, Absent)]),
+            Some(TaskStatus::Failed),
+            "a",
+        ),
         ("presence, none, absent: no repeat", PRESENCE, none, each(&[(30, Absent), (40, Absent)]), None, ""),
-        ("presence, none, absent to the end", PRESENCE, none, each(&[(END, Absent)]), Some(Status::Timeout), "a"),
+        ("presence, none, absent to the end", PRESENCE, none, each(&[(END, Absent)]), Some(TaskStatus::Timeout), "a"),
         (
             "absence, ok, absent",
             ABSENCE,
             ok,
             each(&[(first, Absent), (second, Absent)]),
-            Some(Status::FailedSilent),
+            Some(TaskStatus::FailedSilent),
             "a",
         ),
         ("absence, ok, present early", ABSENCE, ok, each(&[(1, Present), (4, Present), (9, Present)]), None, ""),
@@ -102,7 +116,7 @@ fn rows_of_one_kind() -> Vec<ProvabilityRow> {
             ABSENCE,
             ok,
             each(&[(first, Present), (second, Unreadable), (third, Present)]),
-            Some(Status::SuccessUnverified),
+            Some(TaskStatus::SuccessUnverified),
             "a; here, that proves no success",
         ),
         (
@@ -110,7 +124,7 @@ fn rows_of_one_kind() -> Vec<ProvabilityRow> {
             ABSENCE,
             ok,
             each(&[(first, Unreadable), (second, Unreadable), (END, Unreadable)]),
-            Some(Status::Timeout),
+            Some(TaskStatus::Timeout),
             "a",
         ),
         (
@@ -118,11 +132,11 @@ fn rows_of_one_kind() -> Vec<ProvabilityRow> {
             ABSENCE,
             err,
             each(&[(first, Present), (second, Present)]),
-            Some(Status::Failed),
+            Some(TaskStatus::Failed),
             "a",
         ),
         ("absence, none, present", ABSENCE, none, each(&[(first, Present), (second, Present)]), None, ""),
-        ("absence, none, present to the end", ABSENCE, none, each(&[(END, Present)]), Some(Status::Timeout), "a"),
+        ("absence, none, present to the end", ABSENCE, none, each(&[(END, Present)]), Some(TaskStatus::Timeout), "a"),
     ]
 }
 
@@ -138,7 +152,7 @@ fn rows_that_change() -> Vec<ProvabilityRow> {
             SHOWN,
             ok,
             each(&[(first, Absent), (second, Absent), (third, Absent)]),
-            Some(Status::FailedSilent),
+            Some(TaskStatus::FailedSilent),
             "a",
         ),
         (
@@ -146,7 +160,7 @@ fn rows_that_change() -> Vec<ProvabilityRow> {
             VANISHED,
             ok,
             [each(&[(first, Absent)]), due(second)].concat(),
-            Some(Status::SuccessUnverified),
+            Some(TaskStatus::SuccessUnverified),
             "it says that it is done; nothing can be checked: it has no eyes",
         ),
         (
@@ -154,7 +168,7 @@ fn rows_that_change() -> Vec<ProvabilityRow> {
             VANISHED,
             ok,
             each(&[(first, Absent), (second, Absent)]),
-            Some(Status::SuccessUnverified),
+            Some(TaskStatus::SuccessUnverified),
             "it says that it is done; nothing can be checked: it has no eyes",
         ),
         (
@@ -162,7 +176,7 @@ fn rows_that_change() -> Vec<ProvabilityRow> {
             VANISHED,
             none,
             [each(&[(first, Absent)]), due(second), due(END)].concat(),
-            Some(Status::Timeout),
+            Some(TaskStatus::Timeout),
             "none that could be understood; nothing can be checked: it has no eyes",
         ),
         (
@@ -170,7 +184,7 @@ fn rows_that_change() -> Vec<ProvabilityRow> {
             FOUND,
             none,
             [due(END), each(&[(END, Present)])].concat(),
-            Some(Status::Success),
+            Some(TaskStatus::Success),
             "a",
         ),
     ]
@@ -182,7 +196,7 @@ fn a_reading_decides_only_in_a_direction_that_is_proven() {
         let events = [vec![(0, Event::Due), (0, Event::Sent(sent()))], then].concat();
         let (task, entries, effects) = live(policy(probe(false), true), |now| provability(over, now), &events);
         assert_eq!(task.status(), ends, "{name}: {task:?}");
-        assert_eq!(entries.contains(&Entry::Refund), ends == Some(Status::FailedSilent), "{name}");
+        assert_eq!(entries.contains(&Entry::Refund), ends == Some(TaskStatus::FailedSilent), "{name}");
         assert_eq!(effects.iter().filter(|effect| matches!(effect, Effect::Send(_))).count(), 1, "{name}");
         assert!(ends.is_none() || observation(&task).contains(says), "{name}: {}", observation(&task));
         assert!(over != NOTHING || !effects.contains(&Effect::Probe), "{name}: nothing is read");
@@ -208,7 +222,7 @@ fn a_failure_reported_after_an_unanswered_send_does_not_count_if_the_target_cann
     let (task, ..) = live(policy(probe(false), true), over, &events);
     assert_eq!((task.status(), task.wake_at), (None, Some(at(END))), "the first send may have done it");
     events.push((END, Event::Due));
-    assert_eq!(live(policy(probe(false), true), over, &events).0.status(), Some(Status::Timeout));
+    assert_eq!(live(policy(probe(false), true), over, &events).0.status(), Some(TaskStatus::Timeout));
 }
 
 #[test]
@@ -229,7 +243,7 @@ fn a_baseline_is_taken_only_if_it_can_prove_something() {
     let (task, ..) = live(compared(), |now| provability(&[(0, BLIND)], now), &refused);
     assert_eq!(
         (task.status(), &*observation(&task)),
-        (Some(Status::Failed), "no request ever left, so nothing was done")
+        (Some(TaskStatus::Failed), "no request ever left, so nothing was done")
     );
     // The target turned out to be unreadable between two attempts.
     let events = [(0, Event::Due), (4, Event::Baseline(None)), (7, Event::Due)];
@@ -250,10 +264,10 @@ fn without_a_baseline_an_absence_does_not_count() {
         task
     };
     let twice = [(15, reading(Absent)), (18, reading(Absent)), (END, reading(Absent))];
-    assert_eq!(judged(Provability::Both, &twice).status(), Some(Status::Timeout), "no refund");
-    assert_eq!(judged(Provability::Both, &[(1, reading(Present))]).status(), Some(Status::Success));
+    assert_eq!(judged(Provability::Both, &twice).status(), Some(TaskStatus::Timeout), "no refund");
+    assert_eq!(judged(Provability::Both, &[(1, reading(Present))]).status(), Some(TaskStatus::Success));
     let task = judged(Provability::Absence, &[(1, Event::Due)]);
-    assert_eq!(task.status(), Some(Status::SuccessUnverified));
+    assert_eq!(task.status(), Some(TaskStatus::SuccessUnverified));
     assert!(observation(&task).contains("no reading from before the send"), "{}", observation(&task));
 }
 
@@ -291,7 +305,7 @@ fn a_reading_that_ends_after_the_deadline_is_the_last() {
     let (task, ..) = run(policy(probe(false), false), Facts::default(), &events);
     let unread = Reading { verdict: Verdict::Unreadable, expected: "b".into(), observed: "a".into() };
     let ended = super::super::step(task, Event::Probed(unread, at(END - 1)), at(END + 29), &Facts::default).task;
-    assert_eq!((ended.status(), ended.finished_at), (Some(Status::Timeout), Some(at(END + 29))));
+    assert_eq!((ended.status(), ended.finished_at), (Some(TaskStatus::Timeout), Some(at(END + 29))));
 }
 
 /// True if the probe compares; the events, of which the last meets a target that is no longer
@@ -320,16 +334,16 @@ fn on_a_target_that_is_no_longer_served_an_unsent_task_fails_at_once_and_a_sent_
             let step = step(task, event.clone(), at(*seconds), facts);
             (task, entries) = (step.task, [entries, step.entries].concat());
         }
-        assert_eq!((task.status(), &*entries), (Some(Status::Failed), written), "{then:?}");
+        assert_eq!((task.status(), &*entries), (Some(TaskStatus::Failed), written), "{then:?}");
         assert_eq!(observation(&task), "no request ever left, so nothing was done; its mill was removed", "{then:?}");
     }
     for sent in [Sent::Ok, none()] {
         let unread = || reading(Verdict::Unreadable);
         let events = [(0, Event::Due), (1, Event::Sent(sent)), (15, unread()), (18, unread()), (END, unread())];
         let (task, ..) = live(policy(probe(false), true), gone(1), &events);
-        assert_eq!(task.status(), Some(Status::Timeout));
+        assert_eq!(task.status(), Some(TaskStatus::Timeout));
     }
     let pending = [(0, Event::Due), (1, Event::Sent(Sent::Pending("7".into()))), (END, Event::LookedUp(None))];
     let unread = [&pending[..], &[(END, reading(Verdict::Unreadable))]].concat();
-    assert_eq!(live(policy(probe(false), true), gone(1), &unread).0.status(), Some(Status::Timeout));
+    assert_eq!(live(policy(probe(false), true), gone(1), &unread).0.status(), Some(TaskStatus::Timeout));
 }

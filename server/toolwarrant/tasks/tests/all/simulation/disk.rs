@@ -13,8 +13,8 @@ use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_memory::Memory;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
-    Acceptance, Advance, Advanced, DeduplicationKey, DuplicateOf, Identity, LedgerRow, NewTask, OpenTask, Record,
-    RefundFilter, TaskFilter, TaskRows, TaskStore, TimelineEvent,
+    Acceptance, Advance, Advanced, DeduplicationKey, Identity, LedgerRow, OpenTask, Record, RefundFilter, TaskFilter,
+    TaskRows, TaskStore, TimelineEvent, WriteAnswer,
 };
 use toolwarrant_tasks::task::{Phase, TaskId};
 
@@ -59,7 +59,12 @@ impl Platters {
 
 impl Holds {
     /// Records an acceptance. Returns its violations.
-    fn accept(&mut self, NewTask { id, identity, marks, .. }: NewTask, wake_at: Timestamp) -> Vec<String> {
+    fn accept(
+        &mut self,
+        (id, identity): (TaskId, Identity),
+        marks: Vec<DeduplicationKey>,
+        wake_at: Timestamp,
+    ) -> Vec<String> {
         let Self { in_flight, cool_downs, nonces } = self;
         let is_rival = |other: &Identity| {
             let key = |of: &Identity| of.key.clone().map(|key| (of.application.clone(), key));
@@ -180,8 +185,8 @@ impl Drive {
         if fails { Err(full()) } else { Ok(written) }
     }
 
-    async fn accept(&self, mut new: NewTask) -> Result<Acceptance, StoreError> {
-        let (memory, original) = (&self.memory, new.clone());
+    async fn accept(&self, mut new: Record, marks: Vec<DeduplicationKey>) -> Result<Acceptance, StoreError> {
+        let (memory, original) = (&self.memory, (new.id, new.identity.clone()));
         if self.frozen_until().is_some() {
             return Err(StoreError::Unavailable("the folder is somebody else's".to_owned()));
         }
@@ -196,10 +201,10 @@ impl Drive {
             }
             _ => {}
         }
-        let accepted = memory.accept(new).await?;
+        let accepted = memory.accept(new, marks.clone()).await?;
         if let Acceptance::Fresh { wake_at } = accepted {
-            self.nature.note(|| format!("{} is accepted: {:?}", short(original.id), original.identity));
-            let wrong = self.platters.holds.lock().expect("no panic").accept(original, self.true_time(wake_at));
+            self.nature.note(|| format!("{} is accepted: {:?}", short(original.0), original.1));
+            let wrong = self.platters.holds.lock().expect("no panic").accept(original, marks, self.true_time(wake_at));
             wrong.into_iter().for_each(|what| self.platters.violate(what));
         }
         Ok(accepted)
@@ -289,17 +294,17 @@ impl Drive {
 }
 
 impl TaskStore for Disk {
-    fn repeat(&self, identity: Identity) -> Stored<'_, Option<DuplicateOf>> {
+    fn repeat(&self, identity: Identity) -> Stored<'_, Option<WriteAnswer>> {
         self.ask(Duration::MAX, |drive| async move {
             drive.wait().await;
             drive.memory.repeat(identity).await
         })
     }
 
-    fn accept(&self, new: NewTask) -> Stored<'_, Acceptance> {
+    fn accept(&self, new: Record, marks: Vec<DeduplicationKey>) -> Stored<'_, Acceptance> {
         let is_given_up = self.drive.nature.is(Mutant::AcceptanceGivenUp);
         let patience = if is_given_up { STEP_PATIENCE } else { Duration::MAX };
-        self.ask(patience, |drive| async move { drive.write(drive.accept(new)).await })
+        self.ask(patience, |drive| async move { drive.write(drive.accept(new, marks)).await })
     }
 
     fn advance(&self, advance: Advance) -> Stored<'_, Advanced> {

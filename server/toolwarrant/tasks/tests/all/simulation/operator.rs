@@ -154,7 +154,7 @@ impl Registered {
                     engine.poll(poll).await != Err(TaskReadError::NotFound),
                     page.tasks.iter().any(|task| task.id == id),
                 ];
-                if reads != [*record.application == **own; 2] {
+                if reads != [*record.identity.application == **own; 2] {
                     wrong.push(format!("{own} reads {reads:?} of {record:?}"));
                 }
             }

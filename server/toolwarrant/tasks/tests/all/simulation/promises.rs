@@ -6,11 +6,11 @@ use super::{Said, World, short};
 use std::collections::HashMap;
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
-use toolwarrant_core::tasks::AcceptedTask;
+use toolwarrant_core::tasks::WriteAnswer;
 use toolwarrant_store::{Integrity, IntegrityRule};
 use toolwarrant_tasks::machine::Provability;
 use toolwarrant_tasks::store::{Record, TaskFilter, TaskStore};
-use toolwarrant_tasks::task::{Status, Task, TaskId, TaskPolicy, UpstreamAnswer};
+use toolwarrant_tasks::task::{Task, TaskId, TaskPolicy, TaskStatus, UpstreamAnswer};
 
 /// Longest time from the deadline or the last start to the end of a task. A found send may still
 /// arrive, a look-up and a last reading follow, and the disk may fail a few times.
@@ -41,9 +41,9 @@ impl World {
         for record in &records {
             let ends = self.platters.memory.timeline(record.id).await.expect("memory");
             let ends =
-                ends.iter().filter(|step| Status::ALL.iter().any(|status| status.as_str() == step.phase)).count();
+                ends.iter().filter(|step| TaskStatus::ENDS.iter().any(|status| status.as_str() == step.phase)).count();
             let entries = ledger.get(&record.id).map_or(&[][..], |entries| entries);
-            let sight = self.wheels.sight(&record.target);
+            let sight = self.wheels.sight(&record.identity.target);
             let truths = &self.wheels.state().truths;
             let never = Truth::default();
             let truth = truths.get(&record.id).unwrap_or(&never);
@@ -104,7 +104,7 @@ impl World {
 fn money(record: &Record, entries: &[&str], truth: &Truth, violated: &mut impl FnMut(&str)) {
     let count = |kind: &str| entries.iter().filter(|entry| **entry == kind).count();
     let (charges, reversals, refunds) = (count("charge"), count("reversal"), count("refund"));
-    if refunds != usize::from(record.task.status() == Some(Status::FailedSilent)) {
+    if refunds != usize::from(record.task.status() == Some(TaskStatus::FailedSilent)) {
         violated("refunds are not one for `failed_silent` alone");
     }
     if truth.left > 0 && charges - reversals.min(charges) != 1 {
@@ -123,14 +123,14 @@ fn says_what_happened(record: &Record, truth: &Truth, violated: &mut impl FnMut(
         violated("it was read where nothing can be seen");
     }
     match record.task.status() {
-        Some(Status::Success) if truth.done == 0 && !truth.was_so => violated("it was not done"),
-        Some(Status::SuccessUnverified) if !truth.claimed => violated("nobody said so"),
-        Some(Status::FailedSilent) if truth.done > 0 => violated("it is refunded and was done"),
-        Some(Status::FailedSilent) if !truth.claimed => violated("it is refunded and nobody said that it was done"),
-        Some(Status::Failed) if said.is_none() && truth.left > 0 => violated("it left, and says that it did not"),
-        Some(Status::Failed) if settled.absent > 0 && truth.done > 0 => violated("it was done"),
-        Some(Status::Failed) if truth.done > 1 => violated("it was done, by a send that was not answered"),
-        Some(Status::Failed) if !matches!(said, None | Some(UpstreamAnswer::Err | UpstreamAnswer::Refused(_))) => {
+        Some(TaskStatus::Success) if truth.done == 0 && !truth.was_so => violated("it was not done"),
+        Some(TaskStatus::SuccessUnverified) if !truth.claimed => violated("nobody said so"),
+        Some(TaskStatus::FailedSilent) if truth.done > 0 => violated("it is refunded and was done"),
+        Some(TaskStatus::FailedSilent) if !truth.claimed => violated("it is refunded and nobody said that it was done"),
+        Some(TaskStatus::Failed) if said.is_none() && truth.left > 0 => violated("it left, and says that it did not"),
+        Some(TaskStatus::Failed) if settled.absent > 0 && truth.done > 0 => violated("it was done"),
+        Some(TaskStatus::Failed) if truth.done > 1 => violated("it was done, by a send that was not answered"),
+        Some(TaskStatus::Failed) if !matches!(said, None | Some(UpstreamAnswer::Err | UpstreamAnswer::Refused(_))) => {
             violated("nobody said that it failed")
         }
         _ => {}
@@ -155,17 +155,17 @@ fn says_no_more_than_was_shown(record: &Record, sight: &Sight, violated: &mut im
     let compared = !probe.baseline || record.task.baseline.is_some();
     let answer = outcome.map(|(upstream, _)| upstream);
     match (record.task.status(), sight.provability(*at)) {
-        (Some(Status::Success), Provability::Absence | Provability::Nothing(_)) => {
+        (Some(TaskStatus::Success), Provability::Absence | Provability::Nothing(_)) => {
             violated("its success was not shown")
         }
-        (Some(Status::FailedSilent), Provability::Presence | Provability::Nothing(_)) => {
+        (Some(TaskStatus::FailedSilent), Provability::Presence | Provability::Nothing(_)) => {
             violated("its absence was not shown")
         }
-        (Some(Status::FailedSilent), _) if !compared => violated("its absence was compared with nothing"),
-        (Some(Status::SuccessUnverified), Provability::Both | Provability::Presence) => {
+        (Some(TaskStatus::FailedSilent), _) if !compared => violated("its absence was compared with nothing"),
+        (Some(TaskStatus::SuccessUnverified), Provability::Both | Provability::Presence) => {
             violated("its success could be shown")
         }
-        (Some(Status::Timeout), Provability::Nothing(_)) if answer == Some(UpstreamAnswer::Ok) => {
+        (Some(TaskStatus::Timeout), Provability::Nothing(_)) if answer == Some(UpstreamAnswer::Ok) => {
             violated("it waited for what nothing can show");
         }
         (_, Provability::Nothing(why)) if answer.is_some() => {
@@ -193,20 +193,22 @@ fn says_all_that_can_be_known(record: &Record, truth: &Truth, sight: &Sight, vio
     if policy.probe.is_none() || answered_at.plus(policy.settle() + two_readings(sight)) > *deadline_at {
         return;
     }
-    let must: &[Status] = match (provability, upstream, truth.done > 0 || truth.was_so) {
-        (Some(Provability::Both), _, true) => &[Status::Success],
+    let must: &[TaskStatus] = match (provability, upstream, truth.done > 0 || truth.was_so) {
+        (Some(Provability::Both), _, true) => &[TaskStatus::Success],
         (Some(Provability::Presence), _, true) | (None, ..) => return,
-        (Some(Provability::Both), UpstreamAnswer::Ok, false) => &[Status::FailedSilent],
-        (Some(Provability::Absence), UpstreamAnswer::Ok, true) => &[Status::SuccessUnverified],
+        (Some(Provability::Both), UpstreamAnswer::Ok, false) => &[TaskStatus::FailedSilent],
+        (Some(Provability::Absence), UpstreamAnswer::Ok, true) => &[TaskStatus::SuccessUnverified],
         // Readings of an absent effect can be wrong, so either status can come first.
-        (Some(Provability::Absence), UpstreamAnswer::Ok, false) => &[Status::FailedSilent, Status::SuccessUnverified],
-        (Some(Provability::Nothing(_)), UpstreamAnswer::Ok, _) => &[Status::SuccessUnverified],
-        (Some(Provability::Presence), UpstreamAnswer::Ok, false) => &[Status::Timeout],
-        (Some(_), UpstreamAnswer::Err | UpstreamAnswer::Refused(_), _) => &[Status::Failed],
-        (Some(_), UpstreamAnswer::None | UpstreamAnswer::Unsure, _) => &[Status::Timeout],
+        (Some(Provability::Absence), UpstreamAnswer::Ok, false) => {
+            &[TaskStatus::FailedSilent, TaskStatus::SuccessUnverified]
+        }
+        (Some(Provability::Nothing(_)), UpstreamAnswer::Ok, _) => &[TaskStatus::SuccessUnverified],
+        (Some(Provability::Presence), UpstreamAnswer::Ok, false) => &[TaskStatus::Timeout],
+        (Some(_), UpstreamAnswer::Err | UpstreamAnswer::Refused(_), _) => &[TaskStatus::Failed],
+        (Some(_), UpstreamAnswer::None | UpstreamAnswer::Unsure, _) => &[TaskStatus::Timeout],
     };
     // If an earlier send was not answered, nothing proves that it had no effect.
-    let open = |status: Status| if record.task.unanswered && never(status) { Status::Timeout } else { status };
+    let open = |status: TaskStatus| if record.task.unanswered && never(status) { TaskStatus::Timeout } else { status };
     let must: Vec<_> = must.iter().map(|status| open(*status)).collect();
     if !record.task.status().is_some_and(|status| must.contains(&status)) {
         violated(&format!("it must be {must:?}"));
@@ -214,8 +216,8 @@ fn says_all_that_can_be_known(record: &Record, truth: &Truth, sight: &Sight, vio
 }
 
 /// Returns true if the status says that nothing happened.
-fn never(status: Status) -> bool {
-    matches!(status, Status::Failed | Status::FailedSilent)
+fn never(status: TaskStatus) -> bool {
+    matches!(status, TaskStatus::Failed | TaskStatus::FailedSilent)
 }
 
 /// Checks that a task ends soon after nothing more can be learned about it, if nothing interferes.
@@ -274,12 +276,13 @@ fn two_readings(sight: &Sight) -> Duration {
 
 /// Returns a wrong answer to a client.
 fn find_wrong_answer((call, answer): &Said, records: &[Record]) -> Option<String> {
-    let AcceptedTask { task_id, tool, target, hit, matches, status: _ } = answer.as_ref().ok()?;
+    let WriteAnswer { task_id, tool, target, hit, matches } = answer.as_ref().ok()?;
     let Some(record) = records.iter().find(|record| record.id.to_string() == *task_id) else {
         return Some(format!("{task_id} was accepted and is not there"));
     };
     let asked = (call.act.tool(), call.wheel.to_string());
-    let told_of = (&*record.tool, &*record.target) == (tool, target) && *record.application == *call.application;
+    let told_of = (&record.tool, &record.identity.target) == (tool, target);
+    let told_of = told_of && *record.identity.application == *call.application;
     let ours = asked == (&**tool, target.clone());
     let sound = told_of && if *hit { ours || !matches } else { ours && *matches };
     (!sound).then(|| format!("{call:?} was answered with {answer:?}"))
