@@ -14,7 +14,6 @@ pub mod keyring;
 mod lock;
 pub mod random;
 pub mod secret_file;
-pub mod shards;
 pub mod text;
 pub mod way;
 pub mod wording;

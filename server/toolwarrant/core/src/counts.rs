@@ -3,12 +3,11 @@
 //! Counting takes one relaxed addition, without a lock, a hash or an allocation. A metrics library
 //! would add a lock in each histogram or a look-up of labels. Each part of a service owns its
 //! counters. This module has the two kinds, [`Count`] and [`Durations`], and the counters of the
-//! pipeline. A counter that each request adds to exists once per thread; a monitor sums them.
+//! pipeline.
 
 use super::catalogue::{Catalogue, ToolDef};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-use toolwarrant_base::shards::Shards;
 
 /// A counter. It only grows.
 #[derive(Debug, Default)]
@@ -55,13 +54,6 @@ impl Durations {
         }
     }
 
-    /// Adds the content of another histogram.
-    fn add_all(&self, other: &Self) {
-        let Self { spans, millis } = other;
-        self.spans.iter().zip(spans).for_each(|(own, other)| own.add(other.get()));
-        self.millis.add(millis.get());
-    }
-
     /// Returns the number of durations in each span, and the sum of all durations in milliseconds.
     pub fn get(&self) -> ([u64; SPANS.len() + 1], u64) {
         (std::array::from_fn(|n| self.spans.get(n).map_or(0, Count::get)), self.millis.get())
@@ -73,27 +65,11 @@ impl Durations {
 pub struct Requests {
     tools: Box<[Calls]>,
     /// Requests without valid credentials.
-    pub unauthenticated: SpreadCount,
+    pub unauthenticated: Count,
     /// Requests refused because they exceed the budget of their application.
-    pub rate_limited: SpreadCount,
+    pub rate_limited: Count,
     /// Requests whose body is not a message.
-    pub unsound: SpreadCount,
-}
-
-/// A counter that many threads add to at once.
-#[derive(Debug, Default)]
-pub struct SpreadCount(Shards<Count>);
-
-impl SpreadCount {
-    /// Adds to the counter.
-    pub fn add(&self, more: u64) {
-        self.0.mine().add(more);
-    }
-
-    /// Returns the current number.
-    pub fn get(&self) -> u64 {
-        self.0.iter().map(Count::get).sum()
-    }
+    pub unsound: Count,
 }
 
 /// Counters of the calls of one tool.
@@ -101,18 +77,11 @@ impl SpreadCount {
 pub struct Calls {
     /// The tool.
     pub tool: &'static ToolDef,
-    /// The outcomes of its calls other than `ok`: `cancelled` and the codes of its errors.
-    failures: Box<[&'static str]>,
-    shards: Shards<Ended>,
-}
-
-/// The counters of one thread for one tool.
-#[derive(Debug)]
-struct Ended {
+    /// The durations of the calls, except those that were refused for the budget.
+    pub took: Durations,
     ok: Count,
-    took: Durations,
-    /// In the order of [`Calls::failures`].
-    failures: Box<[Count]>,
+    /// The outcomes other than `ok`: `cancelled` and the codes of its errors.
+    failures: Box<[(&'static str, Count)]>,
 }
 
 impl Requests {
@@ -127,12 +96,13 @@ impl Requests {
     /// declares for the tool. A call that ran also has a duration.
     pub fn count_call(&self, tool: &ToolDef, outcome: &str, took: Option<Duration>) {
         let Some(calls) = self.tools.get(tool.index) else { return };
-        let mine = calls.shards.mine();
         if let Some(took) = took {
-            mine.took.add(took);
+            calls.took.add(took);
         }
-        if let Some(count) = calls.of(mine, outcome) {
-            count.add(1);
+        let is_it = |(name, count): &'_ (&'static str, Count)| (*name == outcome).then(|| count.add(1));
+        match outcome {
+            "ok" => calls.ok.add(1),
+            _ => drop(calls.failures.iter().find_map(is_it)),
         }
     }
 
@@ -144,34 +114,14 @@ impl Requests {
 
 impl Calls {
     fn new(tool: &'static ToolDef) -> Self {
-        let failures: Box<[_]> = ["cancelled"].into_iter().chain(tool.errors.iter().map(|error| error.code)).collect();
-        let zero = || failures.iter().map(|_| Count::default()).collect();
-        let shards = Shards::new(|| Ended { ok: Count::default(), took: Durations::default(), failures: zero() });
-        Self { tool, failures, shards }
+        let failures = ["cancelled"].into_iter().chain(tool.errors.iter().map(|error| error.code));
+        let (took, ok) = Default::default();
+        Self { tool, took, ok, failures: failures.map(|code| (code, Count::default())).collect() }
     }
 
     /// Returns the number of calls for each outcome.
     pub fn outcomes(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let failed = |n: usize| self.shards.iter().filter_map(|ended| ended.failures.get(n)).map(Count::get).sum();
-        let ok = self.shards.iter().map(|ended| ended.ok.get()).sum();
-        [("ok", ok)].into_iter().chain(self.failures.iter().enumerate().map(move |(n, name)| (*name, failed(n))))
-    }
-
-    /// Returns the durations of the calls, except those that were refused for the budget.
-    pub fn took(&self) -> Durations {
-        let all = Durations::default();
-        self.shards.iter().for_each(|ended| all.add_all(&ended.took));
-        all
-    }
-
-    /// Returns a thread's counter for an outcome; `None` if the contract has no outcome of this
-    /// name.
-    fn of<'a>(&self, ended: &'a Ended, outcome: &str) -> Option<&'a Count> {
-        let Ended { ok, took: _, failures } = ended;
-        if outcome == "ok" {
-            return Some(ok);
-        }
-        failures.get(self.failures.iter().position(|name| *name == outcome)?)
+        [("ok", self.ok.get())].into_iter().chain(self.failures.iter().map(|(code, count)| (*code, count.get())))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::edge::{self, AuthThrottle, HostOriginPolicy, Limits, Peer};
 use crate::head::Head;
 use crate::ids::{REQUEST_ID, RequestIds};
 use axum::body::Body;
-use axum::http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use axum::http::{Response, StatusCode};
 use bytes::Bytes;
 use toolwarrant_base::wording::Echo;
@@ -18,10 +18,6 @@ const JSON: HeaderValue = HeaderValue::from_static(ESSENCE);
 
 /// The name of no encoding.
 const IDENTITY: &str = "identity";
-
-/// Limit on the header memory that an answer takes over from its request. hyper keeps this memory
-/// for the connection's next request, however long it waits for that.
-const HEADERS_KEPT: usize = 32;
 
 /// Everything that a transport needs to answer requests.
 pub(crate) struct Context<H> {
@@ -69,25 +65,10 @@ pub(crate) fn respond(
     body: impl Into<Bytes>,
     request_id: impl Into<HeaderValue>,
 ) -> Response<Body> {
-    respond_in(HeaderMap::new(), status, body, request_id)
-}
-
-/// Like [`respond`], but stores the answer's headers in the memory of the request's headers.
-pub(crate) fn respond_in(
-    mut headers: HeaderMap,
-    status: StatusCode,
-    body: impl Into<Bytes>,
-    request_id: impl Into<HeaderValue>,
-) -> Response<Body> {
-    if headers.capacity() > HEADERS_KEPT {
-        headers = HeaderMap::new();
-    }
-    headers.clear();
-    headers.insert(CONTENT_TYPE, JSON);
-    headers.insert(REQUEST_ID, request_id.into());
     let mut response = Response::new(Body::from(body.into()));
     *response.status_mut() = status;
-    *response.headers_mut() = headers;
+    response.headers_mut().insert(CONTENT_TYPE, JSON);
+    response.headers_mut().insert(REQUEST_ID, request_id.into());
     response
 }
 

@@ -12,7 +12,7 @@ mod session;
 
 pub(crate) use answers::Answers;
 
-use super::context::{Context, check_type, empty, respond_in};
+use super::context::{Context, check_type, empty, respond};
 use super::credentials;
 use super::edge::{self, BodyError, BodyRoom, Peer};
 use super::head::Head;
@@ -54,7 +54,7 @@ pub(super) async fn serve<H: Handlers>(
         return not_allowed::<H>(&request_id);
     }
     match post(context, answers, Posting { headers: &headers, head, body, peer }, &request_id).await {
-        Ok(Some(body)) => respond_in(headers, StatusCode::OK, body, request_id),
+        Ok(Some(body)) => respond(StatusCode::OK, body, request_id),
         Ok(None) => empty(StatusCode::ACCEPTED, &request_id),
         Err(refused) => refused.respond::<H>(&request_id),
     }

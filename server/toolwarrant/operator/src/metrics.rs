@@ -222,7 +222,7 @@ fn request_metrics(page: &mut Page<'_>, requests: &Requests, limiter: &Connectio
     let name = "tool_call_duration_seconds";
     page.head(name, "histogram", "Duration of tool calls; the tool that reads a task waits on request.");
     for calls in requests.tools() {
-        page.histogram(name, ("tool", calls.tool.name), &calls.took());
+        page.histogram(name, ("tool", calls.tool.name), &calls.took);
     }
     let help = "Places in the audit queue that are taken by running calls and by lines that are not yet in a file.";
     page.gauge("audit_backlog", help, audit.slots());
