@@ -61,6 +61,12 @@ impl Catalogue {
         self.resources.iter().find(|resource| resource.name == name)
     }
 
+    /// Returns the names of all resources, in the order of the contract.
+    #[must_use]
+    pub fn resource_names(&self) -> Vec<&'static str> {
+        self.resources.iter().map(|resource| resource.name).collect()
+    }
+
     /// Finds a tool by its exact name.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&'static ToolDef> {

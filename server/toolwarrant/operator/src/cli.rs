@@ -30,7 +30,6 @@ use std::path::{Path, PathBuf};
 use toolwarrant_client::{ClientCommand, ClientNames, ignore_empty_variables};
 use toolwarrant_core::catalogue::{Catalogue, PermissionDef, ToolDef};
 use words::HelpWords;
-pub(crate) use words::resources;
 
 /// The flags that a service adds: any type that derives `clap::Args`.
 pub trait Flags: Args + Clone + Send + 'static {}
@@ -192,7 +191,7 @@ impl CommandLine<'_> {
             version,
             environment: environment.clone(),
             read_permission: read_permission.map(|permission| permission.name.to_owned()),
-            resources: resources(self.catalogue).into_iter().map(str::to_owned).collect(),
+            resources: self.catalogue.resource_names().into_iter().map(str::to_owned).collect(),
         }
     }
 
@@ -217,7 +216,7 @@ impl CommandLine<'_> {
             command.mut_subcommand(name, |known| known.display_order(order))
         });
         let words = HelpWords::of_all(self.catalogue);
-        let command = resources(self.catalogue).into_iter().fold(words.fill(command), |command, resource| {
+        let command = self.catalogue.resource_names().into_iter().fold(words.fill(command), |command, resource| {
             let named = TargetCommand::augment_subcommands(clap::Command::new(resource)).long_about(None);
             let named =
                 named.about("List {targets}, and decide which application sees them").display_order(first.len());
@@ -292,7 +291,7 @@ impl CommandLine<'_> {
         let command = match matches.subcommand() {
             None => return serving(matches),
             Some(("serve", matches)) => return serving(matches),
-            Some((name, inner)) if resources(self.catalogue).contains(&name) => {
+            Some((name, inner)) if self.catalogue.resource(name).is_some() => {
                 OperatorCommand::Target { resource: name.to_owned(), command: TargetCommand::from_arg_matches(inner)? }
             }
             Some((name, _)) if ClientCommand::has_subcommand(name) => {
@@ -308,7 +307,7 @@ impl CommandLine<'_> {
             }
             Some(_) => OperatorCommand::from_arg_matches(matches)?,
         };
-        let question = question.or_else(|| command.question());
+        let question = question.or_else(|| command.row().question);
         let flags = F::from_arg_matches(matches)?;
         Ok(Invocation::Operate { command, question, flags, config, data, store, way, json })
     }

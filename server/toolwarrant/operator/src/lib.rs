@@ -19,7 +19,6 @@ mod credential;
 pub mod data;
 mod doctor;
 mod error;
-mod execute;
 pub mod flags;
 pub mod keeping;
 mod lines;
@@ -42,14 +41,12 @@ mod when;
 
 pub use background::{Background, until};
 pub use command::{
-    ActQuery, AppCommand, AuditCommand, AuditQuery, Authority, ClockCommand, ClusterCommand, KeyCommand, KeyQuery,
-    KeyState, OperatorCommand, RefundQuery, StoreCommand, TargetCommand, TargetQuery, TaskCommand, TaskListQuery,
+    AuditCommand, KeyCommand, OperatorCommand, TargetCommand, TargetQuery, TaskCommand, TaskListQuery, execute,
 };
 pub use config::{Config, ConfigError, ConfigMistake, ConfigTable, Findings, Spanned};
 pub use context::{Check, Inventory, Item, OpenedData, OperatorContext, Shared, VisitState};
 pub use credential::{CredentialError, CredentialSource};
 pub use error::{FailureCode, OperatorError};
-pub use execute::execute;
 pub use lines::ActLines;
 pub use names::Names;
 pub use open_error::OpenError;

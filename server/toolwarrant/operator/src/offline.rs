@@ -3,12 +3,11 @@
 
 use crate::background::Background;
 use crate::cli::WayToServer;
-use crate::command::{AppCommand, AuditCommand, Authority, ClockCommand, OperatorCommand, StoreCommand};
+use crate::command::{AuditCommand, CommandRow, OperatorCommand, StoreCommand, execute, tools};
 use crate::context::{Check, Inventory, OpenedData, OperatorContext};
 use crate::data::{AUDIT, DataFolder, FolderError, SOCKET, has_data, refuse_foreign};
 use crate::doctor;
 use crate::error::OperatorError;
-use crate::execute::{execute, tools};
 use crate::flags;
 use crate::keeping::{AuditKeeper, AuditOptions};
 use crate::lines::ActLines;
@@ -16,11 +15,11 @@ use crate::names::Names;
 use crate::open_error::OpenError;
 use crate::own::{CommandRunner, Explanation};
 use crate::owner::refuse_other_user;
-use crate::place::{StoreOptions, no_shared_store, refuse_on_files};
+use crate::place::{StoreOptions, no_shared_store};
 use crate::restore;
 use crate::socket::{self, Request};
 use crate::user::local_operator;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +31,7 @@ use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::Clock;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_base::random::Random;
-use toolwarrant_core::act::{Changes, Channel, Operator, Origin};
+use toolwarrant_core::act::{Channel, Operator, Role};
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::files::ServiceFiles;
 use toolwarrant_core::registry::Durability;
@@ -124,10 +123,10 @@ impl Offline<MakeParts<'_>> {
         if let OperatorCommand::Tools { name } = &command {
             return tools(catalogue, name.as_deref());
         }
-        let command = command.read_file().map_err(|error| OperatorError::refusal(error.to_string()))?;
+        let command = command.prepare().map_err(|error| OperatorError::refusal(error.to_string()))?;
         let operator = local_operator(Channel::Offline, way.claims.clone());
         if !store.is_folder() {
-            refuse_on_files(&command)?;
+            command.row().refuse_on_files()?;
         }
         if let OperatorCommand::Restore { file, master_key, owner } = command {
             refuse_foreign(folder, names).map_err(OpenError::from)?;
@@ -139,7 +138,7 @@ impl Offline<MakeParts<'_>> {
             return self.carry_out_on_store(folder, command.clone()).await;
         }
         let claims = way.claims.clone();
-        let request = Request { program: names.program.to_owned(), command: command.absolute(), claims };
+        let request = Request { program: names.program.to_owned(), command, claims };
         if let Some(answer) = ask_server(names, store, folder, &way, &request).await {
             return answer;
         }
@@ -148,9 +147,7 @@ impl Offline<MakeParts<'_>> {
         // Opening the folder would create a database, even in a folder that is not a data folder.
         // Two commands may do that: the one that creates the first application, like the first
         // start of a server, and a service's own command, which may have to prepare that.
-        let may_begin =
-            matches!(command, OperatorCommand::App(AppCommand::Create { .. }) | OperatorCommand::Own { .. });
-        if store.is_folder() && !may_begin && !has_data(folder, names) {
+        if store.is_folder() && !command.row().begins && !has_data(folder, names) {
             let (folder, program) = (folder.display(), names.program);
             let why = format!(
                 "there is no database in {folder}; start a server once or create an application with `{program} app create`, or choose \
@@ -244,21 +241,22 @@ where
     P: FnOnce(&DataFolder, ServiceFiles) -> Result<ServiceParts, Explanation>,
 {
     let Offline { names, catalogue, checks, store, parts } = offline;
-    let authority = command.authority();
-    let claim = match store.is_folder() || authority == Authority::Reads {
+    let CommandRow { role, mends, .. } = command.row();
+    let reads = role == Role::View;
+    let claim = match store.is_folder() || reads {
         true => None,
-        false => Some(store.claim_for_command(folder, &names, authority, command.mends()).await?),
+        false => Some(store.claim_for_command(folder, &names, mends).await?),
     };
     let opened = OpenedData::open(folder, &names, catalogue, &Random::System, (&store, claim)).await?;
     let files = opened.files(folder).await.map_err(OpenError::from)?;
     let OpenedData { registry, database, shared, keyring, clock } = opened;
-    let trail = match authority {
-        Authority::Reads => None,
-        Authority::Changes | Authority::Owner => Trail::open(folder, &keyring, &clock, database.clone()).await,
+    let trail = match reads {
+        true => None,
+        false => Trail::open(folder, &keyring, &clock, database.clone()).await,
     };
     let audit = trail.as_ref().map(|trail| trail.audit.handle());
     let ServiceParts { inventory, own, mut background } = parts(folder, files).map_err(OpenError::Service)?;
-    if shared.is_some() && authority == Authority::Reads {
+    if shared.is_some() && reads {
         // Another process may lead, and does this work alone.
         background.clear();
     }
@@ -281,10 +279,7 @@ where
         applying: Mutex::default(),
     };
     let background = Background::of_service(background);
-    let answer = match command {
-        OperatorCommand::Clock(ClockCommand::Accept) => accept_clock(&context, operator.clone()).await,
-        command => execute(&context, operator, command).await,
-    };
+    let answer = execute(&context, operator, command).await;
     background.stop().await;
     // A running server would retry to store the change; this process ends, so it must report
     // the failure.
@@ -331,17 +326,4 @@ impl Trail {
             tracing::error!(%error, "the audit trail was not closed in order");
         }
     }
-}
-
-/// Makes the machine's clock the time to continue from.
-async fn accept_clock(context: &OperatorContext, operator: Operator) -> Result<Value, OperatorError> {
-    let (before, now) = (context.clock.floor(), context.clock.wall());
-    let origin = Origin { operator, command: "clock accept".to_owned() };
-    let act = context.registry.act(&origin, None, Changes::default())?;
-    let act_id = act.id.clone();
-    context.store.put_acts(vec![act]).await?;
-    context.store.see(now).await?;
-    Ok(
-        json!({"time": now, "before": before, "act_id": act_id, "note": "the next start continues from the machine's clock"}),
-    )
 }

@@ -2,7 +2,6 @@
 //! replicas share. With a shared store, the folder has the name of the replica, the master key, the
 //! lock and the audit trail.
 
-use crate::command::{Authority, OperatorCommand};
 use crate::credential::CredentialSource;
 use crate::data::{DataFolder, FolderError, REPLICA, RUN, SEEN, read_master_key, read_numbers, read_replica};
 use crate::error::OperatorError;
@@ -133,7 +132,7 @@ impl StoreOptions {
         names: &Names,
         shown: &watch::Sender<Waiting>,
     ) -> Result<Claim, OpenError> {
-        let (name, is_new) = self.name_replica(folder, None)?;
+        let (name, is_new) = self.name_replica(folder, true)?;
         let candidate = self.candidate(folder, names, &name, false).await?;
         if is_new {
             self.record_name(folder, &name)?;
@@ -153,10 +152,9 @@ impl StoreOptions {
         &self,
         folder: &DataFolder,
         names: &Names,
-        authority: Authority,
         mends: bool,
     ) -> Result<Claim, OpenError> {
-        let (name, is_new) = self.name_replica(folder, Some(authority))?;
+        let (name, is_new) = self.name_replica(folder, false)?;
         if let Some(leader) = find_leader(&self.address()?).await? {
             return Err(StoreError::Unavailable(describe_leader(&leader)).into());
         }
@@ -207,7 +205,7 @@ impl StoreOptions {
         names: &Names,
         claim: Option<&Claim>,
     ) -> Result<Postgres, OpenError> {
-        let (trail, _) = self.name_replica(folder, Some(Authority::Reads))?;
+        let (trail, _) = self.name_replica(folder, true)?;
         match claim {
             Some(claim) => Ok(Postgres::lead(claim, trail).await?),
             None => Ok(Postgres::read(&self.address()?, read_fingerprint(folder, names)?, trail).await?),
@@ -221,7 +219,7 @@ impl StoreOptions {
     pub(crate) async fn init(&self, folder: &DataFolder, names: &Names) -> Result<Value, OpenError> {
         let address = self.address()?;
         Postgres::check_new(&address).await?;
-        let (replica, _) = self.name_replica(folder, None)?;
+        let (replica, _) = self.name_replica(folder, true)?;
         let key = folder.master_key(&Random::System)?;
         let key = fingerprint(&KeyRing::new(&names.salt, &key, Random::System));
         Postgres::init(&address, key).await?;
@@ -248,17 +246,15 @@ impl StoreOptions {
         Ok(json!({"store": facts}))
     }
 
-    /// Returns the name of the replica, and true if the folder does not have it yet. A command that
-    /// changes something does not invent a name.
-    fn name_replica(&self, folder: &DataFolder, command: Option<Authority>) -> Result<(String, bool), OpenError> {
+    /// Returns the name of the replica, and true if the folder does not have it yet. `invents` is
+    /// false for a command that changes something: it does not use the name of the machine.
+    fn name_replica(&self, folder: &DataFolder, invents: bool) -> Result<(String, bool), OpenError> {
         folder.refuse_database()?;
         let name = match (self.find_replica(folder.path())?, &self.replica) {
             (Some(known), _) => return Ok((known, false)),
             (None, Some(given)) => given.clone(),
-            (None, None) if command.is_some_and(|authority| authority != Authority::Reads) => {
-                return Err(FolderError::Unnamed(folder.path().to_owned()).into());
-            }
-            (None, None) => machine(),
+            (None, None) if invents => machine(),
+            (None, None) => return Err(FolderError::Unnamed(folder.path().to_owned()).into()),
         };
         if name.is_empty()
             || name.len() > NAME_MAX
@@ -333,19 +329,6 @@ pub(crate) fn no_shared_store() -> OperatorError {
         "--{} names the store that replicas share, such as postgres://user@host/db; without it, the data is in the data folder",
         flags::STORE
     ))
-}
-
-/// Refuses a command on the files of a data folder where the data is in a shared store.
-pub(crate) fn refuse_on_files(command: &OperatorCommand) -> Result<(), OperatorError> {
-    let (name, instead) = match command {
-        OperatorCommand::Backup { .. } => ("backup", "back PostgreSQL up with its own tools, such as pg_basebackup"),
-        OperatorCommand::Restore { .. } => {
-            ("restore", "restore PostgreSQL with its own tools, and run `store begin-again`")
-        }
-        OperatorCommand::Clock(_) => ("clock", "replicas take the time from PostgreSQL"),
-        _ => return Ok(()),
-    };
-    Err(OperatorError::refusal(format!("`{name}` is for a data folder with a database: {instead}")))
 }
 
 /// Returns the fingerprint of the master key in a folder of a replica.

@@ -7,13 +7,13 @@
 
 use crate::archive::{ArchiveReader, FORMAT, Manifest};
 use crate::backup::holds;
+use crate::command::KeyAnswer;
 use crate::context;
 use crate::data::{
     AUDIT, DataFolder, LOCK, LOST_AND_FOUND, MASTER_KEY, RESTORING, SERVICE, create, private, read_key_file,
     read_master_key,
 };
 use crate::error::OperatorError;
-use crate::execute::KeyAnswer;
 use crate::flags::DATA;
 use crate::names::Names;
 use crate::open_error::OpenError;

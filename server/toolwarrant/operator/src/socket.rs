@@ -282,7 +282,7 @@ async fn answer(
     let uid = stream.peer_cred()?.uid();
     let outcome = match read_request(&line, receiver.program()) {
         Ok((command, claims)) => {
-            let patience = command.patience().max(COMMAND_TIMEOUT);
+            let patience = command.row().patience.max(COMMAND_TIMEOUT);
             let operator = operator(role_of(channel), uid, channel, claims);
             timeout(patience, receiver.carry_out(&operator, command)).await?
         }
@@ -333,7 +333,7 @@ pub(crate) fn describe_denial(sockets: &[PathBuf]) -> Option<OperatorError> {
 /// # Errors
 /// The server refuses the command, or does not answer in time.
 pub(crate) async fn ask(socket: &Path, request: &Request) -> Option<Result<Value, OperatorError>> {
-    let patience = request.command.patience();
+    let patience = request.command.row().patience;
     let exchange = async { Some(exchange(connect(socket).await?, request).await) };
     let silent = |why: String| OperatorError::unavailable(why);
     Some(match timeout(patience, exchange).await {

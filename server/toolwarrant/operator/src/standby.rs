@@ -1,7 +1,7 @@
 //! The operator's socket of a process that waits to lead. It answers commands that read, from the
 //! store, and names the leader to those that change something.
 
-use crate::command::{Authority, OperatorCommand};
+use crate::command::OperatorCommand;
 use crate::context::Check;
 use crate::data::DataFolder;
 use crate::error::OperatorError;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::watch;
 use toolwarrant_base::BoxFuture;
-use toolwarrant_core::act::Operator;
+use toolwarrant_core::act::{Operator, Role};
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_postgres::Waiting;
 
@@ -35,7 +35,7 @@ pub struct Standby {
 
 impl Standby {
     async fn read(&self, operator: &Operator, command: OperatorCommand) -> Result<Value, OperatorError> {
-        if command.authority() != Authority::Reads {
+        if command.row().role != Role::View {
             let why = match &*self.why.borrow() {
                 Waiting::Leader(leader) => describe_leader(leader),
                 Waiting::Starting => "no process leads at present; repeat the command".to_owned(),

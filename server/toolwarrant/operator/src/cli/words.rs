@@ -14,8 +14,8 @@ pub(super) struct HelpWords {
 impl HelpWords {
     /// Returns the words for commands about every resource.
     pub(super) fn of_all(catalogue: &Catalogue) -> Self {
-        let target = match resources(catalogue)[..] {
-            [one] => one,
+        let target = match catalogue.resources {
+            [one] => one.name,
             _ => "target",
         };
         let permissions: Vec<_> = catalogue.permissions.iter().map(|permission| permission.name).collect();
@@ -52,9 +52,4 @@ impl HelpWords {
             None => arg,
         }
     }
-}
-
-/// Returns the names of the resources of a contract.
-pub(crate) fn resources(catalogue: &Catalogue) -> Vec<&'static str> {
-    catalogue.resources.iter().map(|resource| resource.name).collect()
 }

@@ -1,11 +1,12 @@
 //! Commands about applications.
 
 use super::acts;
-use super::answer::{Answer, add_act, change_labels, describe_name, refusal};
+use super::answer::{Answer, add_act, change_labels, describe_name, parse_label, refusal};
 use super::keys::KeyFacts;
-use crate::cli::resources;
-use crate::command::AppCommand;
 use crate::context::OperatorContext;
+use crate::flags;
+use clap::Subcommand;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use toolwarrant_core::access::{Granted, Grants};
@@ -13,15 +14,100 @@ use toolwarrant_core::act::Origin;
 use toolwarrant_core::registry::{Changed, NewApplication};
 use toolwarrant_core::store::ApplicationRow;
 
+/// Commands about applications. All keys of an application share its permissions, {targets} and
+/// budget.
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum AppCommand {
+    /// Create an application; it sees no {target} until some are assigned to it
+    Create {
+        /// Its name
+        name: String,
+        /// A permission: {permissions}; may be repeated
+        #[arg(long = flags::PERMISSION, value_name = "PERMISSION", required = true)]
+        permissions: Vec<String>,
+        /// Its request budget in any 60 seconds; by default, the contract's
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        requests_per_minute: Option<u32>,
+    },
+    /// Rename an application; its id and keys stay the same
+    Rename {
+        /// Its name or id
+        app: String,
+        /// Its new name
+        name: String,
+    },
+    /// List all applications
+    List {
+        /// Only those with this label: NAME=TEXT; may be repeated
+        #[arg(long = "label", value_name = "NAME=TEXT", value_parser = parse_label)]
+        labels: Vec<(String, String)>,
+        /// Only deleted ones
+        #[arg(long)]
+        deleted: bool,
+    },
+    /// Show one application with its {targets} and keys
+    Show {
+        /// Its name or id
+        app: String,
+    },
+    /// Grant permissions to an application; they apply to its keys at once
+    Grant {
+        /// Its name or id
+        app: String,
+        /// The permissions
+        #[arg(value_name = "PERMISSION", required = true)]
+        permissions: Vec<String>,
+    },
+    /// Revoke permissions of an application at once; its tasks in flight continue
+    Revoke {
+        /// Its name or id
+        app: String,
+        /// The permissions
+        #[arg(value_name = "PERMISSION", required = true)]
+        permissions: Vec<String>,
+    },
+    /// Refuse all calls of an application until `app resume`; its tasks in flight continue
+    Suspend {
+        /// Its name or id
+        app: String,
+    },
+    /// Allow the calls of a suspended application again
+    Resume {
+        /// Its name or id
+        app: String,
+    },
+    /// Delete an application and end its keys, for good
+    ///
+    /// Its name becomes free. Its id stays in the ledger, the tasks, the audit trail and the acts.
+    /// Its tasks in flight continue to their end, and are refunded as any other.
+    Delete {
+        /// Its name or id
+        app: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Change the request budget of an application; the requests of the last minute still count
+    Rate {
+        /// Its name or id
+        app: String,
+        /// Its request budget in any 60 seconds
+        #[arg(value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        requests_per_minute: u32,
+    },
+    /// Set labels of an application, such as owner=Ada; an empty text removes a label
+    Label {
+        /// Its name or id
+        app: String,
+        /// The labels; `owner`, `contact` and `customer` are common
+        #[arg(value_name = "NAME=TEXT", required = true, value_parser = parse_label)]
+        labels: Vec<(String, String)>,
+    },
+}
+
 pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command: AppCommand) -> Answer {
     let (registry, now) = (&context.registry, context.clock.latest());
-    let id = match command.app() {
-        Some(app) => registry.find(app).await?.id,
-        None => String::new(),
-    };
-    let change = async |edit: &mut (dyn FnMut(&mut ApplicationRow) + Send)| {
-        show_changed(context, registry.change(&id, origin, edit).await?).await
-    };
     match command {
         AppCommand::Create { name, permissions, requests_per_minute } => {
             let requests_per_minute = requests_per_minute.unwrap_or(context.catalogue.service.requests_per_minute);
@@ -29,7 +115,7 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
             let new = NewApplication { name, permissions, grants, requests_per_minute };
             show_changed(context, registry.create(new, origin).await?).await
         }
-        AppCommand::Rename { app: _, name } => change(&mut |row| row.name.clone_from(&name)).await,
+        AppCommand::Rename { app, name } => change(context, origin, &app, |row| row.name = name).await,
         AppCommand::List { labels, deleted } => {
             let mut live_keys: HashMap<String, usize> = HashMap::new();
             for key in registry.keys(|key| !key.secrets.is_empty()).await {
@@ -51,13 +137,13 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
             shown["latest_acts"] = acts::latest_on(context, shown["id"].as_str().unwrap_or_default()).await?;
             Ok(shown)
         }
-        AppCommand::Grant { app: _, permissions } => {
-            let grant = &mut |row: &mut ApplicationRow| {
-                row.permissions.extend_from_slice(&permissions);
+        AppCommand::Grant { app, permissions } => {
+            let grant = |row: &mut ApplicationRow| {
+                row.permissions.extend(permissions);
                 row.permissions.sort_unstable();
                 row.permissions.dedup();
             };
-            change(grant).await
+            change(context, origin, &app, grant).await
         }
         AppCommand::Revoke { app, permissions } => {
             let row = registry.find(&app).await?;
@@ -66,20 +152,34 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
                     if row.permissions.is_empty() { "no permissions".to_owned() } else { row.permissions.join(", ") };
                 return Err(refusal(format!("`{app}` was not granted `{absent}`; it has {held}")));
             }
-            change(&mut |row| row.permissions.retain(|held| !permissions.contains(held))).await
+            change(context, origin, &row.id, |row| row.permissions.retain(|held| !permissions.contains(held))).await
         }
-        AppCommand::Suspend { .. } => change(&mut |row| row.suspended_at = row.suspended_at.or(Some(now))).await,
-        AppCommand::Resume { .. } => change(&mut |row| row.suspended_at = None).await,
-        AppCommand::Delete { .. } => change(&mut |row| row.delete(now)).await,
-        AppCommand::Rate { app: _, requests_per_minute } => {
-            change(&mut |row| row.requests_per_minute = requests_per_minute).await
+        AppCommand::Suspend { app } => {
+            change(context, origin, &app, |row| row.suspended_at = row.suspended_at.or(Some(now))).await
+        }
+        AppCommand::Resume { app } => change(context, origin, &app, |row| row.suspended_at = None).await,
+        AppCommand::Delete { app, .. } => change(context, origin, &app, |row| row.delete(now)).await,
+        AppCommand::Rate { app, requests_per_minute } => {
+            change(context, origin, &app, |row| row.requests_per_minute = requests_per_minute).await
         }
         AppCommand::Label { app, labels } => {
-            change_labels(&mut registry.find(&app).await?.labels, &labels)?;
+            let mut row = registry.find(&app).await?;
+            change_labels(&mut row.labels, &labels)?;
             // The labels may differ by the time of the change, so it does not replace them.
-            change(&mut |row| drop(change_labels(&mut row.labels, &labels))).await
+            change(context, origin, &row.id, |row| drop(change_labels(&mut row.labels, &labels))).await
         }
     }
+}
+
+/// Changes an application, found by its name or id, and shows it.
+async fn change(
+    context: &OperatorContext,
+    origin: &Origin,
+    app: &str,
+    edit: impl FnOnce(&mut ApplicationRow) + Send,
+) -> Answer {
+    let id = context.registry.find(app).await?.id;
+    show_changed(context, context.registry.change(&id, origin, edit).await?).await
 }
 
 /// Shows a changed application with the id of the act.
@@ -121,7 +221,7 @@ fn describe_application(context: &OperatorContext, row: &ApplicationRow, show: i
     let mut shown = json!({"name": name, "id": row.id, "permissions": row.permissions});
     shown["suspended_at"] = json!(row.suspended_at);
     shown["labels"] = json!(row.labels);
-    for resource in resources(context.catalogue) {
+    for resource in context.catalogue.resource_names() {
         shown[format!("{resource}s")] = match row.grants.of(resource) {
             Some(all) if all.is_all() => json!("all"),
             granted => show(granted.map(Granted::terms).unwrap_or_default()),

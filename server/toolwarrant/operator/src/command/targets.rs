@@ -2,10 +2,11 @@
 
 use super::answer::{Answer, refusal};
 use super::applications;
-use crate::cli::resources;
-use crate::command::{TargetCommand, TargetQuery};
 use crate::context::{Item, OperatorContext};
 use crate::error::OperatorError;
+use crate::flags;
+use clap::{Args, Subcommand};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tokio::task::spawn_blocking;
@@ -15,13 +16,88 @@ use toolwarrant_core::catalogue::ResourceDef;
 use toolwarrant_core::registry::Changed;
 use toolwarrant_core::store::ApplicationRow;
 
+/// Commands about the targets of one resource of the contract.
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum TargetCommand {
+    /// List {targets}, and which applications see each
+    List(TargetQuery),
+    /// Count {targets} by their states and by what they offer at present
+    States {
+        /// Only {targets} that this application sees
+        #[arg(long, value_name = "APP")]
+        app: Option<String>,
+        /// Only {targets} whose ids begin so
+        #[arg(long, value_name = "PREFIX", default_value = "")]
+        prefix: String,
+    },
+    /// Let an application see {targets}
+    Assign {
+        /// The application's name or id
+        app: String,
+        /// The {targets}
+        #[arg(value_name = "{TARGET}", required_unless_present_any = ["all", "prefixes"])]
+        ids: Vec<String>,
+        /// Every {target}, including future ones
+        #[arg(long = flags::ALL, conflicts_with = "ids")]
+        all: bool,
+        /// Every {target} whose id begins so, including future ones; may be repeated
+        #[arg(long = "prefix", value_name = "PREFIX", conflicts_with = "all")]
+        #[serde(default)]
+        prefixes: Vec<String>,
+    },
+    /// Hide {targets} from an application, also single ones of those that it sees by --all or
+    /// --prefix
+    Unassign {
+        /// The application's name or id
+        app: String,
+        /// The {targets}
+        #[arg(value_name = "{TARGET}", required_unless_present_any = ["all", "prefixes"])]
+        ids: Vec<String>,
+        /// Every {target}
+        #[arg(long = flags::ALL, conflicts_with = "ids")]
+        all: bool,
+        /// Every {target} whose id begins so; may be repeated
+        #[arg(long = "prefix", value_name = "PREFIX", conflicts_with = "all")]
+        #[serde(default)]
+        prefixes: Vec<String>,
+    },
+    /// Let an application see exactly these {targets}, in one step
+    Set {
+        /// The application's name or id
+        app: String,
+        /// `*` for all, `abc*` for all whose ids begin so, an id, or `!` and an id for an
+        /// exception; without one, it sees none
+        #[arg(value_name = "TERM")]
+        terms: Vec<String>,
+    },
+}
+
+/// Selects targets.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetQuery {
+    /// Only {targets} that this application sees
+    #[arg(long, value_name = "APP")]
+    pub app: Option<String>,
+    /// Only {targets} whose ids begin so
+    #[arg(long, value_name = "PREFIX")]
+    pub prefix: Option<String>,
+    /// Only {targets} after this one
+    #[arg(long, value_name = "{TARGET}")]
+    pub after: Option<String>,
+    /// Maximum number of rows
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub limit: u16,
+}
+
 pub(super) async fn execute(
     context: &OperatorContext,
     origin: &Origin,
     resource: &str,
     command: TargetCommand,
 ) -> Answer {
-    let declared = resources(context.catalogue).into_iter().find(|declared| *declared == resource);
+    let declared = context.catalogue.resource_names().into_iter().find(|declared| *declared == resource);
     let resource = declared.ok_or_else(|| refusal(format!("this service has no {resource}")))?;
     match command {
         TargetCommand::List(query) => list(context, resource, query).await,
@@ -139,7 +215,7 @@ async fn change(
     resource: &str,
     mut edit: impl FnMut(&mut Granted) + Send,
 ) -> Result<Changed, OperatorError> {
-    let all = resources(context.catalogue);
+    let all = context.catalogue.resource_names();
     let edit = |row: &mut ApplicationRow| {
         edit(row.grants.spell_out(all.iter().copied()).entry(resource.into()).or_insert_with(|| Granted::some([])));
     };
@@ -222,7 +298,7 @@ async fn list(context: &OperatorContext, resource: &'static str, query: TargetQu
 pub(super) async fn resources_with(context: &OperatorContext, id: &str) -> Vec<&'static str> {
     let Some(inventory) = &context.inventory else { return Vec::new() };
     let (ids, mut found) = ([id.to_owned()], Vec::new());
-    for resource in resources(context.catalogue) {
+    for resource in context.catalogue.resource_names() {
         if matches!(inventory.missing(resource, &ids).await, Ok(None)) {
             found.push(resource);
         }

@@ -2,11 +2,13 @@
 
 use super::answer::{Answer, find_application, names, refusal, resolve};
 use super::targets;
-use crate::command::AuditQuery;
 use crate::context::OperatorContext;
 use crate::data::AUDIT;
 use crate::error::OperatorError;
+use crate::when::TimePoint;
+use clap::Args;
 use memchr::memmem::Finder;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::io;
 use std::ops::ControlFlow;
@@ -16,6 +18,48 @@ use tokio::task::spawn_blocking;
 use toolwarrant_audit::{TrailPlace, VisitedPart, visit_back};
 use toolwarrant_base::clock::Timestamp;
 
+/// Selects lines of the audit trail.
+#[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuditQuery {
+    /// Only calls of this application: a name or an id
+    #[arg(long, value_name = "APP")]
+    pub app: Option<String>,
+    /// Only calls with this key
+    #[arg(long, value_name = "KEY")]
+    pub key: Option<String>,
+    /// Only calls of this tool
+    #[arg(long, value_name = "TOOL")]
+    pub tool: Option<String>,
+    /// Only calls with this {target}, and acts on this application or key
+    #[arg(long = "on", value_name = "ID")]
+    pub target: Option<String>,
+    /// Only lines with this outcome: ok, or the code of a failure
+    #[arg(long, value_name = "OUTCOME")]
+    pub outcome: Option<String>,
+    /// Only the call with this request id
+    #[arg(long, value_name = "ID")]
+    pub request: Option<String>,
+    /// Only calls that made or read this task
+    #[arg(long, value_name = "TASK")]
+    pub task: Option<String>,
+    /// Only acts of this user, as the server's machine names it
+    #[arg(long, value_name = "USER")]
+    pub operator: Option<String>,
+    /// Only lines at this time or later: 2h, 2026-11-22, or 2026-11-22T18:00 with Z or +02:00
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<TimePoint>,
+    /// Only lines before this time, in the same forms
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<TimePoint>,
+    /// Only lines before this place: the `next` of the page before
+    #[arg(long, value_name = "PLACE")]
+    pub before: Option<String>,
+    /// Maximum number of lines
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub limit: u32,
+}
+
 /// Most bytes of the trail that one answer examines.
 const EXAMINED_MAX: u64 = 1 << 30;
 
@@ -23,7 +67,7 @@ const EXAMINED_MAX: u64 = 1 << 30;
 pub(super) async fn list(context: &OperatorContext, query: AuditQuery) -> Answer {
     let now = context.clock.latest();
     let AuditQuery { app, key, tool, target, outcome, request, task, operator, since, until, before, limit } = query;
-    let app = find_application(context, app).await?;
+    let app = find_application(context, app.as_deref()).await?.map(|row| row.id);
     let target = match target {
         // A target comes before an application of that name.
         Some(named) if targets::resources_with(context, &named).await.is_empty() => {

@@ -1,17 +1,54 @@
 //! Commands about the audit trail. Files are read on threads that may block.
 
 use super::answer::{Answer, refusal};
-use super::trail::{self, read};
-use crate::command::AuditCommand;
+use super::trail::{self, AuditQuery, read};
 use crate::context::OperatorContext;
 use crate::data::{AUDIT, read_master_key};
 use crate::error::OperatorError;
+use clap::Subcommand;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 use toolwarrant_audit::verify::{Fault, Scope, Verified, verify};
-use toolwarrant_audit::{Anchor, end_of_trail, read_after, tail};
+use toolwarrant_audit::{Anchor, TAIL_MAX, end_of_trail, read_after, tail};
 use toolwarrant_base::keyring::{ChainKey, KeyRing};
 use toolwarrant_base::random::Random;
+
+/// Commands about the audit trail.
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum AuditCommand {
+    /// Show its last lines
+    Tail {
+        /// Number of lines, at most 10000
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 20,
+              value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(0..=TAIL_MAX as u64))]
+        lines: usize,
+        /// Then print each new line, until it is interrupted; needs a running server
+        #[arg(short, long)]
+        #[serde(default)]
+        follow: bool,
+    },
+    /// The lines after a place. The command line asks for them to follow the trail.
+    #[command(skip)]
+    After {
+        /// The `next` of the answer before; `None` for the end of the trail.
+        place: Option<String>,
+    },
+    /// List lines, newest first, by caller, tool, outcome, operator or time
+    ///
+    /// Examines at most 1 GiB. The answer says how far it looked, and where the next page begins.
+    List(Box<AuditQuery>),
+    /// Check that its lines were not changed, removed or added after they were written
+    ///
+    /// After the lines of each second comes a seal: a hash of these lines and of the previous seal,
+    /// keyed by the master key. The database records a recent seal, and the pruned files. The
+    /// command fails if a line does not match its seal, or if a file or the end of the trail is
+    /// missing. Lines without a seal, such as those of the last second before a kill, are counted
+    /// and are not faults. Each replica of a shared store has a trail of its own. Verify each in
+    /// its folder; the answer names the others.
+    Verify,
+}
 
 /// Maximum number of faults shown. Further faults are only counted.
 const FAULTS_SHOWN: usize = 100;

@@ -1,11 +1,40 @@
 //! Commands about acts: who changed what.
 
 use super::answer::{Answer, names, resolve};
-use crate::command::ActQuery;
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
+use crate::when::TimePoint;
+use clap::Args;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolwarrant_core::act::{Act, ActFilter, Channel, Claims, Operator, StoredAct};
+
+/// Selects acts.
+#[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ActQuery {
+    /// Only those of this user, as the server's machine names it
+    #[arg(long, value_name = "USER")]
+    pub by: Option<String>,
+    /// Only those on this application or key: a name or an id
+    #[arg(long, value_name = "OBJECT")]
+    pub on: Option<String>,
+    /// Only those of this command, such as "key revoke", or of all that begin so, such as key
+    #[arg(long, value_name = "WORDS")]
+    pub command: Option<String>,
+    /// Only those at this time or later: 2h, 2026-11-22, or 2026-11-22T18:00 with Z or +02:00
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<TimePoint>,
+    /// Only those before this time, in the same forms
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<TimePoint>,
+    /// Only those before the act with this number: the next page
+    #[arg(long, value_name = "NUMBER")]
+    pub before: Option<u64>,
+    /// Maximum number of rows
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub limit: u32,
+}
 
 /// Number of acts at the end of an application or a key.
 const LATEST: u32 = 5;

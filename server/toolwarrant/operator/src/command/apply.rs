@@ -1,8 +1,10 @@
 //! Applies a state file: shows or carries out the commands that lead to it.
 
 use super::answer::{Answer, refusal};
+use super::applications::AppCommand;
+use super::operator::OperatorCommand;
+use super::targets::TargetCommand;
 use super::{state_file, targets};
-use crate::command::{AppCommand, OperatorCommand, TargetCommand};
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
 use crate::flags;
@@ -60,7 +62,7 @@ pub(super) async fn export(context: &OperatorContext) -> Answer {
 /// Returns a planned command as it is typed.
 fn line(command: &OperatorCommand) -> String {
     let pair = |(name, text): &(String, String)| quote(&format!("{name}={text}"));
-    let mut words = vec![command.words()];
+    let mut words = vec![command.row().name];
     let rest: Vec<String> = match command {
         OperatorCommand::App(AppCommand::Create { name, permissions, requests_per_minute }) => {
             let permissions = permissions.iter().flat_map(|name| [format!("--{}", flags::PERMISSION), name.clone()]);

@@ -1,9 +1,11 @@
 //! Commands about tasks and refunds.
 
 use super::answer::{Answer, find_application, names, refusal};
-use crate::command::{RefundQuery, TaskCommand, TaskListQuery};
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
+use crate::when::TimePoint;
+use clap::{Args, Subcommand};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use toolwarrant_base::text::clean;
@@ -14,15 +16,99 @@ use toolwarrant_tasks::store::{
 };
 use toolwarrant_tasks::task::TaskId;
 
-/// Most tasks that a list examines.
-const EXAMINED_MAX: u32 = 100_000;
+/// Commands about tasks.
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum TaskCommand {
+    /// List tasks, newest first
+    ///
+    /// Examines at most 100,000 tasks. The answer says how many it examined, and where the next
+    /// page begins.
+    List(TaskListQuery),
+    /// Show one task with its timeline, and why it ended as it did
+    ///
+    /// The timeline consists of phases, and ends with the task's status:
+    ///
+    ///   ready      the task waits to be sent, or to be sent again
+    ///   baseline   the {target} is read, for a comparison after the send
+    ///   sending    the request may have been sent from here on
+    ///   polling    the platform has accepted the request, and is asked for the outcome
+    ///   verifying  the platform has answered, or never will; the {target} is read
+    #[command(verbatim_doc_comment)]
+    Show {
+        /// The task's id
+        task: String,
+    },
+}
 
-pub(super) async fn execute(context: &OperatorContext, command: TaskCommand) -> Answer {
-    match command {
-        TaskCommand::List(query) => list(context, query).await,
-        TaskCommand::Show { task } => show(context, &task).await,
+/// Selects tasks.
+#[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TaskListQuery {
+    /// Only tasks of this application: a name or an id
+    #[arg(long, value_name = "APP")]
+    pub app: Option<String>,
+    /// Only tasks of this tool
+    #[arg(long, value_name = "TOOL")]
+    pub tool: Option<String>,
+    /// Only tasks with this status; may be repeated
+    #[arg(long = "status", value_name = "STATUS", value_parser = parse_status)]
+    pub statuses: Vec<String>,
+    /// Only tasks in flight
+    #[arg(long, conflicts_with = "statuses")]
+    pub in_flight: bool,
+    /// Only tasks on targets of this resource
+    #[arg(long, value_name = "RESOURCE")]
+    pub resource: Option<String>,
+    /// Only tasks on this {target}
+    #[arg(long = "{target}", value_name = "{TARGET}")]
+    pub target: Option<String>,
+    /// Only tasks accepted at this time or later: 2h, 2026-11-22, or 2026-11-22T18:00 with Z or
+    /// +02:00
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<TimePoint>,
+    /// Only tasks accepted before this time, in the same forms
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<TimePoint>,
+    /// Only tasks accepted before this one: the `next` of the page before
+    #[arg(long, value_name = "TASK")]
+    pub before: Option<String>,
+    /// Maximum number of rows
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub limit: u32,
+}
+
+fn parse_status(text: &str) -> Result<String, String> {
+    let names: Vec<_> = TaskStatus::ALL.iter().map(|status| status.as_str()).collect();
+    match names.contains(&text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("expected one of {}", names.join(", "))),
     }
 }
+
+/// Selects refunds.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RefundQuery {
+    /// Only refunds of this application: a name or an id
+    #[arg(long, value_name = "APP")]
+    pub app: Option<String>,
+    /// Only refunds at this time or later: 2h, 2026-11-22, or 2026-11-22T18:00 with Z or +02:00
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<TimePoint>,
+    /// Only refunds before this time, in the same forms
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<TimePoint>,
+    /// Only refunds before the one with this number: the next page
+    #[arg(long, value_name = "NUMBER")]
+    pub before: Option<u64>,
+    /// Maximum number of rows
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub limit: u32,
+}
+
+/// Most tasks that a list examines.
+const EXAMINED_MAX: u32 = 100_000;
 
 /// Lists tasks, the newest first.
 pub(super) async fn list(context: &OperatorContext, query: TaskListQuery) -> Answer {
@@ -31,11 +117,8 @@ pub(super) async fn list(context: &OperatorContext, query: TaskListQuery) -> Ans
     let TaskListQuery { app, tool, statuses, in_flight, resource, target, since, until, before, limit } = query;
     let known = |name: &String| TaskStatus::ALL.iter().copied().find(|status| status.as_str() == name);
     let statuses = if in_flight { vec![TaskStatus::Dispatched] } else { statuses.iter().filter_map(known).collect() };
-    let application = find_application(context, app).await?;
-    let before = match before {
-        Some(task) => Some(parse(&task)?),
-        None => None,
-    };
+    let application = find_application(context, app.as_deref()).await?.map(|row| row.id);
+    let before = before.as_deref().map(parse).transpose()?;
     let [since, until] = [since, until].map(|when| when.map(|when| when.ago(now)));
     let examine = EXAMINED_MAX;
     let filter = TaskFilter { application, tool, statuses, resource, target, since, until, before, limit, examine };
@@ -94,7 +177,7 @@ fn no_task(task: &str) -> OperatorError {
 pub(super) async fn refunds(context: &OperatorContext, query: RefundQuery) -> Answer {
     let (names, now) = (names(context).await, context.clock.latest());
     let RefundQuery { app, since, until, before, limit } = query;
-    let application = find_application(context, app).await?;
+    let application = find_application(context, app.as_deref()).await?.map(|row| row.id);
     let [since, until] = [since, until].map(|when| when.map(|when| when.ago(now)));
     let filter = RefundFilter { application, since, until, before, limit };
     let line = |LedgerRow { id, application, at, number, .. }: LedgerRow| {

@@ -1,8 +1,9 @@
 //! Finds an id of any kind, with what belongs to it.
 
 use super::answer::Answer;
+use super::tasks::TaskListQuery;
+use super::trail::AuditQuery;
 use super::{acts, applications, audit, keys, targets, tasks, trail};
-use crate::command::{AuditQuery, TaskListQuery};
 use crate::context::OperatorContext;
 use crate::error::{FailureCode, OperatorError};
 use crate::when::TimePoint;

@@ -4,9 +4,9 @@
 //! [`export`] writes the file for the applications that exist.
 
 use super::answer::change_labels;
-use super::targets::read_terms;
-use crate::cli::resources;
-use crate::command::{AppCommand, OperatorCommand, TargetCommand};
+use super::applications::AppCommand;
+use super::operator::OperatorCommand;
+use super::targets::{TargetCommand, read_terms};
 use crate::config::{Config, ConfigError, Findings, Spanned};
 use serde::Deserialize;
 use serde_json::Value;
@@ -218,7 +218,7 @@ fn grant_step(
     row: Option<&ApplicationRow>,
     (name, found): (&Spanned<String>, &mut Findings<'_>),
 ) -> Option<OperatorCommand> {
-    let all = resources(catalogue);
+    let all = catalogue.resource_names();
     let Some(def) = catalogue.resource(resource).filter(|_| all.contains(&resource)) else {
         let at = terms.first().map_or(name.span(), Spanned::span);
         found.add(at, format!("unknown resource `{resource}`"), Some(format!("the resources are {}", all.join(", "))));
@@ -246,7 +246,7 @@ pub(super) fn export(catalogue: &Catalogue, rows: &[ApplicationRow]) -> String {
             let _ = writeln!(file, "{} = {}", quoted(name), quoted(text));
         }
         let _ = writeln!(file, "\n[{table}.sees]");
-        for resource in resources(catalogue) {
+        for resource in catalogue.resource_names() {
             let terms = grants.of(resource).map(Granted::terms).unwrap_or_default();
             let _ = writeln!(file, "{resource} = {}", list(&terms));
         }

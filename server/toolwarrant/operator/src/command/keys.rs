@@ -1,18 +1,138 @@
 //! Commands about keys.
 
 use super::acts;
-use super::answer::{Answer, add_act, change_labels, describe_name, find_application, names, refusal};
-use crate::command::{KeyCommand, KeyQuery, KeyState};
+use super::answer::{
+    Answer, add_act, answer, change_labels, describe_name, find_application, names, parse_label, refusal,
+};
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
-use serde::Serialize;
+use crate::flags;
+use crate::when::{KeyEnd, span};
+use clap::{Args, Subcommand, ValueEnum};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
+use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::act::{Changes, Origin};
 use toolwarrant_core::registry::{Changed, NewKey};
 use toolwarrant_core::store::{KeyRow, Labels, SecretRow, SecretUse};
+
+/// Commands about keys.
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum KeyCommand {
+    /// Create a key, and show its secret once
+    Create {
+        /// The application's name or id
+        app: String,
+        /// Its end: 90 (days), 12h, 2026-12-31, 2026-12-31T18:00Z or never, the default
+        #[arg(long, value_name = "WHEN")]
+        expires: Option<KeyEnd>,
+    },
+    /// List keys, with the age, end and last use of each live secret
+    List(KeyQuery),
+    /// Show one key with the latest acts on it
+    Show {
+        /// The key's id
+        key: String,
+    },
+    /// Give a key a new secret; the current one stays valid until the next rotation, an older one
+    /// ends
+    Rotate {
+        /// The key's id
+        key: String,
+        /// End the current secret after this time span, such as 7d
+        #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+        grace: Option<Duration>,
+    },
+    /// End the older secret of a rotated key at once
+    EndOld {
+        /// The key's id
+        key: String,
+    },
+    /// Move the end of a key
+    Expire {
+        /// The key's id
+        key: String,
+        /// Its end: 90 (days), 12h, 2026-12-31, 2026-12-31T18:00Z or never
+        #[arg(value_name = "WHEN")]
+        at: KeyEnd,
+    },
+    /// Refuse a key until `key resume`; it keeps its secrets
+    Suspend {
+        /// The key's id
+        key: String,
+    },
+    /// Allow a suspended key again
+    Resume {
+        /// The key's id
+        key: String,
+    },
+    /// Set labels of a key, such as owner=Ada; an empty text removes a label
+    Label {
+        /// The key's id
+        key: String,
+        /// The labels; `owner`, `contact` and `customer` are common
+        #[arg(value_name = "NAME=TEXT", required = true, value_parser = parse_label)]
+        labels: Vec<(String, String)>,
+    },
+    /// Revoke a key at once, with all its secrets
+    Revoke {
+        /// The key's id
+        key: String,
+    },
+    /// Turn on keys that have been off since the data was restored from a backup
+    Confirm {
+        /// The keys' ids
+        #[arg(value_name = "KEY", required_unless_present = "all")]
+        keys: Vec<String>,
+        /// Every key that is off
+        #[arg(long = flags::ALL, conflicts_with = "keys")]
+        all: bool,
+    },
+}
+
+/// Selects keys.
+#[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct KeyQuery {
+    /// Only keys of this application
+    pub app: Option<String>,
+    /// Only keys in this state
+    #[arg(long, value_name = "STATE", value_enum)]
+    pub state: Option<KeyState>,
+    /// Only keys that were not used for this time span, such as 90d
+    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+    pub unused_for: Option<Duration>,
+    /// Only keys that end, or whose older secret ends, within this time span
+    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+    pub ends_within: Option<Duration>,
+    /// Only keys whose latest secret is older than this time span
+    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+    pub older_than: Option<Duration>,
+}
+
+/// The state of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyState {
+    /// It can be used.
+    Live,
+    /// It is refused until `key resume`.
+    Suspended,
+    /// Its end has passed.
+    Expired,
+    /// It has no secrets any more.
+    Revoked,
+    /// It has been off since a restore, until `key confirm`.
+    Unconfirmed,
+}
+
+fn parse_span(text: &str) -> Result<Duration, &'static str> {
+    span(text).ok_or("expected a time span such as 30m, 12h or 90d")
+}
 
 /// A key, without its secrets.
 #[derive(Serialize)]
@@ -129,8 +249,8 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
             new(&registry.issue_key(&id, expires_at, origin).await?, "the secret is shown only once")
         }
         KeyCommand::List(query) => {
-            let only = find_application(context, query.app.clone()).await?;
-            list(context, &query, |key| only.as_ref().is_none_or(|id| key.application == *id)).await
+            let only = find_application(context, query.app.as_deref()).await?;
+            list(context, &query, |key| only.as_ref().is_none_or(|row| key.application == row.id)).await
         }
         KeyCommand::Show { key } => {
             let mut shown = show(context, &key).await?;
@@ -221,7 +341,7 @@ pub(super) async fn show(context: &OperatorContext, key: &str) -> Answer {
     let rows = [context.registry.key(key).await?];
     let facts = KeyFacts::read(context, Some(&rows)).await?;
     let owner = context.registry.find(&rows[0].application).await?;
-    super::answer::answer(facts.describe(&rows[0], &describe_name(owner.name, owner.deleted_at)))
+    answer(facts.describe(&rows[0], &describe_name(owner.name, owner.deleted_at)))
 }
 
 /// Lists the keys that the query selects and for which `shows` returns true.
@@ -230,5 +350,5 @@ async fn list(context: &OperatorContext, query: &KeyQuery, shows: impl Fn(&KeyRo
     let name = |key: &KeyRow| names.get(&key.application).map_or("", String::as_str);
     let keys = context.registry.keys(shows).await;
     let keys = keys.iter().map(|key| facts.describe(key, name(key)));
-    super::answer::answer(keys.filter(|key| facts.selects(query, key)).collect::<Vec<_>>())
+    answer(keys.filter(|key| facts.selects(query, key)).collect::<Vec<_>>())
 }

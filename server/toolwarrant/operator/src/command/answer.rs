@@ -9,31 +9,19 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::text::deceives;
 use toolwarrant_core::act::{Changes, Origin};
 use toolwarrant_core::registry::{Changed, Durability};
-use toolwarrant_core::store::Labels;
+use toolwarrant_core::store::{ApplicationRow, Labels};
 
 /// The answer to a command.
 pub(crate) type Answer = Result<Value, OperatorError>;
-
-/// Returns the note about a change that is in force but not yet stored.
-fn pending_note(kept: Durability) -> Option<String> {
-    match kept {
-        Durability::Stored => None,
-        Durability::Owed(why) => Some(format!(
-            "in force, but not yet on the disk ({why}); the server writes it as soon as it can, and a restart before that undoes it"
-        )),
-    }
-}
 
 /// Adds the id of the act to the answer about a change, and a note if the change is not stored yet.
 pub(super) fn add_act(mut answer: Value, changed: Changed) -> Value {
     let Changed { object: _, act_id, durability } = changed;
     answer["act_id"] = act_id.into();
-    add_note(answer, pending_note(durability))
-}
-
-/// Adds a note to an answer, if there is one.
-pub(super) fn add_note(mut answer: Value, note: Option<String>) -> Value {
-    if let Some(note) = note {
+    if let Durability::Owed(why) = durability {
+        let note = format!(
+            "in force, but not yet on the disk ({why}); the server writes it as soon as it can, and a restart before that undoes it"
+        );
         answer["note"] = note.into();
     }
     answer
@@ -69,13 +57,13 @@ pub(super) async fn resolve(context: &OperatorContext, named: &str) -> Option<St
     }
 }
 
-/// Returns the id of the application that an operator named, if one was named.
+/// Returns the application that an operator named, if one was named.
 pub(super) async fn find_application(
     context: &OperatorContext,
-    app: Option<String>,
-) -> Result<Option<String>, OperatorError> {
+    app: Option<&str>,
+) -> Result<Option<ApplicationRow>, OperatorError> {
     Ok(match app {
-        Some(app) => Some(context.registry.find(&app).await?.id),
+        Some(app) => Some(context.registry.find(app).await?),
         None => None,
     })
 }
@@ -94,6 +82,12 @@ const LABELS_MAX: usize = 16;
 /// Longest name and longest text of a label, in characters.
 const LABEL_NAME_MAX: usize = 32;
 const LABEL_TEXT_MAX: usize = 128;
+
+/// Parses a name and a text with `=` between them.
+pub(super) fn parse_label(text: &str) -> Result<(String, String), &'static str> {
+    let (name, text) = text.split_once('=').ok_or("expected NAME=TEXT, such as owner=Ada")?;
+    Ok((name.to_owned(), text.to_owned()))
+}
 
 /// Sets labels, and removes those with an empty text. Changes nothing if that is refused.
 pub(super) fn change_labels(labels: &mut Labels, changes: &[(String, String)]) -> Result<(), OperatorError> {
