@@ -172,7 +172,7 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
 }
 
 /// Changes an application, found by its name or id, and shows it.
-async fn change(
+pub(super) async fn change(
     context: &OperatorContext,
     origin: &Origin,
     app: &str,
@@ -183,7 +183,7 @@ async fn change(
 }
 
 /// Shows a changed application with the id of the act.
-pub(super) async fn show_changed(context: &OperatorContext, changed: Changed) -> Answer {
+async fn show_changed(context: &OperatorContext, changed: Changed) -> Answer {
     Ok(add_act(show(context, &changed.object).await?, changed))
 }
 

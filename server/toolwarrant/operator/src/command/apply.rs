@@ -34,7 +34,7 @@ pub(super) async fn apply<'a>(
             let is_id = |term: &&String| !term.ends_with('*');
             let ids =
                 terms.iter().filter(is_id).map(|term| term.trim_start_matches('!').to_owned()).collect::<Vec<_>>();
-            targets::must_exist(context, def.name, &ids).await?;
+            targets::must_exist(context, def, &ids).await?;
         }
     }
     let lines: Vec<_> = plan.iter().map(line).collect();

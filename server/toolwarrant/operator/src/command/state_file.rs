@@ -218,10 +218,10 @@ fn grant_step(
     row: Option<&ApplicationRow>,
     (name, found): (&Spanned<String>, &mut Findings<'_>),
 ) -> Option<OperatorCommand> {
-    let all = catalogue.resource_names();
-    let Some(def) = catalogue.resource(resource).filter(|_| all.contains(&resource)) else {
+    let Some(def) = catalogue.resource(resource) else {
         let at = terms.first().map_or(name.span(), Spanned::span);
-        found.add(at, format!("unknown resource `{resource}`"), Some(format!("the resources are {}", all.join(", "))));
+        let all = catalogue.resource_names().join(", ");
+        found.add(at, format!("unknown resource `{resource}`"), Some(format!("the resources are {all}")));
         return None;
     };
     let texts: Vec<_> = terms.iter().map(|term| term.get_ref().as_str()).collect();

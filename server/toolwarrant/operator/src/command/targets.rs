@@ -1,6 +1,6 @@
 //! Commands about targets. They are the same for each resource of the contract.
 
-use super::answer::{Answer, refusal};
+use super::answer::{Answer, find_application, refusal};
 use super::applications;
 use crate::context::{Item, OperatorContext};
 use crate::error::OperatorError;
@@ -13,7 +13,6 @@ use tokio::task::spawn_blocking;
 use toolwarrant_core::access::Granted;
 use toolwarrant_core::act::Origin;
 use toolwarrant_core::catalogue::ResourceDef;
-use toolwarrant_core::registry::Changed;
 use toolwarrant_core::store::ApplicationRow;
 
 /// Commands about the targets of one resource of the contract.
@@ -97,23 +96,21 @@ pub(super) async fn execute(
     resource: &str,
     command: TargetCommand,
 ) -> Answer {
-    let declared = context.catalogue.resource_names().into_iter().find(|declared| *declared == resource);
-    let resource = declared.ok_or_else(|| refusal(format!("this service has no {resource}")))?;
+    let Some(def) = context.catalogue.resource(resource) else {
+        return Err(refusal(format!("this service has no {resource}")));
+    };
     match command {
-        TargetCommand::List(query) => list(context, resource, query).await,
-        TargetCommand::States { app, prefix } => count_states(context, resource, app, prefix).await,
+        TargetCommand::List(query) => list(context, def.name, query).await,
+        TargetCommand::States { app, prefix } => count_states(context, def, app, prefix).await,
         TargetCommand::Assign { app, ids, all, prefixes } => {
-            must_exist(context, resource, &ids).await?;
-            let prefixes = check_prefixes(context, resource, prefixes, all)?;
-            let id = context.registry.find(&app).await?.id;
-            let assign = |granted: &mut Granted| {
-                prefixes.iter().for_each(|prefix| granted.add_prefix(prefix));
-                ids.iter().for_each(|id| granted.add(id));
+            must_exist(context, def, &ids).await?;
+            let prefixes = check_prefixes(def, prefixes, all)?;
+            let assign = |held: &mut Granted| {
+                prefixes.iter().for_each(|prefix| held.add_prefix(prefix));
+                ids.iter().for_each(|id| held.add(id));
             };
-            let unchecked = context.inventory.is_none() && !ids.is_empty();
-            let changed = change(context, origin, &id, resource, assign).await?;
-            let mut shown = applications::show_changed(context, changed).await?;
-            if unchecked && shown["note"].is_null() {
+            let mut shown = change(context, origin, &app, resource, assign).await?;
+            if context.inventory.is_none() && !ids.is_empty() && shown["note"].is_null() {
                 let why = format!("this service cannot list its {resource}s, so nothing checked that these exist");
                 shown["note"] = why.into();
             }
@@ -121,30 +118,27 @@ pub(super) async fn execute(
         }
         TargetCommand::Set { app, terms } => {
             let (terms, mut wrong): (Vec<_>, Vec<_>) = (terms.iter().map(String::as_str).collect(), Vec::new());
-            let Some(def) = context.catalogue.resource(resource) else { return Err(no_list(resource)) };
             let wanted = read_terms(def, &terms, |_, why| wrong.push(why));
             if !wrong.is_empty() {
                 return Err(refusal(wrong.join("; ")));
             }
-            must_exist(context, resource, &ids_of(&wanted)).await?;
-            let id = context.registry.find(&app).await?.id;
-            let changed = change(context, origin, &id, resource, |held| held.clone_from(&wanted)).await?;
-            applications::show_changed(context, changed).await
+            must_exist(context, def, &ids_of(&wanted)).await?;
+            change(context, origin, &app, resource, |held| *held = wanted).await
         }
         TargetCommand::Unassign { app, ids, all, prefixes } => {
-            let prefixes = check_prefixes(context, resource, prefixes, all)?;
+            let prefixes = check_prefixes(def, prefixes, all)?;
             let row = context.registry.find(&app).await?;
-            let mut granted = row.grants.of(resource).cloned().unwrap_or_default();
-            if let Some(absent) = ids.iter().find(|id| !granted.covers(id)) {
+            let mut held = row.grants.of(resource).cloned().unwrap_or_default();
+            if let Some(absent) = ids.iter().find(|id| !held.covers(id)) {
                 return Err(refusal(format!("`{absent}` is not assigned to `{app}`")));
             }
-            ids.iter().for_each(|id| granted.remove(id));
+            ids.iter().for_each(|id| held.remove(id));
             for prefix in &prefixes {
-                if !granted.meets(prefix) && !prefix.is_empty() {
+                if !held.meets(prefix) && !prefix.is_empty() {
                     return Err(refusal(format!("no {resource} that begins with `{prefix}` is assigned to `{app}`")));
                 }
-                if !granted.remove_prefix(prefix) {
-                    let terms = granted.terms().join(", ");
+                if !held.remove_prefix(prefix) {
+                    let terms = held.terms().join(", ");
                     return Err(refusal(format!(
                         "`{app}` sees {terms}, which is more than `{prefix}`, and only single {resource}s can be excepted from it; \
                          `{resource} set` grants exactly what you name"
@@ -154,11 +148,9 @@ pub(super) async fn execute(
             // Another command may change the grant after the checks, so it is not replaced.
             let unassign = |held: &mut Granted| {
                 ids.iter().for_each(|id| held.remove(id));
-                for prefix in &prefixes {
-                    held.remove_prefix(prefix);
-                }
+                prefixes.iter().for_each(|prefix| _ = held.remove_prefix(prefix));
             };
-            applications::show_changed(context, change(context, origin, &row.id, resource, unassign).await?).await
+            change(context, origin, &row.id, resource, unassign).await
         }
     }
 }
@@ -192,58 +184,46 @@ pub(super) fn ids_of(granted: &Granted) -> Vec<String> {
 }
 
 /// Returns the prefixes; the empty one for all targets.
-fn check_prefixes(
-    context: &OperatorContext,
-    resource: &'static str,
-    prefixes: Vec<String>,
-    all: bool,
-) -> Result<Vec<String>, OperatorError> {
-    let can_begin = |prefix: &&String| context.catalogue.resource(resource).is_some_and(|def| (def.admits)(prefix));
-    match prefixes.iter().find(|prefix| !can_begin(prefix)) {
-        Some(prefix) => Err(refusal(format!("no {resource} id can begin with {prefix:?}"))),
+fn check_prefixes(def: &ResourceDef, prefixes: Vec<String>, all: bool) -> Result<Vec<String>, OperatorError> {
+    match prefixes.iter().find(|prefix| !(def.admits)(prefix)) {
+        Some(prefix) => Err(refusal(format!("no {} id can begin with {prefix:?}", def.name))),
         None if all => Ok(vec![String::new()]),
         None => Ok(prefixes),
     }
 }
 
-/// Changes which targets of one resource an application sees. Its targets of other resources stay
-/// the same.
+/// Changes which targets of one resource an application sees, and shows it. Its targets of other
+/// resources stay the same.
 async fn change(
     context: &OperatorContext,
     origin: &Origin,
-    id: &str,
+    app: &str,
     resource: &str,
-    mut edit: impl FnMut(&mut Granted) + Send,
-) -> Result<Changed, OperatorError> {
+    edit: impl FnOnce(&mut Granted) + Send,
+) -> Answer {
     let all = context.catalogue.resource_names();
-    let edit = |row: &mut ApplicationRow| {
-        edit(row.grants.spell_out(all.iter().copied()).entry(resource.into()).or_insert_with(|| Granted::some([])));
-    };
-    Ok(context.registry.change(id, origin, edit).await?)
+    let edit = |row: &mut ApplicationRow| edit(row.grants.spell_out(all).entry(resource.into()).or_default());
+    applications::change(context, origin, app, edit).await
 }
 
 /// Counts the targets of a resource by state and by capability.
 async fn count_states(
     context: &OperatorContext,
-    resource: &'static str,
+    def: &'static ResourceDef,
     app: Option<String>,
     prefix: String,
 ) -> Answer {
-    let Some(inventory) = context.inventory.clone() else { return Err(no_list(resource)) };
-    let Some(declared) = context.catalogue.resource(resource) else { return Err(no_list(resource)) };
-    let of_app = match app {
-        Some(app) => Some(context.registry.find(&app).await?),
-        None => None,
-    };
+    let Some(inventory) = context.inventory.clone() else { return Err(no_list(def.name)) };
+    let of_app = find_application(context, app.as_deref()).await?;
     let counted = spawn_blocking(move || {
         let mut count = 0_u64;
-        let mut states: BTreeMap<_, u64> = declared.states.iter().map(|state| (*state, 0)).collect();
-        let mut offers: BTreeMap<_, u64> = declared.capabilities.iter().map(|name| (*name, 0)).collect();
-        inventory.visit_states(resource, &mut |id, state, flags| {
-            if id.starts_with(&prefix) && of_app.iter().all(|row| row.grants.covers(resource, id)) {
+        let mut states: BTreeMap<_, u64> = def.states.iter().map(|state| (*state, 0)).collect();
+        let mut offers: BTreeMap<_, u64> = def.capabilities.iter().map(|name| (*name, 0)).collect();
+        inventory.visit_states(def.name, &mut |id, state, flags| {
+            if id.starts_with(&prefix) && of_app.iter().all(|row| row.grants.covers(def.name, id)) {
                 count += 1;
                 *states.entry(state).or_default() += 1;
-                for (name, _) in declared.capabilities.iter().zip(flags).filter(|(_, flag)| **flag) {
+                for (name, _) in def.capabilities.iter().zip(flags).filter(|(_, flag)| **flag) {
                     *offers.entry(name).or_default() += 1;
                 }
             }
@@ -261,10 +241,7 @@ async fn list(context: &OperatorContext, resource: &'static str, query: TargetQu
     let TargetQuery { app, prefix, after, limit } = query;
     let inventory = context.inventory.as_ref();
     let inventory = inventory.ok_or_else(|| no_list(resource))?;
-    let of_app = match app {
-        Some(app) => Some(context.registry.find(&app).await?),
-        None => None,
-    };
+    let of_app = find_application(context, app.as_deref()).await?;
     let prefix = prefix.unwrap_or_default();
     let applications = context.registry.applications().await;
     let mut rows = Vec::new();
@@ -312,11 +289,11 @@ const LIST_CHUNK: u16 = 1_000;
 /// Refuses ids that are not valid or, if the service can list its resources, do not exist.
 pub(super) async fn must_exist(
     context: &OperatorContext,
-    resource: &'static str,
+    def: &ResourceDef,
     ids: &[String],
 ) -> Result<(), OperatorError> {
-    let can_be = |id: &&String| context.catalogue.resource(resource).is_some_and(|def| (def.admits)(id));
-    if let Some(id) = ids.iter().find(|id| !can_be(id)) {
+    let resource = def.name;
+    if let Some(id) = ids.iter().find(|id| !(def.admits)(id)) {
         return Err(refusal(format!("{id:?} is not a valid {resource} id")));
     }
     let Some(inventory) = &context.inventory else { return Ok(()) };
