@@ -41,6 +41,13 @@ async fn build_all() -> Outside {
     let home = TempDir::new().expect("a temporary folder");
     Lamps::copy(home.path(), "served");
     Lamps::copy(home.path(), "idle").change("src/main.rs", ".executor(lamps)", "");
+    let unread = Lamps::copy(home.path(), "unread");
+    unread.change("spec/service.toml", "id = \"LampId\"", "id = \"LampId\"\nstate = \"LampState\"");
+    unread.change(
+        "spec/types.toml",
+        "[type",
+        "[type.LampState]\nkind = \"enum\"\ndoc = \"Its state.\"\nvalues.on = \"Lit.\"\n\n[type",
+    );
     add_tool(&Lamps::copy(home.path(), "new-tool"));
     let versions = release_three(home.path());
     for (from, to) in [("services/print_shop/spec", "print_shop/spec"), ("contract/ui", "ui")] {
@@ -207,11 +214,13 @@ async fn a_service_from_outside_is_built_served_and_operated() {
 }
 
 #[tokio::test]
-async fn a_service_with_tasks_and_without_an_executor_does_not_start() {
-    let home = TempDir::new().expect("a temporary folder");
-    let start = Start::new(outside().await.program("idle"), home.path());
-    let refused = start.ready().await.expect_err("nobody carries its tasks out");
-    assert!(format!("{refused:#}").contains("`dim_lamp` makes tasks"), "{refused:#}");
+async fn a_service_without_a_part_that_its_contract_needs_does_not_start() {
+    for (program, needs) in [("idle", "`dim_lamp` makes tasks"), ("unread", "`lamp` has a state")] {
+        let home = TempDir::new().expect("a temporary folder");
+        let start = Start::new(outside().await.program(program), home.path());
+        let refused = start.ready().await.expect_err("a part is missing");
+        assert!(format!("{refused:#}").contains(needs), "{refused:#}");
+    }
 }
 
 /// The build fails if a program of this package does not compile.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
 use toolwarrant::BoxFuture;
-use toolwarrant::operator::{Inventory, Item, VisitState};
+use toolwarrant::operator::{Inventory, Item, States, VisitState};
 
 /// The phones behind one upstream.
 pub struct Fleet(pub Arc<dyn Control>);
@@ -35,7 +35,13 @@ impl Inventory for Fleet {
         })
     }
 
-    fn visit_states(&self, _: &'static str, visit: VisitState<'_>) -> Result<(), String> {
+    fn states(&self) -> Option<&dyn States> {
+        Some(self)
+    }
+}
+
+impl States for Fleet {
+    fn visit(&self, _: &'static str, visit: VisitState<'_>) -> Result<(), String> {
         let mut last: Option<DeviceId> = None;
         loop {
             let page = self.0.list_page(last.as_ref(), VISITED).map_err(|error| error.to_string())?;

@@ -95,16 +95,22 @@ pub trait Inventory: Send + Sync + 'static {
         ids: &'a [String],
     ) -> BoxFuture<'a, Result<Option<String>, Explanation>>;
 
+    /// Returns the reader of states. A contract whose resources have a `state` needs one. Default:
+    /// `None`.
+    fn states(&self) -> Option<&dyn States> {
+        None
+    }
+}
+
+/// Reads the states of targets, for the operator.
+pub trait States {
     /// Calls `visit` for every target of a resource with its id, its state, and the flags of its
     /// capabilities in the order of the contract. Answers from memory, and may block for the time
-    /// that this takes. Default: the service does not know states.
+    /// that this takes.
     ///
     /// # Errors
     /// The reason why the targets are not known.
-    fn visit_states(&self, resource: &'static str, visit: VisitState<'_>) -> Result<(), Explanation> {
-        let _ = visit;
-        Err(format!("this service does not know the states of its {resource}s"))
-    }
+    fn visit(&self, resource: &'static str, visit: VisitState<'_>) -> Result<(), Explanation>;
 }
 
 /// Receives the id, the state and the capability flags of a target.

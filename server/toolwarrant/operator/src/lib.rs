@@ -44,7 +44,7 @@ pub use command::{
     AuditCommand, KeyCommand, OperatorCommand, TargetCommand, TargetQuery, TaskCommand, TaskListQuery, execute,
 };
 pub use config::{Config, ConfigError, ConfigMistake, ConfigTable, Findings, Spanned};
-pub use context::{Check, Inventory, Item, OpenedData, OperatorContext, Shared, VisitState};
+pub use context::{Check, Inventory, Item, OpenedData, OperatorContext, Shared, States, VisitState};
 pub use credential::{CredentialError, CredentialSource};
 pub use error::{FailureCode, OperatorError};
 pub use lines::ActLines;

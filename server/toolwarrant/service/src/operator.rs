@@ -126,5 +126,6 @@ pub use toolwarrant_core::registry::KeyPrefixes;
 pub use toolwarrant_operator::cli::{Flags, NoFlags};
 pub use toolwarrant_operator::data::DataFolder;
 pub use toolwarrant_operator::{
-    Check, Commands, Explanation, Inventory, Item, Names, NoCommands, OwnCommand, UpstreamState, Upstreams, VisitState,
+    Check, Commands, Explanation, Inventory, Item, Names, NoCommands, OwnCommand, States, UpstreamState, Upstreams,
+    VisitState,
 };

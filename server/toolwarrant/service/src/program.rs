@@ -3,7 +3,7 @@
 use crate::log::Streams;
 use crate::question;
 use crate::server::{Identity, Signals};
-use crate::service::{Service, Setup};
+use crate::service::{Service, Setup, require_states};
 use crate::start::{ServiceAround, Start};
 use crate::welcome::Demo;
 use crate::{client, dumps};
@@ -260,6 +260,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         let Some(start) = begun else { return Ok(ExitCode::SUCCESS) };
         let service = compose(start.setup(&runtime, flags, config)?)?;
         let Service { handlers, executor, inventory, own, upstreams, background, serves, hint, .. } = service;
+        require_states(inventory.as_deref(), H::CATALOGUE)?;
         let answering = start.answer(start.core(&runtime, executor)?, handlers)?;
         let around = ServiceAround { inventory, own, upstreams, background, serves, hint };
         let server = start.finish(&runtime, answering, around)?;

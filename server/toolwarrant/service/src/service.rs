@@ -138,6 +138,18 @@ pub(crate) fn require_executor(
     Ok(executor.unwrap_or_else(|| Arc::new(NoTasks)))
 }
 
+/// Checks that the operator can read the states that the contract declares.
+pub(crate) fn require_states(inventory: Option<&dyn Inventory>, catalogue: &Catalogue) -> Result<()> {
+    let reader = inventory.and_then(Inventory::states);
+    if let (None, Some(resource)) = (reader, catalogue.resources.iter().find(|resource| !resource.states.is_empty())) {
+        bail!(
+            "the resource `{}` has a state, and the service does not read it: `Inventory::states` does",
+            resource.name
+        );
+    }
+    Ok(())
+}
+
 /// The executor of a service without tasks, for tasks that an earlier version left. It sends
 /// nothing: each ends as `failed` or as `timeout`.
 struct NoTasks;

@@ -219,7 +219,9 @@ async fn count_states(
         let mut count = 0_u64;
         let mut states: BTreeMap<_, u64> = def.states.iter().map(|state| (*state, 0)).collect();
         let mut offers: BTreeMap<_, u64> = def.capabilities.iter().map(|name| (*name, 0)).collect();
-        inventory.visit_states(def.name, &mut |id, state, flags| {
+        let reader = inventory.states();
+        let reader = reader.ok_or_else(|| format!("this service does not know the states of its {}s", def.name))?;
+        reader.visit(def.name, &mut |id, state, flags| {
             if id.starts_with(&prefix) && of_app.iter().all(|row| row.grants.covers(def.name, id)) {
                 count += 1;
                 *states.entry(state).or_default() += 1;
