@@ -302,3 +302,17 @@ async fn what_a_platform_says_reaches_no_words_of_ours_and_no_terminal() {
         assert!(log.text().lines().all(|line| line.starts_with(['2', '{'])), "a line is forged: {}", log.text());
     }
 }
+
+#[tokio::test]
+async fn the_text_of_a_refusal_reaches_the_agent_unless_it_repeats_a_secret_of_the_call() {
+    for (text, shown) in
+        [("no such proxy", "no such proxy"), ("hunter2 is wrong", "a text that repeats a secret of the call")]
+    {
+        let task = rig(text).await.end("set_proxy", proxy(14, "a")).await;
+        let observed = task["evidence"]["observed"].as_str().expect("text");
+        assert!(
+            observed.ends_with(&format!("; the platform says: {shown}")) && !observed.contains("hunter2"),
+            "{task}"
+        );
+    }
+}

@@ -4,6 +4,7 @@
 //! task. It stores each step before it performs the step's effect. The pipeline calls [`Engine`];
 //! [`Engine::run`] is the runner.
 
+mod conceal;
 mod drive;
 mod due;
 mod in_flight;

@@ -11,8 +11,8 @@ use toolwarrant_base::text::{Remark, Secret};
 /// [`Self::send`] and [`Self::probe`].
 ///
 /// The engine gives each call a deadline and survives a panic. The upstream's text may go into a
-/// [`Remark`], which cleans it. The operator reads every remark; clients read only those of a
-/// reading.
+/// [`Remark`], which cleans it. The operator reads every remark; clients read those of a reading
+/// and of [`Sent::Err`]. The engine replaces what an upstream says if it repeats a secret argument.
 pub trait Executor: Send + Sync + 'static {
     /// Returns the [`Facts`] that hold for this write now. The engine calls it for each decision
     /// that depends on them: after it lost the answer to a send, before and after a baseline, when

@@ -239,7 +239,10 @@ impl Step {
                 self.poll(now, facts)
             }
             Sent::Ok => self.on_answer(UpstreamAnswer::Ok, now, facts),
-            Sent::Err(_) => self.on_answer(UpstreamAnswer::Err, now, facts),
+            Sent::Err(how) => {
+                self.task.remark = Some(how).filter(|how| !how.as_str().is_empty());
+                self.on_answer(UpstreamAnswer::Err, now, facts)
+            }
             Sent::NoAnswer(_) => self.on_answer(UpstreamAnswer::None, now, facts),
             Sent::Unsure(_) => self.on_answer(UpstreamAnswer::Unsure, now, facts),
         }

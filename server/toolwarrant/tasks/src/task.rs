@@ -105,6 +105,9 @@ pub struct Task {
     /// The upstream's report, and its time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<(UpstreamAnswer, Timestamp)>,
+    /// The upstream's text about the latest failure that it reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remark: Option<Remark>,
     /// True if any send was never answered. The upstream may still be working on it.
     #[serde(default)]
     pub unanswered: bool,
@@ -247,6 +250,7 @@ impl Task {
             last_send_at: None,
             operation: None,
             outcome: None,
+            remark: None,
             unanswered: false,
             settled: Readings::default(),
             reading: None,
@@ -312,10 +316,13 @@ impl Task {
             Some((UpstreamAnswer::Refused(code), _)) => format!("refused by the platform with {code}; "),
             _ => String::new(),
         };
-        let observed = match &self.obstacle {
-            Some(why) => Remark::clean(&format!("{refused}{observed}; {why}")),
-            None => Remark::clean(&format!("{refused}{observed}")),
+        let obstacle = self.obstacle.as_ref().map_or(String::new(), |why| format!("; {why}"));
+        // It is the last part, so that a long text hides nothing that was measured.
+        let remark = match (self.outcome, &self.remark) {
+            (Some((UpstreamAnswer::Err, _)), Some(text)) => format!("; the platform says: {}", text.as_str()),
+            _ => String::new(),
         };
+        let observed = format!("{refused}{observed}{obstacle}{remark}").into();
         Some(Evidence { checked: checked.to_owned(), expected: expected.into(), observed, reported, at })
     }
 }

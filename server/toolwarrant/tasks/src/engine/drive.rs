@@ -1,6 +1,7 @@
 //! The runner: takes a due task, steps it, stores the step, performs its effect and passes the
 //! result to the next step.
 
+use super::conceal::conceal;
 use super::due::{Progress, RETRY, Wake};
 use super::{Engine, Parts};
 use crate::command::{self, UNREADABLE};
@@ -183,7 +184,8 @@ impl Engine {
 
     /// Performs an effect within its time limit.
     async fn perform(&self, effect: Effect, write: &Write) -> Event {
-        let Parts { executor, clock, .. } = &self.parts;
+        let Parts { executor, clock, catalogue, .. } = &self.parts;
+        let conceal = |sent| conceal(*catalogue, write, sent);
         let begun = clock.now();
         let late = begun.plus(READ_PATIENCE);
         match effect {
@@ -199,9 +201,12 @@ impl Engine {
                     tracing::error!(%task, tool, "sent without `Leave::confirm`, which may carry it out twice");
                 }
                 self.counts.count_send(&sent);
-                Event::Sent(sent)
+                Event::Sent(conceal(sent))
             }
-            Effect::LookUp => Event::LookedUp(clock.before(late, executor.look_up(write)).await.and_then(Result::ok)),
+            Effect::LookUp => {
+                let found = clock.before(late, executor.look_up(write)).await.and_then(Result::ok);
+                Event::LookedUp(found.map(|sent| sent.map(conceal)))
+            }
             Effect::Probe => {
                 let reading = clock.before(late, executor.probe(write)).await;
                 Event::Probed(reading.unwrap_or_else(|| unreadable("it took too long")), begun)

@@ -13,7 +13,7 @@ pub enum Sent {
     Refused(Refusal),
     /// The upstream reported success.
     Ok,
-    /// The upstream reported a failure, with its text.
+    /// The upstream reported a failure, with its text, which clients read in the evidence.
     Err(Remark),
     /// The upstream is working on it. The string is its name for the operation, stored byte for
     /// byte and sent back unchanged.
@@ -36,6 +36,17 @@ pub struct Refusal {
     /// True if such a refusal is known to come before the upstream acts. Then the engine tries
     /// again. After any other refusal it reads the target, and does not send again.
     pub precedes_act: bool,
+}
+
+impl Sent {
+    /// Returns the text in it.
+    pub(crate) fn remark_mut(&mut self) -> Option<&mut Remark> {
+        match self {
+            Self::NotSent(text) | Self::Err(text) | Self::NoAnswer(text) | Self::Unsure(text) => Some(text),
+            Self::Refused(refusal) => Some(&mut refusal.why),
+            Self::Ok | Self::Pending(_) => None,
+        }
+    }
 }
 
 /// Writes the answer to a look-up as a list, because JSON has no word for an optional null.

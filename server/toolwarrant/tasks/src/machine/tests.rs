@@ -235,7 +235,7 @@ fn a_send_that_was_in_progress_is_looked_up_repeated_or_verified_depending_on_th
 
 /// A refusal may come after the act, so only one that is known to come before it is sent again.
 #[test]
-fn the_words_of_evidence_say_which_refusal_came_and_if_it_came_before_the_act() {
+fn evidence_says_which_refusal_came_and_if_it_came_before_the_act_and_has_the_text_of_a_failure() {
     let again = |sent: Sent| {
         let sends = [(0, sent.clone()), (2, sent.clone()), (6, sent)];
         sends.into_iter().flat_map(|(at, sent)| [(at, Event::Due), (at, Event::Sent(sent))]).collect::<Vec<_>>()
@@ -254,6 +254,9 @@ fn the_words_of_evidence_say_which_refusal_came_and_if_it_came_before_the_act() 
     }
     let (task, ..) = run(policy(None, false), Facts::default(), &again(not_sent()));
     assert_eq!(task.evidence().expect("an end").observed.as_str(), "no request ever left, so nothing was done");
+    let failed = [(0, Event::Due), (0, Event::Sent(err())), (10, reading(Verdict::Absent))];
+    let (task, ..) = run(policy(probe(false), false), Facts::default(), &failed);
+    assert_eq!(task.evidence().expect("an end").observed.as_str(), "a; the platform says: jam");
     // A refusal of an earlier send says nothing about a later one that may have left.
     let mut events = again(refusal(true))[..3].to_vec();
     events.extend([(2, Event::Sent(none())), (60, Event::Due)]);
