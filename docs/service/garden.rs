@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
+use toolwarrant::{Random, Timestamp};
 
 pub struct Plot {
     pub id: &'static str,
@@ -28,13 +29,34 @@ pub fn find(id: &str) -> Option<&'static Plot> {
     BEDS.iter().find(|plot| plot.id == id)
 }
 
-#[derive(Default)]
+/// The most codes that the lock of the shed stores.
+const CODES: usize = 2;
+
 pub struct Garden {
+    random: Random,
     litres: Mutex<BTreeMap<&'static str, i64>>,
     jobs: Mutex<BTreeSet<String>>,
+    /// The ends of the codes that the lock of the shed stores.
+    codes: Mutex<Vec<Timestamp>>,
 }
 
 impl Garden {
+    pub fn new(random: Random) -> Self {
+        Self { random, litres: Mutex::default(), jobs: Mutex::default(), codes: Mutex::default() }
+    }
+
+    /// Adds a code to the lock of the shed. A full lock fails with the end of its first code.
+    pub fn add_code(&self, now: Timestamp, ends_at: Timestamp) -> Result<String, Timestamp> {
+        let mut codes = self.codes.lock().expect("no panic");
+        codes.retain(|end| *end > now);
+        if codes.len() == CODES {
+            return Err(codes[0]);
+        }
+        codes.push(ends_at);
+        let drawn = self.random.bytes().expect("the system has randomness");
+        Ok(format!("{:06}", u32::from_le_bytes(drawn) % 1_000_000))
+    }
+
     /// Lets the controller start a job.
     pub fn water(&self, plot: &'static Plot, job: &str, litres: i64) {
         if plot.valve == Valve::Works {
