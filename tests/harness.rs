@@ -13,7 +13,8 @@ pub(crate) mod writes;
 use crate::harness::shop::Mute;
 use cloudphone::phones::contract::{CATALOGUE, Contract};
 use cloudphone::phones::devices::Phones;
-use cloudphone::phones::port::Control;
+use cloudphone::phones::platforms::Platforms;
+use cloudphone::phones::port::{Platform, PlatformName};
 use cloudphone::phones::proxy_hosts::ProxyHosts;
 use cloudphone::phones::writes::Writes;
 use cloudphone::platforms::simulator::{CAST, Sim};
@@ -103,10 +104,16 @@ pub(crate) async fn mute_phones(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>)
 }
 
 /// Returns the handlers of those phones, and the executor of their writes.
-pub(crate) fn both_sides(control: Arc<dyn Control>, clock: &Clock) -> (Contract<Phones>, Arc<dyn Executor>) {
-    let phones = Phones::new(control.clone(), ProxyHosts::Public, clock.clone());
-    let writes = Arc::new(Writes::new(control, phones.views()));
+pub(crate) fn both_sides(platform: Arc<dyn Platform>, clock: &Clock) -> (Contract<Phones>, Arc<dyn Executor>) {
+    let platforms = alone(platform);
+    let phones = Phones::new(platforms.clone(), ProxyHosts::Public, clock.clone());
+    let writes = Arc::new(Writes::new(platforms, phones.views()));
     (Contract(Arc::new(phones)), writes)
+}
+
+/// Returns a fleet of this platform alone, whose ids are those of simulated phones.
+pub(crate) fn alone(platform: Arc<dyn Platform>) -> Arc<Platforms> {
+    Arc::new(Platforms::default().with(PlatformName::parse("phone").expect("a name"), platform))
 }
 
 /// Serves twelve phones to one key with all permissions.

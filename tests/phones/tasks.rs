@@ -4,7 +4,7 @@
 use crate::harness::writes::{entries, ledger, phone, power, proxy};
 use crate::harness::{Key, Server, TASKS_MAX, Tenant, cast, fleet};
 use cloudphone::phones::contract::{Command, DeviceId, PowerAction, SetPowerArgs};
-use cloudphone::phones::port::Control;
+use cloudphone::phones::port::WritePort;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;

@@ -7,9 +7,8 @@ mod platform;
 
 use crate::harness::Tenant;
 use crate::harness::writes::{phone, power, proxy};
-use crate::harness::{Key, Server, both_sides, serve};
+use crate::harness::{Key, Server, alone, both_sides, serve};
 use cloudphone::phones::contract::CATALOGUE;
-use cloudphone::phones::inventory::Fleet;
 use cloudphone::platforms::simulator::{CAST, Sim};
 use platform::Hostile;
 use proptest::prelude::*;
@@ -122,7 +121,7 @@ impl Rig {
             registry: registry.await.expect("a directory"),
             store,
             shared: None,
-            inventory: Some(Arc::new(Fleet(self.platform.clone()))),
+            inventory: Some(alone(self.platform.clone())),
             own: None,
             checks: Arc::new([]),
             folder: self.server.audit.parent().expect("a folder").to_owned(),

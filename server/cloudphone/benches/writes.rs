@@ -7,6 +7,8 @@
 //! have arrived, and the last way commits each write.
 
 use anyhow::{Context, Result};
+use cloudphone::phones::platforms::Platforms;
+use cloudphone::phones::port::PlatformName;
 use cloudphone::phones::views::Views;
 use cloudphone::phones::writes::Writes;
 use cloudphone::platforms::simulator::Sim;
@@ -79,10 +81,11 @@ fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let (clock, random) = (Clock::system(), Random::System);
     let sim = Arc::new(Sim::new(1, 1, clock.clone(), &[0; 32]));
+    let platforms = Platforms::default().with(PlatformName::parse("target")?, sim);
     let keyring = KeyRing::new("bench", &[7; 32], random.clone());
     let engine = runtime.block_on(Engine::start(Parts {
         store: Arc::new(Sqlite::open(&folder.join("bench.db"), ())?),
-        executor: Arc::new(Writes::new(sim.clone(), Arc::new(Views::new(clock.clone())))),
+        executor: Arc::new(Writes::new(Arc::new(platforms), Arc::new(Views::new(clock.clone())))),
         catalogue: None,
         keyring,
         clock: clock.clone(),

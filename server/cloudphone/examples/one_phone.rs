@@ -4,9 +4,10 @@
 use cloudphone::phones::contract::{
     Command, DeviceId, DeviceSpec, DeviceState, Proxy, ProxyScheme, SessionMode, SetProxyArgs,
 };
+use cloudphone::phones::platforms::Platforms;
 use cloudphone::phones::port::{
-    AtHand, Control, DeviceReading, DeviceSnapshot, Exits, Offers, Paces, PhoneStart, See, Session, SessionError,
-    Through, Unreachable, Upstream,
+    AtHand, CheckPort, DeviceReading, DeviceSnapshot, Exits, Offers, Paces, PhoneStart, PlatformName, Query, ReadPort,
+    See, Session, SessionError, Through, Unreachable, WritePort,
 };
 use cloudphone::{OwnFlags, program, service};
 use std::net::IpAddr;
@@ -14,12 +15,17 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use toolwarrant::base::ignore_poison;
 use toolwarrant::handler::Flag;
+use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
 use toolwarrant::text::Untrusted;
 use toolwarrant::{BoxFuture, Setup};
 
 fn main() -> ExitCode {
-    program::<OwnFlags>().run(|Setup { flags, clock, .. }| Ok(service(Arc::new(OnePhone::new()?), flags, clock)))
+    program::<OwnFlags>().run(|Setup { flags, clock, .. }| {
+        // The ids of its phones begin with this name.
+        let platforms = Platforms::default().with(PlatformName::parse("the")?, Arc::new(OnePhone::new()?));
+        Ok(service(Arc::new(platforms), flags, clock))
+    })
 }
 
 /// The platform. It does not store anything: the phone is reset when the program starts.
@@ -76,7 +82,7 @@ impl OnePhone {
     }
 }
 
-impl Upstream for OnePhone {
+impl ReadPort for OnePhone {
     fn page(&self, after: Option<&DeviceId>, _: u16, see: See<'_>) -> Result<(), Unreachable> {
         if after.is_none_or(|after| *after < self.id) {
             see(&[&self.snapshot()]);
@@ -94,13 +100,13 @@ impl Upstream for OnePhone {
     fn at_hand(&self, id: &DeviceId) -> AtHand {
         AtHand::Now(Ok((*id == self.id).then(|| self.snapshot())))
     }
+}
 
+impl WritePort for OnePhone {
     fn session<'a>(&'a self, _: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
         Box::pin(async { Err(SessionError::Refused("it has no screen".into())) })
     }
-}
 
-impl Control for OnePhone {
     fn facts(&self, _: &DeviceId, _: &Command) -> Facts {
         Facts::default()
     }
@@ -118,20 +124,11 @@ impl Control for OnePhone {
         })
     }
 
-    fn look_up<'a>(
-        &'a self,
-        _: &'a DeviceId,
-        _: TaskId,
-        _: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>> {
+    fn look_up<'a>(&'a self, _: &'a DeviceId, _: TaskId, _: Option<&'a str>) -> Query<'a, Option<Sent>> {
         Box::pin(async { Ok(None) })
     }
 
-    fn exits<'a>(
-        &'a self,
-        _: &'a DeviceId,
-        proxy: Option<&'a SetProxyArgs>,
-    ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
+    fn exits<'a>(&'a self, _: &'a DeviceId, proxy: Option<&'a SetProxyArgs>) -> Query<'a, Exits> {
         let seen = |proxy: Option<SetProxyArgs>| -> Result<IpAddr, Unreachable> {
             let address = proxy.map_or_else(|| "198.51.100.1".to_owned(), |proxy| proxy.host.as_str().to_owned());
             address.parse().map_err(|_| Unreachable(format!("{address} is no address").into()))
@@ -143,7 +140,14 @@ impl Control for OnePhone {
         })
     }
 
-    fn boot_id<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<PhoneStart, Unreachable>> {
+    fn boot_id<'a>(&'a self, _: &'a DeviceId) -> Query<'a, PhoneStart> {
         Box::pin(async { Ok(PhoneStart { value: "the only one".to_owned(), age: None }) })
+    }
+}
+
+impl CheckPort for OnePhone {
+    fn state(&self, name: &PlatformName) -> UpstreamState {
+        let (name, kind) = (name.to_string(), "example");
+        UpstreamState { name, kind, reachable: true, age_seconds: Some(0), targets: 1, ..UpstreamState::default() }
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::adapter_kit::check::{check, prove, renew};
 use crate::phones::contract::{DeviceId, Host, Port, ProxyScheme, SetProxyArgs};
-use crate::phones::port::{Control, Finding, PlatformName};
+use crate::phones::platforms::Platforms;
+use crate::phones::port::Finding;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -75,9 +76,9 @@ impl OwnCommand for PhoneCommand {
     }
 }
 
-/// The platforms of a service, by their names.
+/// The platforms of a service, for its operator.
 pub(crate) struct Operated {
-    pub(crate) members: Vec<(PlatformName, Arc<dyn Control>)>,
+    pub(crate) platforms: Arc<Platforms>,
     pub(crate) clock: Clock,
     pub(crate) random: Random,
 }
@@ -103,9 +104,9 @@ impl Operated {
         proxy: Option<String>,
         direct: Option<String>,
     ) -> Result<Value, Explanation> {
-        let found = self.members.iter().find(|(known, _)| known.as_str() == name);
-        let Some((_, control)) = found else {
-            let known: Vec<_> = self.members.iter().map(|(name, _)| name.as_str()).collect();
+        let found = self.platforms.iter().find(|(known, _)| known.as_str() == name);
+        let Some((_, platform)) = found else {
+            let known: Vec<_> = self.platforms.iter().map(|(name, _)| name.as_str()).collect();
             return Err(format!("there is no platform `{name}`; the configuration has {}", known.join(", ")));
         };
         let device = |device: String| {
@@ -114,13 +115,13 @@ impl Operated {
         };
         let [write, direct] = [write.map(device).transpose()?, direct.map(device).transpose()?];
         let proxy = write.as_ref().zip(proxy).map(|(device, proxy)| proxy_of(device, &proxy)).transpose()?;
-        let mut steps: Vec<Finding> = check(&**control).await;
+        let mut steps: Vec<Finding> = check(platform).await;
         let is_sound = |steps: &[Finding]| steps.iter().all(|step| step.sound);
         if let Some(direct) = direct {
-            steps.push(renew(&**control, &direct).await);
+            steps.push(renew(platform, &direct).await);
         }
         if let Some(write) = write.filter(|_| is_sound(&steps)) {
-            steps.extend(prove(&**control, (&self.clock, &self.random), &write, proxy.as_ref()).await);
+            steps.extend(prove(platform, (&self.clock, &self.random), &write, proxy.as_ref()).await);
         }
         Ok(json!({"platform": name, "sound": is_sound(&steps), "steps": steps}))
     }
@@ -128,7 +129,7 @@ impl Operated {
 
 impl Upstreams for Operated {
     fn states(&self) -> Vec<UpstreamState> {
-        self.members.iter().map(|(name, control)| control.state(name)).collect()
+        self.platforms.iter().map(|(name, platform)| platform.state(name)).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Composition: puts the parts of the product together, and chooses the upstream.
 //!
-//! To use another platform, pass an `Arc<dyn Control>` to [`service`] and run it with [`program`].
+//! To use another platform, pass it to [`service`] in [`Platforms`], and run that with [`program`].
 //! The program then has every operator command, the doctor and the monitor.
 
 use crate::adapter_kit::readings::{CallbackUrls, PhoneReadings, ProxyReader};
@@ -8,13 +8,12 @@ use crate::commands::{Operated, PhoneCommand};
 use crate::configuration::{self, PlatformConfig, SIMULATOR};
 use crate::phones::contract::Contract;
 use crate::phones::devices::Phones;
-use crate::phones::inventory::Fleet;
-use crate::phones::port::{Control, PlatformName};
+use crate::phones::platforms::Platforms;
+use crate::phones::port::{Platform, PlatformName};
 use crate::phones::proxy_hosts::ProxyHosts;
 use crate::phones::writes::Writes;
 use crate::platforms::adb::Adb;
 use crate::platforms::armcloud::Armcloud;
-use crate::platforms::several::Platforms;
 use crate::platforms::simulator::Sim;
 use anyhow::{Context, Result, bail};
 use clap::builder::RangedU64ValueParser;
@@ -85,12 +84,12 @@ pub fn program<F: Flags>() -> Program<F> {
         .try_first("list_devices", json!({"limit": 3}))
 }
 
-/// Returns a service for the phones that `control` runs.
+/// Returns a service for the phones of these platforms.
 #[must_use]
-pub fn service(control: Arc<dyn Control>, own: OwnFlags, clock: Clock) -> Service<Contract<Phones>> {
-    let phones = Phones::new(control.clone(), own.proxy_hosts(), clock);
-    let writes = Writes::new(control.clone(), phones.views());
-    Service::new(Contract(Arc::new(phones))).executor(Arc::new(writes)).inventory(Arc::new(Fleet(control)))
+pub fn service(platforms: Arc<Platforms>, own: OwnFlags, clock: Clock) -> Service<Contract<Phones>> {
+    let phones = Phones::new(platforms.clone(), own.proxy_hosts(), clock);
+    let writes = Writes::new(platforms.clone(), phones.views());
+    Service::new(Contract(Arc::new(phones))).executor(Arc::new(writes)).inventory(platforms)
 }
 
 /// Runs the program with the platforms of its configuration, or with simulated phones if the
@@ -156,51 +155,46 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
         );
     }
     let (listener, reached) = echo.map_or((None, None), |(listener, paths, url)| (Some(listener), Some((paths, url))));
-    let mut members: Vec<(PlatformName, Arc<dyn Control>)> = Vec::new();
+    let mut platforms = Platforms::default();
     let mut background: Vec<BoxFuture<'static, ()>> = Vec::new();
     let simulates = simulates(&named);
     if simulates {
         let sim = Sim::new(flags.sim_seed, flags.sim_devices, clock.clone(), &random.bytes()?);
         let sim = sim.with_journal(&folder.join(JOURNAL)).context("cannot simulate phones")?;
-        members.push((PlatformName::parse(SIMULATOR)?, Arc::new(sim)));
+        platforms = platforms.with(PlatformName::parse(SIMULATOR)?, Arc::new(sim));
     }
     for (name, platform) in named {
         let cannot = format!("cannot use the platform {name}");
         let time = (clock.clone(), &random);
-        let (account, reads_through_proxy) = match platform {
+        let readings = PhoneReadings::new(reached.clone(), random.clone());
+        let adapter: Arc<dyn Platform> = match platform {
             PlatformConfig::Simulator => continue,
-            PlatformConfig::Armcloud { account, reads_through_proxy } => (account, reads_through_proxy),
+            PlatformConfig::Armcloud { account, reads_through_proxy } => {
+                let readings = match reads_through_proxy {
+                    true => readings.with_proxy_reader(ProxyReader::new(own.proxy_hosts())),
+                    false => readings,
+                };
+                let adapter = Armcloud::new(name.clone(), *account, readings, &files, time);
+                let adapter = Arc::new(adapter.context(cannot)?);
+                background.push(Box::pin(adapter.keep_fresh()));
+                adapter
+            }
             PlatformConfig::Adb(settings) => {
-                let readings = PhoneReadings::new(reached.clone(), random.clone());
                 let adapter = Arc::new(Adb::new(name.clone(), *settings, readings, &files, time).context(cannot)?);
                 background.push(Box::pin(adapter.keep_fresh()));
-                members.push((name, adapter));
-                continue;
+                adapter
             }
         };
-        let readings = PhoneReadings::new(reached.clone(), random.clone());
-        let readings = match reads_through_proxy {
-            true => readings.with_proxy_reader(ProxyReader::new(own.proxy_hosts())),
-            false => readings,
-        };
-        let adapter = Armcloud::new(name.clone(), *account, readings, &files, time);
-        let adapter = Arc::new(adapter.context(cannot)?);
-        background.push(Box::pin(adapter.keep_fresh()));
-        members.push((name, adapter));
+        platforms = platforms.with(name, adapter);
     }
-    members.sort_by(|(a, _), (b, _)| a.cmp(b));
-    // Also if there is only the simulator: it must not answer for phones of a platform that was
-    // removed from the file.
-    let control = Arc::new(Platforms::of(members.iter().cloned()));
-    let serves = match simulates && members.len() == 1 {
-        true => format!("{} simulated phones", flags.sim_devices),
-        false => {
-            let names: Vec<_> = members.iter().map(|(name, _)| name.as_str()).collect();
-            format!("the phones of {}", names.join(", "))
-        }
+    let names: Vec<_> = platforms.iter().map(|(name, _)| name.as_str()).collect();
+    let serves = match names[..] {
+        [SIMULATOR] => format!("{} simulated phones", flags.sim_devices),
+        _ => format!("the phones of {}", names.join(", ")),
     };
-    let operated = Arc::new(Operated { members, clock: clock.clone(), random });
-    let service = service(control, own, clock).commands(operated.clone()).upstreams(operated).serves(serves);
+    let platforms = Arc::new(platforms);
+    let operated = Arc::new(Operated { platforms: platforms.clone(), clock: clock.clone(), random });
+    let service = service(platforms, own, clock).commands(operated.clone()).upstreams(operated).serves(serves);
     let service = if simulates { service.hint(HINT) } else { service };
     if let Some(listener) = listener {
         background.push(Box::pin(listener.serve(std::future::pending())));

@@ -18,6 +18,7 @@ pub use rig::Double;
 
 use cloudphone::phones::contract::Contract;
 use cloudphone::phones::devices::Phones;
+use cloudphone::phones::platforms::Platforms;
 use cloudphone::phones::proxy_hosts::ProxyHosts;
 use cloudphone::phones::writes::Writes;
 use rig::Rig;
@@ -38,9 +39,10 @@ use toolwarrant_testing::Tenant;
 pub async fn run(double: Arc<dyn Double>, operations: &[Operation]) -> Vec<CaseEnd> {
     let folder = TempDir::new().expect("a temporary folder");
     let compose = |setup: Setup<'_, ()>| {
-        let control = double.adapter(&setup.clock);
-        let phones = Phones::new(control.clone(), ProxyHosts::PublicAndPrivate, setup.clock);
-        let writes = Writes::new(control, phones.views());
+        let (name, platform) = double.adapter(&setup.clock);
+        let platforms = Arc::new(Platforms::default().with(name, platform));
+        let phones = Phones::new(platforms.clone(), ProxyHosts::PublicAndPrivate, setup.clock);
+        let writes = Writes::new(platforms, phones.views());
         Service::new(Contract(Arc::new(phones))).executor(Arc::new(writes))
     };
     let tenants = vec![Tenant::with(PermissionSet(u64::MAX))];

@@ -2,7 +2,7 @@
 
 use crate::case::{Mishap, Operation, PhoneDeed};
 use cloudphone::phones::contract::DeviceId;
-use cloudphone::phones::port::Control;
+use cloudphone::phones::port::{Platform, PlatformName};
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant::{BoxFuture, Clock};
@@ -10,8 +10,9 @@ use toolwarrant_testing::{Key, TestServer};
 
 /// A double of a platform, and the adapter for it.
 pub trait Double: Send + Sync + 'static {
-    /// Makes the adapter, which takes its time from `clock`.
-    fn adapter(&self, clock: &Clock) -> Arc<dyn Control>;
+    /// Makes the adapter, which takes its time from `clock`. Returns it with the name of the
+    /// platform, with which the ids of its phones begin.
+    fn adapter(&self, clock: &Clock) -> (PlatformName, Arc<dyn Platform>);
 
     /// Prepares a running phone for one case only, on which `operation` meets `fault`. Returns
     /// `None` if this platform cannot have that fault.

@@ -1,13 +1,13 @@
 //! The adapter of phones behind an adb server, against the double: a separate program with its own
 //! time.
 
-use crate::harness::double::Double as Platform;
+use crate::harness::double;
 use crate::harness::program::binary;
 use adapter_suite::{Double, Mishap, OPERATIONS, Operation, PhoneDeed};
 use cloudphone::adapter_kit::host_program::HostProgram;
 use cloudphone::adapter_kit::readings::PhoneReadings;
 use cloudphone::phones::contract::{DeviceId, DeviceState};
-use cloudphone::phones::port::{Control, Direction, PlatformName, Upstream};
+use cloudphone::phones::port::{CheckPort, Direction, Platform, PlatformName, ReadPort, WritePort};
 use cloudphone::platforms::adb::{Adb, AdbAddress, AdbPrograms, AdbSettings, PowerPrograms, ProxyPrograms};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -32,7 +32,7 @@ const TIMES: [&str; 8] =
     ["--set", "restart_ms=500", "--set", "online_ms=200", "--set", "power_ms=200", "--set", "task_ms=100"];
 
 struct Rack {
-    platform: Platform,
+    platform: double::Double,
     codes: Vec<String>,
     /// True if the readings of each phone were proven to follow the truth.
     shown: bool,
@@ -45,7 +45,7 @@ struct Rack {
 
 impl Rack {
     async fn new(phones: u32, shown: bool) -> Arc<Self> {
-        let platform = Platform::start(phones, &TIMES).await;
+        let platform = double::Double::start(phones, &TIMES).await;
         let (listener, paths) =
             CallbackListener::bind("127.0.0.1:0".parse().expect("an address"), Random::System).expect("a port");
         let url = format!("http://{}", listener.address().expect("an address"));
@@ -76,7 +76,7 @@ impl Rack {
     }
 
     async fn wait_until_listed(&self) {
-        while !self.adapter().unread().is_empty() {
+        while self.adapter().is_unread() {
             sleep(Duration::from_millis(20)).await;
         }
     }
@@ -116,7 +116,8 @@ fn switches(operation: Operation, fault: Mishap) -> Option<Value> {
 }
 
 impl Double for Rack {
-    fn adapter(&self, clock: &Clock) -> Arc<dyn Control> {
+    fn adapter(&self, clock: &Clock) -> (PlatformName, Arc<dyn Platform>) {
+        let name = PlatformName::parse("rack").expect("a name");
         let made = self.adapter.get_or_init(|| {
             let settings = AdbSettings {
                 server: AdbAddress::Tcp(self.platform.adb()),
@@ -139,9 +140,8 @@ impl Double for Rack {
             };
             let (paths, url) = &self.echo;
             let readings = PhoneReadings::new(Some((paths.clone(), url.parse().expect("a URL"))), Random::System);
-            let name = PlatformName::parse("rack").expect("a name");
             let adapter = Adb::new(
-                name,
+                name.clone(),
                 settings,
                 readings,
                 &ServiceFiles::in_folder(self.folder.path()),
@@ -151,7 +151,7 @@ impl Double for Rack {
             self.background.lock().expect("no panic").spawn(adapter.keep_fresh());
             adapter
         });
-        made.clone()
+        (name, made.clone())
     }
 
     fn stage(&self, operation: Operation, fault: Mishap) -> BoxFuture<'_, Option<DeviceId>> {
@@ -188,7 +188,7 @@ impl Double for Rack {
             const MOMENT: Duration = Duration::from_millis(20);
             // While the machine is so busy that phones do not answer, their readings have time.
             let spare = id(self.codes.last().expect("a phone"));
-            if !self.adapter().unread().is_empty() {
+            if self.adapter().is_unread() {
                 return sleep(MOMENT).await;
             }
             let _ = tokio::join!(sleep(MOMENT), self.adapter().boot_id(&spare));

@@ -1,13 +1,12 @@
 //! The adapter of ARMCloud, VMOS Cloud and VSPhone, against the double: a separate program with its
 //! own time.
 
-use crate::harness::double::{Double as Platform, KEYS};
+use crate::harness::double::{self, KEYS};
 use adapter_suite::{Double, Mishap, OPERATIONS, Operation, PhoneDeed};
 use cloudphone::adapter_kit::guard::GuardLimits;
 use cloudphone::adapter_kit::readings::PhoneReadings;
 use cloudphone::phones::contract::{Command, DeviceId, DeviceState, PowerAction, SetPowerArgs};
-use cloudphone::phones::port::{Control, Found, Upstream};
-use cloudphone::phones::port::{Direction, PlatformName};
+use cloudphone::phones::port::{CheckPort, Direction, Found, Platform, PlatformName, ReadPort, WritePort};
 use cloudphone::platforms::armcloud::{self, Armcloud, Family, Scheme};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -37,7 +36,7 @@ const CALLS_MAX: usize = 24;
 const TIMES: [&str; 6] = ["--set", "task_ms=200", "--set", "restart_ms=1000", "--set", "command_ms=50"];
 
 struct Account {
-    platform: Platform,
+    platform: double::Double,
     codes: Vec<String>,
     /// True if the readings of this account were proven to follow the truth.
     shown: bool,
@@ -54,7 +53,7 @@ struct Account {
 
 impl Account {
     async fn new(shown: bool) -> Arc<Self> {
-        let platform = Platform::start(PADS, &TIMES).await;
+        let platform = double::Double::start(PADS, &TIMES).await;
         let (listener, paths) =
             CallbackListener::bind("127.0.0.1:0".parse().expect("an address"), Random::System).expect("a port");
         let url = format!("http://{}", listener.address().expect("an address"));
@@ -144,9 +143,10 @@ fn keep_wall(clock: &Clock) {
 }
 
 impl Double for Account {
-    fn adapter(&self, clock: &Clock) -> Arc<dyn Control> {
+    fn adapter(&self, clock: &Clock) -> (PlatformName, Arc<dyn Platform>) {
         keep_wall(clock);
         self.clock.get_or_init(|| clock.clone());
+        let name = PlatformName::parse("pads").expect("a name");
         let made = self.adapter.get_or_init(|| {
             let [(_, access), (_, secret)] = KEYS;
             let account = armcloud::Account {
@@ -164,21 +164,21 @@ impl Double for Account {
             };
             let (paths, url) = &self.echo;
             let readings = PhoneReadings::new(Some((paths.clone(), url.parse().expect("a URL"))), Random::System);
-            let name = PlatformName::parse("pads").expect("a name");
             let time = (clock.clone(), &Random::System);
-            let adapter = Armcloud::new(name, account, readings, &ServiceFiles::in_folder(self.folder.path()), time);
+            let adapter =
+                Armcloud::new(name.clone(), account, readings, &ServiceFiles::in_folder(self.folder.path()), time);
             let adapter = Arc::new(adapter.expect("an account"));
             self.background.lock().expect("no panic").spawn(adapter.keep_fresh());
             adapter
         });
-        made.clone()
+        (name, made.clone())
     }
 
     fn stage(&self, operation: Operation, fault: Mishap) -> BoxFuture<'_, Option<DeviceId>> {
         Box::pin(async move {
             let switches = switches(operation, fault)?;
             let adapter = self.adapter();
-            while !adapter.unread().is_empty() {
+            while adapter.is_unread() {
                 sleep(Duration::from_millis(20)).await;
             }
             let code = match operation {

@@ -2,7 +2,7 @@
 
 use adapter_suite::{Double, Mishap, OPERATIONS, Operation, PhoneDeed};
 use cloudphone::phones::contract::DeviceId;
-use cloudphone::phones::port::Control;
+use cloudphone::phones::port::{Platform, PlatformName};
 use cloudphone::platforms::simulator::{Change, Part, Sim};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -45,8 +45,9 @@ fn part(fault: Mishap) -> Option<Part> {
 }
 
 impl Double for Simulated {
-    fn adapter(&self, clock: &Clock) -> Arc<dyn Control> {
-        self.sim.get_or_init(|| Arc::new(Sim::new(1, 5_000, clock.clone(), &[0; 32]))).clone()
+    fn adapter(&self, clock: &Clock) -> (PlatformName, Arc<dyn Platform>) {
+        let sim = self.sim.get_or_init(|| Arc::new(Sim::new(1, 5_000, clock.clone(), &[0; 32])));
+        (PlatformName::parse("phone").expect("a name"), sim.clone())
     }
 
     fn stage(&self, _: Operation, fault: Mishap) -> BoxFuture<'_, Option<DeviceId>> {

@@ -1,11 +1,15 @@
 //! Phones behind a gate: each reading waits until the test lets it through.
 
 use cloudphone::phones::contract::{Command, DeviceId, SessionMode, SetProxyArgs};
-use cloudphone::phones::port::{Control, Exits, Found, PhoneStart, See, Session, SessionError, Unreachable, Upstream};
+use cloudphone::phones::port::{
+    CheckPort, Exits, Found, PhoneStart, PlatformName, Query, ReadPort, See, Session, SessionError, Unreachable,
+    WritePort,
+};
 use cloudphone::platforms::simulator::Sim;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use toolwarrant::BoxFuture;
+use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
 
 pub(crate) struct Gate {
@@ -27,7 +31,7 @@ impl Gate {
     }
 }
 
-impl Upstream for Gate {
+impl ReadPort for Gate {
     fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
         self.sim.page(after, limit, see)
     }
@@ -42,13 +46,13 @@ impl Upstream for Gate {
             self.sim.read_anew(id).await
         })
     }
+}
 
+impl WritePort for Gate {
     fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
         self.sim.session(id, mode)
     }
-}
 
-impl Control for Gate {
     fn facts(&self, id: &DeviceId, command: &Command) -> Facts {
         self.sim.facts(id, command)
     }
@@ -57,24 +61,21 @@ impl Control for Gate {
         self.sim.send(request, command, leave)
     }
 
-    fn look_up<'a>(
-        &'a self,
-        id: &'a DeviceId,
-        request: TaskId,
-        operation: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>> {
+    fn look_up<'a>(&'a self, id: &'a DeviceId, request: TaskId, operation: Option<&'a str>) -> Query<'a, Option<Sent>> {
         self.sim.look_up(id, request, operation)
     }
 
-    fn exits<'a>(
-        &'a self,
-        id: &'a DeviceId,
-        proxy: Option<&'a SetProxyArgs>,
-    ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
+    fn exits<'a>(&'a self, id: &'a DeviceId, proxy: Option<&'a SetProxyArgs>) -> Query<'a, Exits> {
         self.sim.exits(id, proxy)
     }
 
-    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<PhoneStart, Unreachable>> {
+    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> Query<'a, PhoneStart> {
         self.sim.boot_id(id)
+    }
+}
+
+impl CheckPort for Gate {
+    fn state(&self, name: &PlatformName) -> UpstreamState {
+        self.sim.state(name)
     }
 }

@@ -4,12 +4,14 @@ use cloudphone::phones::contract::{
     Command, DeviceId, DeviceSpec, Port, Proxy, ProxyScheme, SessionMode, SessionToken, SetProxyArgs,
 };
 use cloudphone::phones::port::{
-    Control, DeviceSnapshot, Exits, PhoneStart, See, Session, SessionError, Unreachable, Upstream,
+    CheckPort, DeviceSnapshot, Exits, PhoneStart, PlatformName, Query, ReadPort, See, Session, SessionError,
+    Unreachable, WritePort,
 };
 use cloudphone::platforms::simulator::Sim;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use toolwarrant::BoxFuture;
+use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Refusal, Sent, TaskId};
 use toolwarrant::text::Secret;
 
@@ -58,7 +60,7 @@ impl Hostile {
     }
 }
 
-impl Upstream for Hostile {
+impl ReadPort for Hostile {
     fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
         let page =
             self.sim.page(after, limit, &mut |phones| phones.iter().for_each(|phone| see(&[&self.rename(phone)])));
@@ -69,7 +71,9 @@ impl Upstream for Hostile {
         let read = self.sim.read(ids, &mut |phones| phones.iter().for_each(|phone| see(&[&self.rename(phone)])));
         self.unreachable(read)
     }
+}
 
+impl WritePort for Hostile {
     /// A phone whose id ends with 1 has a token of its own. The token of any other phone is the
     /// platform's text.
     fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
@@ -87,9 +91,7 @@ impl Upstream for Hostile {
             Ok(Session { token, url, expires_at: issued.expires_at })
         })
     }
-}
 
-impl Control for Hostile {
     fn facts(&self, id: &DeviceId, command: &Command) -> Facts {
         self.sim.facts(id, command)
     }
@@ -98,12 +100,7 @@ impl Control for Hostile {
         Box::pin(async move { self.spoil(self.sim.send(request, command, leave).await) })
     }
 
-    fn look_up<'a>(
-        &'a self,
-        id: &'a DeviceId,
-        request: TaskId,
-        operation: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>> {
+    fn look_up<'a>(&'a self, id: &'a DeviceId, request: TaskId, operation: Option<&'a str>) -> Query<'a, Option<Sent>> {
         Box::pin(async move {
             let own = operation.and_then(|name| name.strip_prefix(&*self.text));
             self.looked_up.fetch_add(usize::from(own.is_some()), Relaxed);
@@ -112,18 +109,20 @@ impl Control for Hostile {
         })
     }
 
-    fn exits<'a>(
-        &'a self,
-        id: &'a DeviceId,
-        proxy: Option<&'a SetProxyArgs>,
-    ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
+    fn exits<'a>(&'a self, id: &'a DeviceId, proxy: Option<&'a SetProxyArgs>) -> Query<'a, Exits> {
         Box::pin(async move { self.unreachable(self.sim.exits(id, proxy).await) })
     }
 
-    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<PhoneStart, Unreachable>> {
+    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> Query<'a, PhoneStart> {
         Box::pin(async move {
             let start = self.unreachable(self.sim.boot_id(id).await)?;
             Ok(PhoneStart { value: format!("{} {}", start.value, self.text), ..start })
         })
+    }
+}
+
+impl CheckPort for Hostile {
+    fn state(&self, name: &PlatformName) -> UpstreamState {
+        self.sim.state(name)
     }
 }

@@ -6,6 +6,8 @@ use anyhow::Result;
 use clap::Args;
 use cloudphone::phones::contract::Contract;
 use cloudphone::phones::devices::Phones;
+use cloudphone::phones::platforms::Platforms;
+use cloudphone::phones::port::PlatformName;
 use cloudphone::phones::proxy_hosts::ProxyHosts;
 use cloudphone::platforms::simulator::Sim;
 use std::path::Path;
@@ -59,7 +61,8 @@ pub(crate) fn start(data: &Path, flags: &[&str]) -> Result<Server> {
 pub(crate) fn serve() -> ExitCode {
     cloudphone::program::<BenchFlags>().run(|Setup { flags, clock, .. }| {
         let sim = Arc::new(Sim::new(1, flags.sim_devices, clock.clone(), &[0; 32]));
-        let phones = Phones::new(sim, ProxyHosts::Public, clock);
+        let platforms = Platforms::default().with(PlatformName::parse("phone")?, sim);
+        let phones = Phones::new(Arc::new(platforms), ProxyHosts::Public, clock);
         Ok(Service::new(Contract(Arc::new(phones))).executor(Arc::<Immediate>::default()))
     })
 }

@@ -11,7 +11,7 @@ use crate::phones::contract::{
     SetProxyArgs,
 };
 use crate::phones::port::{
-    Control, DeviceReading, DeviceSnapshot, Direction, Exits, Finding, NoAddress, Pace, Through, Unreachable,
+    DeviceReading, DeviceSnapshot, Direction, Exits, Finding, NoAddress, Pace, Platform, Through, Unreachable,
 };
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -29,13 +29,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Checks credentials, clock, listing, reading and session of a platform. Does not change a phone.
 /// The check issues one session, which expires by itself.
-pub async fn check(control: &dyn Control) -> Vec<Finding> {
-    let mut findings = control.account().await;
+pub async fn check(platform: &dyn Platform) -> Vec<Finding> {
+    let mut findings = platform.account().await;
     if findings.iter().any(|finding| !finding.sound) {
         return findings;
     }
-    findings.extend(control.find_unserved());
-    let phones = match control.list_page(None, SOUGHT) {
+    findings.extend(platform.find_unserved());
+    let phones = match platform.list_page(None, SOUGHT) {
         Err(error) => {
             findings.push(Finding::faulty("listing", error.to_string(), "see the log about this platform"));
             return findings;
@@ -54,27 +54,27 @@ pub async fn check(control: &dyn Control) -> Vec<Finding> {
         findings.push(Finding::faulty("reading", "no phone is running", "start one, and check again"));
         return findings;
     };
-    let start = read_start(control, phone).await;
+    let start = read_start(platform, phone).await;
     let runs_commands = start.sound;
     findings.push(start);
-    match read_address(control, phone, runs_commands).await {
+    match read_address(platform, phone, runs_commands).await {
         Ok(Exits { ordinary: address, other, .. }) => {
             let other = other.map(|other| format!(", and in the other family from {}", other.ordinary));
             let found = format!("a request of {} came from {address}{}", phone.id, other.unwrap_or_default());
             findings.push(Finding::sound(ADDRESS, found));
-            findings.push(compare(control, (phone, address), others).await);
+            findings.push(compare(platform, (phone, address), others).await);
         }
         Err(finding) => findings.push(finding),
     }
-    findings.push(session(control, phone).await);
+    findings.push(session(platform, phone).await);
     findings
 }
 
 /// Reads the start of a phone.
-async fn read_start(control: &dyn Control, phone: &DeviceReading) -> Finding {
+async fn read_start(platform: &dyn Platform, phone: &DeviceReading) -> Finding {
     const STEP: &str = "start of a phone";
     const REMEDY: &str = "restarts cannot be verified; check that commands are allowed on this account";
-    match control.boot_id(&phone.id).await {
+    match platform.boot_id(&phone.id).await {
         Ok(start) => Finding::sound(STEP, format!("{} shows {}", phone.id, start.value)),
         Err(error) => Finding::faulty(STEP, format!("{}: {error}", phone.id), REMEDY),
     }
@@ -83,11 +83,11 @@ async fn read_start(control: &dyn Control, phone: &DeviceReading) -> Finding {
 const ADDRESS: &str = "address of a phone";
 
 /// Reads the address from which a phone makes requests.
-async fn read_address(control: &dyn Control, phone: &DeviceReading, runs_commands: bool) -> Result<Exits, Finding> {
+async fn read_address(platform: &dyn Platform, phone: &DeviceReading, runs_commands: bool) -> Result<Exits, Finding> {
     const NO_COMMAND: &str = "proxies cannot be verified; check that commands are allowed on this account";
     const NO_ECHO: &str =
         "proxies cannot be verified; see that phones reach this server at --echo-url, through every firewall";
-    if let Err(NoAddress::NoListener) = control.judge_addresses(&[]) {
+    if let Err(NoAddress::NoListener) = platform.judge_addresses(&[]) {
         let found = "this server has no callback listener, so proxies end as success_unverified; restarts are verified";
         return Err(Finding::sound(ADDRESS, found));
     }
@@ -95,14 +95,14 @@ async fn read_address(control: &dyn Control, phone: &DeviceReading, runs_command
         return Err(Finding::sound(ADDRESS, format!("{} does not offer proxies", phone.id)));
     }
     let remedy = if runs_commands { NO_ECHO } else { NO_COMMAND };
-    let read = control.exits(&phone.id, None).await;
+    let read = platform.exits(&phone.id, None).await;
     read.map_err(|error| Finding::faulty(ADDRESS, format!("{}: {error}", phone.id), remedy))
 }
 
 /// Checks that the callback listener sees the phones themselves. If it sees a forwarder, each phone
 /// seems to use each proxy.
 async fn compare(
-    control: &dyn Control,
+    platform: &dyn Platform,
     (phone, address): (&DeviceReading, IpAddr),
     others: &[&Arc<DeviceSnapshot>],
 ) -> Finding {
@@ -113,34 +113,34 @@ async fn compare(
                           listener; if your phones do share an address, say `shared-address = true` for this platform";
     let (mut found, mut seen) = (format!("{} from {address}", phone.id), vec![address]);
     if let Some(other) = others.iter().find(|other| other.offers(DeviceCapability::Proxy))
-        && let Ok(Exits { ordinary, .. }) = control.exits(&other.id, None).await
+        && let Ok(Exits { ordinary, .. }) = platform.exits(&other.id, None).await
     {
         found += &format!(", {} from {ordinary}", other.id);
         seen.push(ordinary);
     }
-    match control.judge_addresses(&seen) {
+    match platform.judge_addresses(&seen) {
         Ok(()) => Finding::sound(STEP, found),
         Err(why @ NoAddress::Shared) => Finding::faulty(STEP, format!("{found}: {why}"), SHARED),
         Err(why) => Finding::faulty(STEP, format!("{found}: {why}"), FORWARDED),
     }
 }
 
-async fn session(control: &dyn Control, phone: &DeviceReading) -> Finding {
+async fn session(platform: &dyn Platform, phone: &DeviceReading) -> Finding {
     const STEP: &str = "screen session";
     if !phone.offers(DeviceCapability::Session) || !phone.session_modes.contains(&SessionMode::Control) {
         return Finding::sound(STEP, format!("{} does not offer one", phone.id));
     }
-    match control.session(&phone.id, SessionMode::Control).await {
+    match platform.session(&phone.id, SessionMode::Control).await {
         Ok(_) => Finding::sound(STEP, format!("one was issued for {}; its token is not shown", phone.id)),
         Err(error) => Finding::faulty(STEP, error.to_string(), "check that this account may issue tokens"),
     }
 }
 
 /// Reads the address of a phone without a proxy again. From then on it counts as the phone's own.
-pub async fn renew(control: &dyn Control, id: &DeviceId) -> Finding {
+pub async fn renew(platform: &dyn Platform, id: &DeviceId) -> Finding {
     const STEP: &str = "own address";
     const REMEDY: &str = "see that it runs, without a proxy and an app that passes its traffic on, and try again";
-    match control.renew_address(id).await {
+    match platform.renew_address(id).await {
         Ok(address) => Finding::sound(STEP, format!("{id} makes requests from {address}, which counts as its own")),
         Err(error) => Finding::faulty(STEP, format!("{id}: {error}"), REMEDY),
     }
@@ -149,13 +149,13 @@ pub async fn renew(control: &dyn Control, id: &DeviceId) -> Finding {
 /// Restarts a phone and, with a proxy, sets and clears that on it, to see whether readings follow.
 /// Records the directions that are proven.
 pub async fn prove(
-    control: &dyn Control,
+    platform: &dyn Platform,
     (clock, random): (&Clock, &Random),
     id: &DeviceId,
     proxy: Option<&SetProxyArgs>,
 ) -> Vec<Finding> {
-    let prover = Prover { control, clock, random, id };
-    let phone = match control.read_anew(prover.id).await {
+    let prover = Prover { platform, clock, random, id };
+    let phone = match platform.read_anew(prover.id).await {
         Ok(Some(phone)) if phone.state() == DeviceState::Running => phone,
         Ok(Some(phone)) => {
             let found = format!("{} is {}", prover.id, phone.state().as_str());
@@ -177,7 +177,7 @@ pub async fn prove(
 }
 
 struct Prover<'a> {
-    control: &'a dyn Control,
+    platform: &'a dyn Platform,
     clock: &'a Clock,
     random: &'a Random,
     id: &'a DeviceId,
@@ -189,7 +189,7 @@ impl Prover<'_> {
         const REMEDY: &str =
             "without a proof, restarts end as timeout if no other start is seen, and are never refunded";
         let faulty = |found: String| Finding::faulty(STEP, found, REMEDY);
-        let before = match self.control.boot_id(self.id).await {
+        let before = match self.platform.boot_id(self.id).await {
             Ok(before) => before.value,
             Err(error) => return faulty(error.to_string()),
         };
@@ -199,12 +199,12 @@ impl Prover<'_> {
             return faulty(why);
         }
         let other_start = || async {
-            let now = self.control.boot_id(self.id).await.ok()?.value;
+            let now = self.platform.boot_id(self.id).await.ok()?.value;
             (now != before).then_some(now)
         };
         match self.wait(until, other_start).await {
             Some(now) => {
-                let recorded = self.control.record(Direction::Start, self.id).await;
+                let recorded = self.platform.record(Direction::Start, self.id).await;
                 Self::describe_record(STEP, format!("before: {before}; after: {now}"), recorded)
             }
             None => {
@@ -221,10 +221,10 @@ impl Prover<'_> {
             "without a proof, proxy changes end as timeout if the proxy's address is not seen, and are never refunded";
         let faulty = |step, found: String| vec![Finding::faulty(step, found, REMEDY)];
         // This reading settles the phone's own address, without which no absence is evidence there.
-        if let Err(error) = self.control.exits(self.id, None).await {
+        if let Err(error) = self.platform.exits(self.id, None).await {
             return faulty(THERE, error.to_string());
         }
-        let (before, through) = match self.control.exits(self.id, Some(proxy)).await {
+        let (before, through) = match self.platform.exits(self.id, Some(proxy)).await {
             Ok(Exits { ordinary, through: Some(through), .. }) => (ordinary, through.address()),
             Ok(_) => {
                 let found = "two requests through the proxy did not arrive from one address";
@@ -244,7 +244,7 @@ impl Prover<'_> {
             return faulty(THERE, why);
         }
         let through_proxy = || async {
-            let Exits { ordinary, through, .. } = self.control.exits(self.id, Some(proxy)).await.ok()?;
+            let Exits { ordinary, through, .. } = self.platform.exits(self.id, Some(proxy)).await.ok()?;
             (through.map(Through::address) == Some(ordinary)).then(|| ordinary.to_string())
         };
         let followed = self.wait(until, through_proxy).await;
@@ -262,12 +262,12 @@ impl Prover<'_> {
             return vec![there, Finding::faulty(BACK, why, "the phone may still have the proxy: clear it")];
         }
         let as_before = || async {
-            let Exits { ordinary, .. } = self.control.exits(self.id, None).await.ok()?;
+            let Exits { ordinary, .. } = self.platform.exits(self.id, None).await.ok()?;
             (ordinary == before).then(|| ordinary.to_string())
         };
         let back = match self.wait(until, as_before).await {
             Some(back) => {
-                let recorded = self.control.record(Direction::Exit, self.id).await;
+                let recorded = self.platform.record(Direction::Exit, self.id).await;
                 Self::describe_record(BACK, format!("after clear_proxy: {back}, as before"), recorded)
             }
             None => Finding::faulty(BACK, format!("no request came from {before} again"), REMEDY),
@@ -282,7 +282,7 @@ impl Prover<'_> {
         let random = self.random.bytes().map_err(|error| error.to_string())?;
         let request = TaskId::new(self.clock.now(), random);
         let leave = Leave::until(self.clock.now().plus(LOOK_EVERY), self.clock);
-        let mut sent = self.control.send(request, command, leave).await;
+        let mut sent = self.platform.send(request, command, leave).await;
         loop {
             let operation = match sent {
                 Sent::Ok => return Ok(()),
@@ -290,7 +290,7 @@ impl Prover<'_> {
                 other => return Err(other.to_string()),
             };
             self.clock.sleep_until(self.clock.now().plus(LOOK_EVERY)).await;
-            let known = self.control.look_up(self.id, request, Some(&operation)).await;
+            let known = self.platform.look_up(self.id, request, Some(&operation)).await;
             sent = known.ok().flatten().unwrap_or(Sent::Pending(operation));
         }
     }
@@ -310,7 +310,7 @@ impl Prover<'_> {
 
     /// Withdraws a proof that this finding contradicts.
     async fn withdraw(&self, direction: Direction, finding: Finding) -> Finding {
-        match self.control.withdraw(direction, self.id).await {
+        match self.platform.withdraw(direction, self.id).await {
             Ok(()) => finding,
             Err(Unreachable(why)) => {
                 let found = format!("{}; an earlier proof could not be withdrawn: {}", finding.found, why.as_str());

@@ -6,7 +6,8 @@
 
 use super::contract::numbers::PAGE_EXAMINES;
 use super::contract::{DeviceCapability, DeviceId, DeviceState};
-use super::port::{AtHand, DeviceReading, DeviceSnapshot, Found, Pace, PlatformName, See, Unreachable, Upstream};
+use super::platforms::Platforms;
+use super::port::{AtHand, DeviceReading, DeviceSnapshot, Found, Pace, PlatformName, See, Unreachable};
 use super::proxy_hosts::ProxyHosts;
 use super::views::{View, Views};
 use std::collections::btree_set::Range;
@@ -26,9 +27,9 @@ const _: () = assert!(EXAMINED_MAX as u32 == PAGE_EXAMINES);
 /// them.
 const FILTERED_CHUNK: u16 = 250;
 
-/// The phones behind one upstream.
+/// The phones of all platforms.
 pub struct Phones {
-    pub(super) upstream: Arc<dyn Upstream>,
+    pub(super) platforms: Arc<Platforms>,
     pub(super) proxy_hosts: ProxyHosts,
     views: Arc<Views>,
 }
@@ -71,10 +72,10 @@ struct Walk<'a> {
 }
 
 impl Phones {
-    /// Creates a view of the phones that `upstream` runs.
+    /// Creates a view of the phones of these platforms.
     #[must_use]
-    pub fn new(upstream: Arc<dyn Upstream>, proxy_hosts: ProxyHosts, clock: Clock) -> Self {
-        Self { upstream, proxy_hosts, views: Arc::new(Views::new(clock)) }
+    pub fn new(platforms: Arc<Platforms>, proxy_hosts: ProxyHosts, clock: Clock) -> Self {
+        Self { platforms, proxy_hosts, views: Arc::new(Views::new(clock)) }
     }
 
     /// Returns the cache of views, for code that changes phones.
@@ -87,14 +88,15 @@ impl Phones {
     /// than a list has shown it. Does not check grants.
     ///
     /// # Errors
-    /// `NotFound` if there is no such phone; `Unavailable` if the upstream could not be reached.
+    /// `NotFound` if there is no such phone; `Unavailable` if its platform could not be reached.
     pub async fn find(&self, id: &DeviceId) -> View {
-        let listed = match self.upstream.at_hand(id) {
+        let Ok(platform) = self.platforms.of(id) else { return Err(Unresolved::NotFound) };
+        let listed = match platform.at_hand(id) {
             AtHand::Now(found) => return view(found),
             AtHand::Then(seen, began) => Some((seen, began)),
             AtHand::Nothing => None,
         };
-        self.views.get(id, listed, || async { view(self.upstream.read_anew(id).await) }).await
+        self.views.get(id, listed, || async { view(platform.read_anew(id).await) }).await
     }
 
     /// Shows at most `limit` phones after `after`, in the order of their ids. Examines at most
@@ -105,7 +107,7 @@ impl Phones {
     /// such phones are examined and skipped, so a long run of them makes a page short.
     ///
     /// # Errors
-    /// The upstream could not be reached.
+    /// The phones could not be read.
     pub fn page(
         &self,
         grants: &Grants,
@@ -121,7 +123,7 @@ impl Phones {
             Some(granted) => self.walk(granted, after, &mut walk).inspect_err(log)?,
         };
         let count = walk.count;
-        let mut unread = self.upstream.unread();
+        let mut unread = self.platforms.list_unread();
         unread.retain(|name| may_have(grants, name));
         Ok(Page { count, next, unread })
     }
@@ -159,14 +161,14 @@ impl Phones {
         if last.is_none() && !prefix.is_empty() {
             // A page begins after an id, so the phone whose id is the prefix comes first.
             if granted.covers(prefix) {
-                self.upstream.read(&[prefix], &mut |phones| walk.examine(phones))?;
+                self.platforms.read(&[prefix], &mut |phones| walk.examine(phones))?;
             }
             last = DeviceId::new(prefix).ok();
         }
         while walk.left > 0 && walk.behind.is_none() {
             let count = walk.chunk().min(walk.left);
             let mut shown = 0;
-            self.upstream.page(last.as_ref(), count, &mut |phones| {
+            self.platforms.page(last.as_ref(), count, &mut |phones| {
                 let begins = |phone: &&Arc<DeviceSnapshot>| phone.id.as_str().starts_with(prefix);
                 let ours = if prefix.is_empty() { phones } else { &phones[..phones.partition_point(begins)] };
                 shown += ours.len();
@@ -194,7 +196,7 @@ impl Phones {
         while walk.left > 0 {
             let count = walk.chunk().min(walk.left);
             let ids: Vec<_> = later.by_ref().take(count.into()).collect();
-            self.upstream.read(&ids, &mut |phones| walk.examine(phones))?;
+            self.platforms.read(&ids, &mut |phones| walk.examine(phones))?;
             if walk.behind.is_some() {
                 break;
             }
@@ -259,7 +261,7 @@ impl Resource<DeviceId> for Phones {
     }
 
     fn retry_after_seconds(&self, id: &DeviceId) -> Option<u64> {
-        self.upstream.retry_after(id).map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
+        self.platforms.of(id).ok()?.retry_after(id).map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
     }
 
     fn policy(view: &Arc<DeviceSnapshot>, tool: &'static ToolDef, declared: PolicyDef) -> PolicyDef {

@@ -1,17 +1,14 @@
 //! The list of all phones for an operator, regardless of what applications may see.
 
 use super::contract::{DeviceCapability, DeviceId};
-use super::port::{Control, DeviceReading};
+use super::platforms::Platforms;
+use super::port::DeviceReading;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
-use std::sync::Arc;
 use toolwarrant::BoxFuture;
 use toolwarrant::operator::{Inventory, Item, States, VisitState};
 
-/// The phones behind one upstream.
-pub struct Fleet(pub Arc<dyn Control>);
-
-impl Inventory for Fleet {
+impl Inventory for Platforms {
     fn page<'a>(
         &'a self,
         _: &'static str,
@@ -20,7 +17,7 @@ impl Inventory for Fleet {
     ) -> BoxFuture<'a, Result<Vec<Item>, String>> {
         Box::pin(async move {
             let after = after.map(device).transpose()?;
-            let page = self.0.list_page(after.as_ref(), limit).map_err(|error| error.to_string())?;
+            let page = self.list_page(after.as_ref(), limit).map_err(|error| error.to_string())?;
             Ok(page.iter().map(|phone| item(phone)).collect())
         })
     }
@@ -29,9 +26,10 @@ impl Inventory for Fleet {
         Box::pin(async move {
             let devices = ids.iter().map(|id| device(id)).collect::<Result<Vec<_>, _>>()?;
             let ids: Vec<_> = devices.iter().map(DeviceId::as_str).collect();
-            let found = self.0.find_all(&ids).map_err(|error| error.to_string())?;
-            let found: HashSet<_> = found.iter().map(|phone| &phone.id).collect();
-            Ok(devices.iter().find(|id| !found.contains(id)).map(DeviceId::to_string))
+            let mut found = HashSet::new();
+            let read = self.read(&ids, &mut |phones| found.extend(phones.iter().map(|phone| phone.id.clone())));
+            read.map_err(|error| error.to_string())?;
+            Ok(devices.iter().find(|id| !found.contains(*id)).map(DeviceId::to_string))
         })
     }
 
@@ -40,11 +38,11 @@ impl Inventory for Fleet {
     }
 }
 
-impl States for Fleet {
+impl States for Platforms {
     fn visit(&self, _: &'static str, visit: VisitState<'_>) -> Result<(), String> {
         let mut last: Option<DeviceId> = None;
         loop {
-            let page = self.0.list_page(last.as_ref(), VISITED).map_err(|error| error.to_string())?;
+            let page = self.list_page(last.as_ref(), VISITED).map_err(|error| error.to_string())?;
             for phone in &page {
                 let flags: Vec<_> = DeviceCapability::ALL.iter().map(|capability| phone.offers(*capability)).collect();
                 visit(phone.id.as_str(), phone.state().as_str(), &flags);

@@ -37,9 +37,17 @@ pub type See<'a> = &'a mut dyn FnMut(&[&Arc<DeviceSnapshot>]);
 /// The result of reading one phone; `None` if there is no such phone.
 pub type Found = Result<Option<Arc<DeviceSnapshot>>, Unreachable>;
 
+/// A question to the platform. The caller awaits the answer.
+pub type Query<'a, T> = BoxFuture<'a, Result<T, Unreachable>>;
+
+/// An adapter: everything that a platform is asked for.
+pub trait Platform: ReadPort + WritePort + CheckPort {}
+
+impl<P: ReadPort + WritePort + CheckPort> Platform for P {}
+
 /// Reads the phones of a platform. Methods that are not async answer from memory. The adapter sets
 /// a deadline for all others.
-pub trait Upstream: Send + Sync + 'static {
+pub trait ReadPort: Send + Sync + 'static {
     /// Shows the next phones in the order of their ids: `limit` phones, or fewer at the end. The
     /// phone `after` may have disappeared.
     ///
@@ -53,7 +61,8 @@ pub trait Upstream: Send + Sync + 'static {
     /// The platform could not be reached; then no phone was shown.
     fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable>;
 
-    /// Returns what memory holds about one phone, to avoid reading it again. Default: nothing.
+    /// Returns what memory holds about one phone, to avoid reading it again. Default: nothing, so
+    /// that the phone is read.
     fn at_hand(&self, _: &DeviceId) -> AtHand {
         AtHand::Nothing
     }
@@ -85,26 +94,18 @@ pub trait Upstream: Send + Sync + 'static {
         Ok(found)
     }
 
-    /// Returns the platforms whose phones are missing from lists because they were never read.
-    /// Default: no platform.
-    fn unread(&self) -> Vec<PlatformName> {
-        Vec::new()
+    /// Returns true if lists have no phone because the platform was never read. Default: false,
+    /// which is right for an adapter that knows its phones from the start.
+    fn is_unread(&self) -> bool {
+        false
     }
 
     /// Returns the time after which the platform of this phone can be called again, if it is known
-    /// that it is not called before. Default: `None`.
+    /// that it is not called before. Default: `None`, which is right for an adapter that never
+    /// pauses.
     fn retry_after(&self, _: &DeviceId) -> Option<Duration> {
         None
     }
-
-    /// Returns the part of a proxy that the platform cannot express, such as a character in a
-    /// password. It is a fragment for the client. Default: `None`.
-    fn inexpressible(&self, _: &SetProxyArgs) -> Option<Words> {
-        None
-    }
-
-    /// Issues a screen session that is valid for this phone and mode only.
-    fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>>;
 }
 
 /// The knowledge of a phone in memory.
@@ -118,8 +119,19 @@ pub enum AtHand {
     Nothing,
 }
 
-/// Changes the phones of a platform. The adapter sets a deadline for every method.
-pub trait Control: Upstream {
+/// Changes the phones of a platform, and takes the readings that verify a change. The adapter sets
+/// a deadline for every async method.
+pub trait WritePort: Send + Sync + 'static {
+    /// Returns the part of a proxy that the platform cannot express, such as a character in a
+    /// password. It is a fragment for the client. Default: `None`, which is right for a platform
+    /// that takes every proxy.
+    fn inexpressible(&self, _: &SetProxyArgs) -> Option<Words> {
+        None
+    }
+
+    /// Issues a screen session that is valid for this phone and mode only.
+    fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>>;
+
     /// Returns the facts about a command on this phone: what the platform can do if its answer is
     /// lost, and what a reading can prove. The engine asks again each time that it matters.
     fn facts(&self, id: &DeviceId, command: &Command) -> Facts;
@@ -131,23 +143,45 @@ pub trait Control: Upstream {
 
     /// Asks the platform for the outcome of a request on this phone, by its operation if there is
     /// one. Returns `None` if the platform does not know the request.
-    fn look_up<'a>(
-        &'a self,
-        id: &'a DeviceId,
-        request: TaskId,
-        operation: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>>;
+    fn look_up<'a>(&'a self, id: &'a DeviceId, request: TaskId, operation: Option<&'a str>) -> Query<'a, Option<Sent>>;
 
     /// Makes an ordinary request on the phone, and one explicitly through `proxy` if that is
     /// possible. Returns the addresses from which the requests were seen to come.
-    fn exits<'a>(
-        &'a self,
-        id: &'a DeviceId,
-        proxy: Option<&'a SetProxyArgs>,
-    ) -> BoxFuture<'a, Result<Exits, Unreachable>>;
+    fn exits<'a>(&'a self, id: &'a DeviceId, proxy: Option<&'a SetProxyArgs>) -> Query<'a, Exits>;
+
+    /// Reads the latest start of the phone.
+    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> Query<'a, PhoneStart>;
+
+    /// Notes that the value of [`Self::boot_id`] was seen to change after a restart of this phone.
+    /// `on` is the platform's own name of the phone, which stands after the `@`. Default: does
+    /// nothing, which is right if [`Self::facts`] does not depend on it.
+    fn note_restart<'a>(&'a self, _: &'a DeviceId, _on: &'a str) -> BoxFuture<'a, Result<(), Unreachable>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+/// Answers the operator: `platform check`, `platform list` and the monitor. The adapter sets a
+/// deadline for every async method.
+pub trait CheckPort: Send + Sync + 'static {
+    /// Returns the state that a monitor shows for the platform with this name. Reads memory only.
+    fn state(&self, name: &PlatformName) -> UpstreamState;
+
+    /// Tests the account, such as credentials and clock, for `platform check`. Does not change
+    /// anything. Default: no step, which is right for a platform without an account.
+    fn account(&self) -> BoxFuture<'_, Vec<Finding>> {
+        Box::pin(async { Vec::new() })
+    }
+
+    /// Returns the phones that the platform lists and this adapter does not serve, each with its
+    /// reason. `platform check` shows them after [`Self::account`]. Reads memory only. Default: no
+    /// step, which is right for an adapter that serves every phone.
+    fn find_unserved(&self) -> Vec<Finding> {
+        Vec::new()
+    }
 
     /// Judges the addresses from which ordinary requests of different phones were seen to come.
-    /// Default: they are the phones' own.
+    /// Default: they are the phones' own, which is right if nothing can stand in front of the
+    /// observer.
     ///
     /// # Errors
     /// The reason that no such address is evidence.
@@ -156,62 +190,21 @@ pub trait Control: Upstream {
     }
 
     /// Reads the address of the phone without a proxy again, which then counts as its own. Default:
-    /// nothing depends on it.
-    fn renew_address<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<IpAddr, Unreachable>> {
+    /// an error, which is right for an adapter that stores no such address.
+    fn renew_address<'a>(&'a self, _: &'a DeviceId) -> Query<'a, IpAddr> {
         Box::pin(async { Err(Unreachable("this platform stores no addresses of phones".into())) })
     }
 
-    /// Reads the latest start of the phone.
-    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<PhoneStart, Unreachable>>;
-
-    /// Notes that the value of [`Self::boot_id`] was seen to change after a restart of this phone.
-    /// `on` is the platform's own name of the phone, which stands after the `@`. Default: does
-    /// nothing, because nothing depends on it.
-    fn note_restart<'a>(&'a self, _: &'a DeviceId, _on: &'a str) -> BoxFuture<'a, Result<(), Unreachable>> {
-        Box::pin(async { Ok(()) })
-    }
-
-    /// Tests the account, such as credentials and clock, for `platform check`. Does not change
-    /// anything. Default: no step.
-    fn account(&self) -> BoxFuture<'_, Vec<Finding>> {
-        Box::pin(async { Vec::new() })
-    }
-
-    /// Returns the phones that the platform lists and this adapter does not serve, each with its
-    /// reason. `platform check` shows them after [`Self::account`]. Reads memory only. Default: no
-    /// step.
-    fn find_unserved(&self) -> Vec<Finding> {
-        Vec::new()
-    }
-
     /// Records that a reading followed the effect of a command on this phone in both directions.
-    /// Default: does nothing, because nothing depends on it.
+    /// Default: does nothing, which is right if [`WritePort::facts`] does not depend on it.
     fn record<'a>(&'a self, _: Direction, _: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
         Box::pin(async { Ok(()) })
     }
 
     /// Withdraws what [`Self::record`] has recorded, because a reading on this phone did not follow
-    /// a command. Default: does nothing, because nothing depends on it.
+    /// a command. Default: does nothing, as that of [`Self::record`].
     fn withdraw<'a>(&'a self, _: Direction, _: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
         Box::pin(async { Ok(()) })
-    }
-
-    /// Returns the state that a monitor shows for the platform with this name. Reads memory only.
-    /// Default: always reachable.
-    fn state(&self, name: &PlatformName) -> UpstreamState {
-        let (name, calls, unserved) = (name.to_string(), Vec::new(), Vec::new());
-        let (age_seconds, targets, waiting, refused) = (Some(0), 0, 0, 0);
-        UpstreamState {
-            name,
-            kind: "built-in",
-            reachable: true,
-            age_seconds,
-            targets,
-            calls,
-            waiting,
-            refused,
-            unserved,
-        }
     }
 }
 

@@ -146,7 +146,7 @@ fn insert(slots: &mut Slots, id: &DeviceId, slot: Slot, now: Timestamp) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::phones::port::Upstream;
+    use crate::phones::port::ReadPort;
     use crate::platforms::simulator::Sim;
     use std::future::ready;
 

@@ -1,11 +1,12 @@
-//! Carries out and verifies writes on phones: implements the engine's [`Executor`] with a
-//! [`Control`].
+//! Carries out and verifies writes on phones: implements the engine's [`Executor`] with the
+//! [`Platforms`].
 //!
 //! Defines each probe: the reading that it takes, and the readings that prove or disprove that a
 //! command took effect. An adapter only reads. Start at [`Writes`].
 
 use super::contract::{ClearProxyArgs, Command, DeviceId, DeviceState, PowerAction, Probe, SetPowerArgs, SetProxyArgs};
-use super::port::{Control, PhoneStart, Through, Unreachable};
+use super::platforms::Platforms;
+use super::port::{PhoneStart, Platform, Through, Unreachable};
 use super::views::Views;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,9 +17,9 @@ use toolwarrant::{BoxFuture, Timestamp};
 /// The longest boot id, in bytes. Evidence shows two of them in full.
 const BOOT_ID_MAX: usize = 64;
 
-/// Carries out writes on the phones of one platform.
+/// Carries out writes on the phones of all platforms.
 pub struct Writes {
-    control: Arc<dyn Control>,
+    platforms: Arc<Platforms>,
     /// The cache of views. A write drops the phone that it may have changed, so that a client never
     /// sees the phone older than the task says.
     views: Arc<Views>,
@@ -61,7 +62,8 @@ impl Executor for Writes {
         // about look-ups, and the engine relies on no others.
         let unknown = || Command::ClearProxy(ClearProxyArgs { device_id: device_id.clone(), idempotency_key: None });
         let command = WriteOrder::restore(write).map_or_else(|_| unknown(), |order| order.command);
-        self.control.facts(&device_id, &command)
+        let gone = |_| Facts { gone: Some("its platform is not configured any more"), ..Facts::default() };
+        self.platforms.of(&device_id).map_or_else(gone, |platform| platform.facts(&device_id, &command))
     }
 
     fn verifies_without_arguments(&self, write: &Write) -> bool {
@@ -72,8 +74,8 @@ impl Executor for Writes {
         Box::pin(async move {
             let WriteOrder { device, probe, .. } = WriteOrder::read(write)?;
             match probe {
-                Some(Probe::ExitIp) => Ok(canonical(self.control.exits(&device, None).await?.ordinary)),
-                Some(Probe::BootId) => Ok(self.read_boot_id(&device).await?.value),
+                Some(Probe::ExitIp) => Ok(canonical(self.platforms.of(&device)?.exits(&device, None).await?.ordinary)),
+                Some(Probe::BootId) => Ok(read_boot_id(self.platforms.of(&device)?, &device).await?.value),
                 Some(Probe::PowerState) | None => Err(Unreadable("nothing is compared".into())),
             }
         })
@@ -81,10 +83,11 @@ impl Executor for Writes {
 
     fn send<'a>(&'a self, write: &'a Write, leave: Leave) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
-            let sent = match WriteOrder::read(write) {
-                Ok(order) => self.control.send(write.id, &order.command, leave).await,
-                Err(Unreadable(why)) => Sent::NotSent(why),
+            let send = async {
+                let WriteOrder { command, device, .. } = WriteOrder::read(write)?;
+                Ok(self.platforms.of(&device)?.send(write.id, &command, leave).await)
             };
+            let sent = send.await.unwrap_or_else(|Unreadable(why)| Sent::NotSent(why));
             self.forget(write);
             sent
         })
@@ -93,7 +96,7 @@ impl Executor for Writes {
     fn look_up<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
         Box::pin(async move {
             let device = DeviceId::new(&write.target).map_err(|_| Unreadable("its target is none".into()))?;
-            let known = self.control.look_up(&device, write.id, write.operation.as_deref()).await;
+            let known = self.platforms.of(&device)?.look_up(&device, write.id, write.operation.as_deref()).await;
             self.forget(write);
             Ok(known?)
         })
@@ -130,11 +133,10 @@ impl Executor for Writes {
 }
 
 impl Writes {
-    /// Creates an executor that writes through `control`; `views` caches the phones of the same
-    /// platform.
+    /// Creates an executor for these platforms; `views` caches their phones.
     #[must_use]
-    pub fn new(control: Arc<dyn Control>, views: Arc<Views>) -> Self {
-        Self { control, views }
+    pub fn new(platforms: Arc<Platforms>, views: Arc<Views>) -> Self {
+        Self { platforms, views }
     }
 
     /// Drops the cached view of the phone, which may have changed.
@@ -153,7 +155,7 @@ impl Writes {
         proxy: &SetProxyArgs,
         before: Option<&str>,
     ) -> Result<Reading, Unreadable> {
-        let exits = self.control.exits(device, Some(proxy)).await?;
+        let exits = self.platforms.of(device)?.exits(device, Some(proxy)).await?;
         let address = before.and_then(|before| before.parse().ok());
         let expected = match exits.through.map(Through::address) {
             Some(shown) => format!("after: the proxy's address, {}", canonical(shown)),
@@ -180,14 +182,15 @@ impl Writes {
     /// Reads a power state. A list of phones is the platform's word, so a phone that is to run must
     /// answer itself.
     async fn power_state(&self, device: &DeviceId, action: PowerAction) -> Result<Reading, Unreadable> {
-        let phone = self.control.read_anew(device).await?;
+        let platform = self.platforms.of(device)?;
+        let phone = platform.read_anew(device).await?;
         let state = phone.map_or(DeviceState::Unknown, |phone| phone.state());
         let (expected, unmoved) = match action {
             PowerAction::Boot | PowerAction::Restart => (DeviceState::Running, DeviceState::Stopped),
             PowerAction::Shutdown => (DeviceState::Stopped, DeviceState::Running),
         };
         let asked = match expected {
-            DeviceState::Running if state == expected => Some(self.control.boot_id(device).await.is_ok()),
+            DeviceState::Running if state == expected => Some(platform.boot_id(device).await.is_ok()),
             _ => None,
         };
         let (verdict, words) = match asked {
@@ -208,8 +211,8 @@ impl Writes {
         before: Option<&str>,
         sent_by: Option<Timestamp>,
     ) -> Result<Reading, Unreadable> {
-        let begun = self.views.now();
-        let PhoneStart { value: now, age } = self.read_boot_id(device).await?;
+        let (begun, platform) = (self.views.now(), self.platforms.of(device)?);
+        let PhoneStart { value: now, age } = read_boot_id(platform, device).await?;
         let Some(before) = before else {
             let (Some(age), Some(sent_by)) = (age, sent_by) else { return Err(nothing_before()) };
             let verdict = if begun.minus(age) > sent_by { Verdict::Present } else { Verdict::Absent };
@@ -222,7 +225,7 @@ impl Writes {
         let verdict = if now == before { Verdict::Absent } else { Verdict::Present };
         if verdict == Verdict::Present
             && let Some(on) = read_on(&now)
-            && let Err(Unreachable(why)) = self.control.note_restart(device, on).await
+            && let Err(Unreachable(why)) = platform.note_restart(device, on).await
         {
             tracing::warn!(
                 device = device.as_str(),
@@ -233,16 +236,16 @@ impl Writes {
         let observed = before_after(Some(before), &now);
         Ok(make_reading(verdict, "after: another boot id than before".to_owned(), observed))
     }
+}
 
-    /// Reads the boot id. Refuses an empty one, which would differ from every other id, and one
-    /// that would be cut, because two different ids could then look equal.
-    async fn read_boot_id(&self, device: &DeviceId) -> Result<PhoneStart, Unreadable> {
-        let start = self.control.boot_id(device).await?;
-        match Remark::clean(&start.value).as_str() {
-            "" => Err(Unreadable("the boot id is empty".into())),
-            id if id.len() > BOOT_ID_MAX => Err(Unreadable("the boot id is too long".into())),
-            id => Ok(PhoneStart { value: id.to_owned(), ..start }),
-        }
+/// Reads the boot id. Refuses an empty one, which would differ from every other id, and one that
+/// would be cut, because two different ids could then look equal.
+async fn read_boot_id(platform: &dyn Platform, device: &DeviceId) -> Result<PhoneStart, Unreadable> {
+    let start = platform.boot_id(device).await?;
+    match Remark::clean(&start.value).as_str() {
+        "" => Err(Unreadable("the boot id is empty".into())),
+        id if id.len() > BOOT_ID_MAX => Err(Unreadable("the boot id is too long".into())),
+        id => Ok(PhoneStart { value: id.to_owned(), ..start }),
     }
 }
 

@@ -26,10 +26,9 @@ use crate::adapter_kit::device_registry::{DeviceRegistry, KeptRow, KnownPhones, 
 use crate::adapter_kit::host_program::RunningPrograms;
 use crate::adapter_kit::proven::ProvenPhones;
 use crate::adapter_kit::readings::{DirectAddresses, PhoneReadings};
-use crate::phones::contract::{DeviceId, DeviceSpec, PowerAction, ProxyScheme, SessionMode};
+use crate::phones::contract::{DeviceId, DeviceSpec, PowerAction, ProxyScheme};
 use crate::phones::port::{
-    AtHand, DeviceReading, DeviceSnapshot, Found, Offers, Pace, Paces, PlatformName, See, Session, SessionError,
-    Unreachable, Upstream,
+    AtHand, DeviceReading, DeviceSnapshot, Found, Offers, Pace, Paces, PlatformName, ReadPort, See, Unreachable,
 };
 use anyhow::Context;
 use asking::PhoneAsker;
@@ -254,7 +253,7 @@ impl Adb {
     }
 }
 
-impl Upstream for Adb {
+impl ReadPort for Adb {
     fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
         self.registry.page(after, limit, |rows| self.show(rows, see));
         Ok(())
@@ -274,11 +273,7 @@ impl Upstream for Adb {
         Box::pin(self.reread(id))
     }
 
-    fn unread(&self) -> Vec<PlatformName> {
-        if self.registry.is_known() { Vec::new() } else { vec![self.registry.name().clone()] }
-    }
-
-    fn session<'a>(&'a self, _: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
-        Box::pin(async { Err(SessionError::Refused(NO_SESSION.into())) })
+    fn is_unread(&self) -> bool {
+        !self.registry.is_known()
     }
 }

@@ -21,24 +21,21 @@ use crate::adapter_kit::device_registry::{DeviceRegistry, KnownPhones, Listed, R
 use crate::adapter_kit::guard::{Class, Guard, GuardLimits};
 use crate::adapter_kit::proven::{ProvenDirections, ProvenPhones};
 use crate::adapter_kit::readings::{DirectAddresses, EverRead, PhoneReadings};
-use crate::phones::contract::{DeviceId, SessionMode, SessionToken, SetProxyArgs};
+use crate::phones::contract::DeviceId;
 use crate::phones::port::{
-    AtHand, DeviceSnapshot, Direction, Found, Pace, Paces, PlatformName, See, Session, SessionError, Unreachable,
-    Upstream,
+    AtHand, DeviceSnapshot, Direction, Found, Pace, Paces, PlatformName, ReadPort, See, Unreachable,
 };
 use anyhow::Context;
-use api::{Api, ApiCall, ApiError, ApiSettings, READ_WITHIN, Rows, WRITE_WITHIN};
+use api::{Api, ApiCall, ApiError, ApiSettings, READ_WITHIN, WRITE_WITHIN};
 use listing::{InfosQuery, Listing, Lists, NoList, SeatsQuery};
 use rows::{Abilities, CodeChanges, Pad, PadRows, Reach, UnservedOperations};
-use serde::Deserialize;
 use serde_json::json;
 use sign::AccountKeys;
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant::base::SplitMix;
 use toolwarrant::files::ServiceFiles;
-use toolwarrant::tasks::Leave;
-use toolwarrant::text::{Secret, Words, words};
+use toolwarrant::text::Secret;
 use toolwarrant::{BoxFuture, Clock, Random, Timestamp};
 use url::Url;
 
@@ -232,7 +229,7 @@ impl Armcloud {
     }
 }
 
-impl Upstream for Armcloud {
+impl ReadPort for Armcloud {
     fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
         self.registry.page(after, limit, |pads| self.show(pads, see));
         Ok(())
@@ -258,46 +255,14 @@ impl Upstream for Armcloud {
         })
     }
 
-    fn unread(&self) -> Vec<PlatformName> {
-        if self.registry.is_known() { Vec::new() } else { vec![self.registry.name().clone()] }
+    fn is_unread(&self) -> bool {
+        !self.registry.is_known()
     }
 
     fn retry_after(&self, _: &DeviceId) -> Option<Duration> {
         let until = self.api.guard().would_refuse()?.until()?;
         Some(until.since(self.clock.now())).filter(|wait| !wait.is_zero())
     }
-
-    /// On the pad, name and password are stored in a list that `|` separates.
-    fn inexpressible(&self, args: &SetProxyArgs) -> Option<Words> {
-        let username = args.username.as_ref().map(|name| ("username", name.as_str()));
-        let password = args.password.as_ref().map(|password| ("password", password.expose().as_str()));
-        let mut both = [username, password].into_iter().flatten();
-        let (argument, _) = both.find(|(_, text)| text.contains('|'))?;
-        Some(words!["`", argument, "` has a `|`, which the platform of this device cannot pass on"])
-    }
-
-    fn session<'a>(&'a self, id: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
-        Box::pin(async move {
-            let code = self.code(id)?;
-            let leave = Leave::until(self.clock.now().plus(LEAVES_WITHIN), &self.clock);
-            let issued = self.api.write::<Rows<Issued>>(ApiCall::ScreenToken, &json!({"padCode": code}), leave).await;
-            let Rows { rows, .. } = issued.map_err(|error| match error {
-                ApiError::Unknown(why) => SessionError::Unreachable(Unreachable(why)),
-                refused => SessionError::Refused(refused.why()),
-            })?;
-            let [Issued { token }] = <[Issued; 1]>::try_from(rows)
-                .map_err(|rows| Unreachable(format!("the answer has {} tokens", rows.len()).into()))?;
-            let token = SessionToken::new(Secret::new(token).expose())
-                .map_err(|_| SessionError::Refused("its token is none".into()))?;
-            Ok(Session { token: Secret::new(token), url: None, expires_at: None })
-        })
-    }
-}
-
-/// The answer to `stsTokenByPadCode`.
-#[derive(Deserialize)]
-struct Issued {
-    token: String,
 }
 
 /// A list of all pads is background work. A caller waits for a list of one pad.

@@ -24,7 +24,7 @@ pub use truth::{Change, Deed, ProxyEndpoint};
 use crate::phones::contract::{
     DeviceId, DeviceState, PowerAction, Proxy, ProxyScheme, SessionMode, SessionToken, texts,
 };
-use crate::phones::port::{AtHand, DeviceReading, Offers, Paces, See, Session, SessionError, Unreachable, Upstream};
+use crate::phones::port::{AtHand, DeviceReading, Offers, Paces, ReadPort, See, Session, SessionError, Unreachable};
 use fleet::{Draw, device_id, mix};
 use hmac::{Hmac, KeyInit, Mac};
 use journal::Journal;
@@ -41,7 +41,7 @@ use toolwarrant::base::{hex, ignore_poison};
 use toolwarrant::handler::Flag;
 use toolwarrant::tasks::TaskId;
 use toolwarrant::text::{Secret, Untrusted};
-use toolwarrant::{BoxFuture, Clock, Timestamp};
+use toolwarrant::{Clock, Timestamp};
 use truth::{PhoneState, Truth};
 
 /// The lifetime of a session. A phone with [`Part::Reticent`] does not report it.
@@ -279,7 +279,7 @@ impl Sim {
     }
 }
 
-impl Upstream for Sim {
+impl ReadPort for Sim {
     fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
         self.reach()?;
         let mut first = after.map_or(1, |id| fleet::index_after(id, self.devices));
@@ -308,10 +308,6 @@ impl Upstream for Sim {
             self.show(index.into_iter(), &mut |phones| found = phones.first().copied().cloned());
             found
         }))
-    }
-
-    fn session<'a>(&'a self, id: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
-        Box::pin(async move { self.issue(id) })
     }
 }
 

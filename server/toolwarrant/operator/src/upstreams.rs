@@ -18,7 +18,7 @@ pub trait Upstreams: Send + Sync + 'static {
 }
 
 /// The state of one upstream.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpstreamState {
     /// Its name, from the configuration. It is a label of metrics, so it has no quote, backslash or
     /// line end.

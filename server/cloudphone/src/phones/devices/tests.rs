@@ -1,8 +1,9 @@
 //! The phones that pages and callers get, and the number of calls to the platform.
 
 use super::*;
-use crate::phones::contract::SessionMode;
-use crate::phones::port::{Session, SessionError};
+use crate::phones::contract::{Command, SessionMode, SetProxyArgs};
+use crate::phones::port::{CheckPort, Exits, PhoneStart, Query, ReadPort, Session, SessionError, WritePort};
+use crate::phones::testing::name;
 use crate::phones::views::MAX_AGE;
 use crate::platforms::simulator::Sim;
 use std::sync::Mutex;
@@ -10,6 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, yield_now};
+use toolwarrant::operator::UpstreamState;
+use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
 use toolwarrant::{BoxFuture, Timestamp};
 
 /// A simulated fleet behind a platform that reads each phone individually. It counts the readings,
@@ -30,7 +33,7 @@ impl Watched {
     }
 }
 
-impl Upstream for Watched {
+impl ReadPort for Watched {
     fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
         self.examined.fetch_add(limit.into(), Relaxed);
         self.up()?;
@@ -58,9 +61,37 @@ impl Upstream for Watched {
             Ok(self.sim.find_all(&[id.as_str()])?.pop().map(|seen| Arc::new(seen.snapshot.clone().into())))
         })
     }
+}
 
-    fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
-        self.sim.session(id, mode)
+impl WritePort for Watched {
+    fn session<'a>(&'a self, _: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
+        unreachable!()
+    }
+
+    fn facts(&self, _: &DeviceId, _: &Command) -> Facts {
+        unreachable!()
+    }
+
+    fn send<'a>(&'a self, _: TaskId, _: &'a Command, _: Leave) -> BoxFuture<'a, Sent> {
+        unreachable!()
+    }
+
+    fn look_up<'a>(&'a self, _: &'a DeviceId, _: TaskId, _: Option<&'a str>) -> Query<'a, Option<Sent>> {
+        unreachable!()
+    }
+
+    fn exits<'a>(&'a self, _: &'a DeviceId, _: Option<&'a SetProxyArgs>) -> Query<'a, Exits> {
+        unreachable!()
+    }
+
+    fn boot_id<'a>(&'a self, _: &'a DeviceId) -> Query<'a, PhoneStart> {
+        unreachable!()
+    }
+}
+
+impl CheckPort for Watched {
+    fn state(&self, _: &PlatformName) -> UpstreamState {
+        unreachable!()
     }
 }
 
@@ -80,7 +111,8 @@ fn rig(devices: u32) -> Rig {
         down: AtomicBool::new(false),
         read_at: Mutex::default(),
     });
-    Rig { phones: Arc::new(Phones::new(upstream.clone(), ProxyHosts::Public, clock.clone())), upstream, clock }
+    let platforms = Arc::new(Platforms::default().with(name("phone"), upstream.clone()));
+    Rig { phones: Arc::new(Phones::new(platforms, ProxyHosts::Public, clock.clone())), upstream, clock }
 }
 
 impl Rig {
@@ -221,7 +253,7 @@ async fn a_page_that_ends_at_its_bound_loses_no_phone() {
 #[tokio::test]
 async fn grants_that_outlived_their_phones_do_not_make_a_page_expensive() {
     let rig = rig(1);
-    let gone = (0..2_500).map(|index| format!("gone-{index:04}"));
+    let gone = (0..2_500).map(|index| format!("phone-0-{index:04}"));
     let ids: Vec<_> = gone.chain([id(1).to_string()]).collect();
     let grants = Grants::nothing().with(RESOURCE, Granted::some(ids.iter().map(String::as_str)));
     let pages = rig.pages(&grants, 50, Filter::default());
@@ -318,7 +350,8 @@ async fn a_phone_is_not_shown_older_than_a_page_has_shown_it() {
 async fn a_phone_whose_lists_are_never_old_is_neither_read_again_nor_cached() {
     let clock = Clock::manual(Timestamp(1_000_000));
     let sim = Arc::new(Sim::new(7, 12, clock.clone(), &[0; 32]));
-    let phones = Phones::new(sim.clone(), ProxyHosts::Public, clock);
+    let platforms = Platforms::default().with(name("phone"), sim.clone());
+    let phones = Phones::new(Arc::new(platforms), ProxyHosts::Public, clock);
     assert!(phones.find(&id(5)).await.is_ok());
     sim.cut();
     assert_eq!(phones.find(&id(5)).await.err(), Some(Unresolved::Unavailable));

@@ -118,18 +118,20 @@ fn position(cursor: &Cursor) -> Option<DeviceId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::phones::contract::{DeviceCapability, DeviceState, PageSize, SessionMode};
-    use crate::phones::port::{Session, SessionError, Unreachable, Upstream};
+    use crate::phones::contract::{DeviceCapability, DeviceState, PageSize};
+    use crate::phones::platforms::Platforms;
+    use crate::phones::port::ReadPort;
     use crate::phones::proxy_hosts::ProxyHosts;
+    use crate::phones::testing::name;
     use crate::platforms::simulator::Sim;
     use toolwarrant::handler::Resource;
-    use toolwarrant::{BoxFuture, Clock, Timestamp};
+    use toolwarrant::{Clock, Timestamp};
 
-    fn cast() -> (Phones, Vec<Arc<DeviceSnapshot>>) {
+    fn cast() -> (Phones, Arc<Sim>) {
         let clock = Clock::manual(Timestamp(0));
-        let sim = Sim::new(5, 12, clock.clone(), &[0; 32]);
-        let phones = sim.list_page(None, 12).unwrap();
-        (Phones::new(Arc::new(sim), ProxyHosts::Public, clock), phones)
+        let sim = Arc::new(Sim::new(5, 12, clock.clone(), &[0; 32]));
+        let platforms = Platforms::default().with(name("phone"), sim.clone());
+        (Phones::new(Arc::new(platforms), ProxyHosts::Public, clock), sim)
     }
 
     /// Returns the devices of a page, and the other fields of the result.
@@ -149,11 +151,11 @@ mod tests {
 
     #[test]
     fn a_list_goes_on_at_its_cursor_until_there_is_none() {
-        let (phones, cast) = cast();
+        let (phones, sim) = cast();
         let (first, rest) = list(&phones, args(None, 7)).unwrap();
         let (second, last) = list(&phones, args(rest.next_cursor, 7)).unwrap();
         assert_eq!(last.next_cursor, None);
-        assert_eq!([first, second].concat(), cast);
+        assert_eq!([first, second].concat(), sim.list_page(None, 12).unwrap());
     }
 
     #[test]
@@ -187,19 +189,8 @@ mod tests {
 
     #[test]
     fn an_unreachable_platform_is_named_without_its_own_words() {
-        struct Down;
-        impl Upstream for Down {
-            fn page(&self, _: Option<&DeviceId>, _: u16, _: See<'_>) -> Result<(), Unreachable> {
-                Err(Unreachable("vendor says no".into()))
-            }
-            fn read(&self, _: &[&str], _: See<'_>) -> Result<(), Unreachable> {
-                unreachable!()
-            }
-            fn session<'a>(&'a self, _: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
-                unreachable!()
-            }
-        }
-        let phones = Phones::new(Arc::new(Down), ProxyHosts::Public, Clock::manual(Timestamp(0)));
+        let (phones, sim) = cast();
+        sim.cut();
         let failed = list(&phones, args(None, 7));
         let Err(ListDevicesError::UpstreamUnavailable { what }) = failed else { panic!("it was reached") };
         assert_eq!(what.as_str(), "the platform could not be reached");
@@ -207,8 +198,8 @@ mod tests {
 
     #[test]
     fn flags_precondition_and_notes_agree() {
-        let (_, cast) = cast();
-        for snapshot in cast {
+        let (_, sim) = cast();
+        for snapshot in sim.list_page(None, 12).unwrap() {
             let detail = detail(&snapshot);
             let capabilities = serde_json::to_value(&detail.capabilities).unwrap();
             for capability in DeviceCapability::ALL {

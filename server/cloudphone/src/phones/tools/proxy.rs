@@ -26,7 +26,7 @@ impl ProxyTools for Phones {
         let refused =
             |why| SetProxyError::InvalidArgument { what: words!["`", SetProxyArgs::HOST, "` ", &*host, " ", why] };
         *host = judged.and_then(|canonical| Host::new(&canonical).map_err(|_| NO_HOST)).map_err(refused)?;
-        match self.upstream.inexpressible(&args) {
+        match self.platforms.of(&args.device_id).ok().and_then(|platform| platform.inexpressible(&args)) {
             Some(what) => Err(SetProxyError::InvalidArgument { what }),
             None => Ok(Command::SetProxy(args)),
         }

@@ -5,7 +5,8 @@ use crate::phones::contract::{
     CreateSessionArgs, CreateSessionError, ScreenSession, SessionMode, SessionsTools, texts,
 };
 use crate::phones::devices::Phones;
-use crate::phones::port::{DeviceReading, DeviceSnapshot, Session, SessionError, Upstream};
+use crate::phones::platforms::Platforms;
+use crate::phones::port::{DeviceReading, DeviceSnapshot, Session, SessionError};
 use std::sync::Arc;
 use toolwarrant::contract::PermissionSet;
 use toolwarrant::handler::{Call, Reply, Target};
@@ -21,7 +22,7 @@ impl SessionsTools for Phones {
         check_offer(CreateSessionArgs::MODE, &mode, &device.session_modes, |mode| mode.as_str())
             .map_err(|what| CreateSessionError::NotOffered { what })?;
         let reader = call.caller.application.permissions;
-        issue(&*self.upstream, device, mode, reader).await.map(Reply::from).map_err(|error| {
+        issue(&self.platforms, device, mode, reader).await.map(Reply::from).map_err(|error| {
             tracing::warn!(request_id = call.request_id, %error, "no session was issued");
             CreateSessionError::UpstreamUnavailable { what: what(&error).into() }
         })
@@ -29,12 +30,12 @@ impl SessionsTools for Phones {
 }
 
 async fn issue(
-    upstream: &dyn Upstream,
+    platforms: &Platforms,
     device: &DeviceReading,
     mode: SessionMode,
     reader: PermissionSet,
 ) -> Result<ScreenSession, SessionError> {
-    let Session { token, url, expires_at } = upstream.session(&device.id, mode).await?;
+    let Session { token, url, expires_at } = platforms.of(&device.id)?.session(&device.id, mode).await?;
     let next_step = if url.is_some() { texts::SESSION_PAGE } else { texts::SESSION_TOKEN };
     let next_step = next_step.for_reader(reader);
     Ok(ScreenSession { device_id: device.id.clone(), token, url, mode, expires_at, next_step })
@@ -51,6 +52,8 @@ fn what(error: &SessionError) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::phones::port::ReadPort;
+    use crate::phones::testing::name;
     use crate::platforms::simulator::Sim;
     use toolwarrant::{Clock, Timestamp};
 
@@ -58,8 +61,9 @@ mod tests {
     async fn a_session_names_its_phone_and_mode_and_passes_on_what_the_platform_gave() {
         let sim = Sim::new(5, 12, Clock::manual(Timestamp(0)), &[0; 32]);
         let cast = sim.list_page(None, 12).unwrap();
+        let platforms = Platforms::default().with(name("phone"), Arc::new(sim));
         for (index, expires_at) in [(0, Some(Timestamp(600_000))), (10, None)] {
-            let session = issue(&sim, &cast[index], SessionMode::View, PermissionSet::NONE).await.unwrap();
+            let session = issue(&platforms, &cast[index], SessionMode::View, PermissionSet::NONE).await.unwrap();
             assert_eq!((&session.device_id, session.mode), (&cast[index].id, SessionMode::View));
             assert_eq!((session.url, session.expires_at), (None, expires_at));
             assert_eq!(session.token.expose().as_str().len(), 64);
@@ -70,7 +74,8 @@ mod tests {
     async fn a_platform_that_issues_no_session_is_not_quoted() {
         let sim = Sim::new(5, 12, Clock::manual(Timestamp(0)), &[0; 32]);
         let cast = sim.list_page(None, 12).unwrap();
-        let refused = issue(&sim, &cast[6], SessionMode::View, PermissionSet::NONE).await.unwrap_err();
+        let platforms = Platforms::default().with(name("phone"), Arc::new(sim));
+        let refused = issue(&platforms, &cast[6], SessionMode::View, PermissionSet::NONE).await.unwrap_err();
         assert!(refused.to_string().contains("no screen stream"));
         assert_eq!(what(&refused), "the platform issued no session");
     }

@@ -1,14 +1,18 @@
-//! [`Control`] for phones behind an adb server: changes, their readings, and `platform check`.
+//! [`WritePort`] and [`CheckPort`] for phones behind an adb server: changes, their readings, and
+//! `platform check`.
 
 use super::facts::Netcat;
 use super::listing::LastList;
 use super::states::AdbState;
-use super::{Adb, NO_START};
+use super::{Adb, NO_SESSION, NO_START};
 use crate::adapter_kit::proven::ProvenPhones;
 use crate::adapter_kit::readings::{Dial, DialedConnection};
 use crate::adapter_kit::shell::{Shell, quote};
-use crate::phones::contract::{Command, DeviceId, PowerAction, SetPowerArgs, SetProxyArgs};
-use crate::phones::port::{Control, Direction, Exits, Finding, NoAddress, PhoneStart, PlatformName, Unreachable};
+use crate::phones::contract::{Command, DeviceId, PowerAction, SessionMode, SetPowerArgs, SetProxyArgs};
+use crate::phones::port::{
+    CheckPort, Direction, Exits, Finding, NoAddress, PhoneStart, PlatformName, Query, Session, SessionError,
+    Unreachable, WritePort,
+};
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -113,7 +117,11 @@ impl Adb {
     }
 }
 
-impl Control for Adb {
+impl WritePort for Adb {
+    fn session<'a>(&'a self, _: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
+        Box::pin(async { Err(SessionError::Refused(NO_SESSION.into())) })
+    }
+
     /// The absence of an effect is evidence only on a phone whose reading was seen to follow one.
     fn facts(&self, id: &DeviceId, command: &Command) -> Facts {
         let (starts, exits) = (&self.proven_starts, &self.proven_exits);
@@ -145,23 +153,14 @@ impl Control for Adb {
         })
     }
 
-    fn look_up<'a>(
-        &'a self,
-        _: &'a DeviceId,
-        task: TaskId,
-        operation: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>> {
+    fn look_up<'a>(&'a self, _: &'a DeviceId, task: TaskId, operation: Option<&'a str>) -> Query<'a, Option<Sent>> {
         Box::pin(async move {
             let known = operation.map(|_| self.programs.running.look_up(task));
             known.map(Some).ok_or_else(|| Unreachable("an adb server remembers no requests".into()))
         })
     }
 
-    fn exits<'a>(
-        &'a self,
-        id: &'a DeviceId,
-        proxy: Option<&'a SetProxyArgs>,
-    ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
+    fn exits<'a>(&'a self, id: &'a DeviceId, proxy: Option<&'a SetProxyArgs>) -> Query<'a, Exits> {
         Box::pin(async move {
             let dial = self.netcat(id).map(|_| self as &dyn Dial);
             let read = self.readings.exits(self, dial, id, proxy).await;
@@ -171,23 +170,25 @@ impl Control for Adb {
         })
     }
 
-    fn judge_addresses(&self, seen: &[IpAddr]) -> Result<(), NoAddress> {
-        self.readings.judge_addresses(seen, self.direct.may_share())
-    }
-
-    fn renew_address<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<IpAddr, Unreachable>> {
-        Box::pin(async move {
-            let read = self.readings.exits(self, None, id, None).await?;
-            self.direct.replace((id, None), read.ordinary).await
-        })
-    }
-
-    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<PhoneStart, Unreachable>> {
+    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> Query<'a, PhoneStart> {
         Box::pin(self.read_start(id))
     }
 
     fn note_restart<'a>(&'a self, id: &'a DeviceId, on: &'a str) -> BoxFuture<'a, Result<(), Unreachable>> {
         Box::pin(self.prove(Direction::Start, id, on))
+    }
+}
+
+impl CheckPort for Adb {
+    fn judge_addresses(&self, seen: &[IpAddr]) -> Result<(), NoAddress> {
+        self.readings.judge_addresses(seen, self.direct.may_share())
+    }
+
+    fn renew_address<'a>(&'a self, id: &'a DeviceId) -> Query<'a, IpAddr> {
+        Box::pin(async move {
+            let read = self.readings.exits(self, None, id, None).await?;
+            self.direct.replace((id, None), read.ordinary).await
+        })
     }
 
     fn account(&self) -> BoxFuture<'_, Vec<Finding>> {
@@ -252,10 +253,7 @@ impl Control for Adb {
             reachable: self.refresh.is_reachable(),
             age_seconds: self.registry.age().map(|age| age.as_secs()),
             targets: self.registry.count() as u64,
-            calls: Vec::new(),
-            waiting: 0,
-            refused: 0,
-            unserved: Vec::new(),
+            ..UpstreamState::default()
         }
     }
 }

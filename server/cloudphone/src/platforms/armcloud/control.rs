@@ -1,6 +1,7 @@
-//! Changes of pads and readings on them: [`Control`] and [`Shell`].
+//! Changes of pads, readings on them and `platform check`: [`WritePort`], [`CheckPort`] and
+//! [`Shell`].
 
-use super::api::{Accepted, ApiCall, ApiError, Family};
+use super::api::{Accepted, ApiCall, ApiError, Family, Rows};
 use super::listing::InfosQuery;
 use super::operations::{Progress, progress};
 use super::rows::PadRows;
@@ -10,9 +11,13 @@ use crate::adapter_kit::guard::{CallCounts, Class, GuardState};
 use crate::adapter_kit::proven::Showing;
 use crate::adapter_kit::shell::Shell;
 use crate::phones::contract::{
-    ClearProxyArgs, Command, DeviceId, PowerAction, ProxyScheme, SetPowerArgs, SetProxyArgs,
+    ClearProxyArgs, Command, DeviceId, PowerAction, ProxyScheme, SessionMode, SessionToken, SetPowerArgs, SetProxyArgs,
 };
-use crate::phones::port::{Control, Direction, Exits, Finding, NoAddress, PhoneStart, PlatformName, Unreachable};
+use crate::phones::port::{
+    CheckPort, Direction, Exits, Finding, NoAddress, PhoneStart, PlatformName, Query, Session, SessionError,
+    Unreachable, WritePort,
+};
+use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use std::io;
@@ -21,6 +26,7 @@ use std::time::Duration;
 use toolwarrant::BoxFuture;
 use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Provability, Refusal, Sent, TaskId};
+use toolwarrant::text::{Secret, Words, words};
 
 /// The time until the first look at a command on a phone, which doubles for each further look; and
 /// the longest time for a command. Platforms refuse a second call about a pad within 2 seconds,
@@ -104,7 +110,39 @@ fn proxy(code: &str, args: &SetProxyArgs) -> Option<Value> {
     Some(body)
 }
 
-impl Control for Armcloud {
+/// The answer to `stsTokenByPadCode`.
+#[derive(Deserialize)]
+struct Issued {
+    token: String,
+}
+
+impl WritePort for Armcloud {
+    /// On the pad, name and password are stored in a list that `|` separates.
+    fn inexpressible(&self, args: &SetProxyArgs) -> Option<Words> {
+        let username = args.username.as_ref().map(|name| ("username", name.as_str()));
+        let password = args.password.as_ref().map(|password| ("password", password.expose().as_str()));
+        let mut both = [username, password].into_iter().flatten();
+        let (argument, _) = both.find(|(_, text)| text.contains('|'))?;
+        Some(words!["`", argument, "` has a `|`, which the platform of this device cannot pass on"])
+    }
+
+    fn session<'a>(&'a self, id: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
+        Box::pin(async move {
+            let code = self.code(id)?;
+            let leave = Leave::until(self.clock.now().plus(LEAVES_WITHIN), &self.clock);
+            let issued = self.api.write::<Rows<Issued>>(ApiCall::ScreenToken, &json!({"padCode": code}), leave).await;
+            let Rows { rows, .. } = issued.map_err(|error| match error {
+                ApiError::Unknown(why) => SessionError::Unreachable(Unreachable(why)),
+                refused => SessionError::Refused(refused.why()),
+            })?;
+            let [Issued { token }] = <[Issued; 1]>::try_from(rows)
+                .map_err(|rows| Unreachable(format!("the answer has {} tokens", rows.len()).into()))?;
+            let token = SessionToken::new(Secret::new(token).expose())
+                .map_err(|_| SessionError::Refused("its token is none".into()))?;
+            Ok(Session { token: Secret::new(token), url: None, expires_at: None })
+        })
+    }
+
     fn facts(&self, id: &DeviceId, command: &Command) -> Facts {
         let provability = match command {
             Command::SetProxy(args) => {
@@ -150,12 +188,7 @@ impl Control for Armcloud {
         })
     }
 
-    fn look_up<'a>(
-        &'a self,
-        id: &'a DeviceId,
-        _: TaskId,
-        operation: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>> {
+    fn look_up<'a>(&'a self, id: &'a DeviceId, _: TaskId, operation: Option<&'a str>) -> Query<'a, Option<Sent>> {
         Box::pin(async move {
             let task_id = operation.and_then(|name| name.parse().ok());
             let task_id = task_id.ok_or_else(|| Unreachable("it knows operations, not requests".into()))?;
@@ -167,11 +200,7 @@ impl Control for Armcloud {
         })
     }
 
-    fn exits<'a>(
-        &'a self,
-        id: &'a DeviceId,
-        proxy: Option<&'a SetProxyArgs>,
-    ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
+    fn exits<'a>(&'a self, id: &'a DeviceId, proxy: Option<&'a SetProxyArgs>) -> Query<'a, Exits> {
         Box::pin(async move {
             let read = self.readings.exits(self, None, id, proxy).await;
             let listed = self.registry.get(id);
@@ -181,19 +210,7 @@ impl Control for Armcloud {
         })
     }
 
-    fn judge_addresses(&self, seen: &[IpAddr]) -> Result<(), NoAddress> {
-        self.readings.judge_addresses(seen, self.direct.may_share())
-    }
-
-    fn renew_address<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<IpAddr, Unreachable>> {
-        Box::pin(async move {
-            let read = self.readings.exits(self, None, id, None).await?;
-            let public = self.registry.get(id).and_then(|listed| listed.row.public_address());
-            self.direct.replace((id, public), read.ordinary).await
-        })
-    }
-
-    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<PhoneStart, Unreachable>> {
+    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> Query<'a, PhoneStart> {
         Box::pin(async move {
             let before = self.code(id)?;
             let read = self.readings.start(self, id).await;
@@ -208,6 +225,20 @@ impl Control for Armcloud {
 
     fn note_restart<'a>(&'a self, id: &'a DeviceId, on: &'a str) -> BoxFuture<'a, Result<(), Unreachable>> {
         Box::pin(async move { self.proven_starts.record(id, on).await.map_err(to_unreachable) })
+    }
+}
+
+impl CheckPort for Armcloud {
+    fn judge_addresses(&self, seen: &[IpAddr]) -> Result<(), NoAddress> {
+        self.readings.judge_addresses(seen, self.direct.may_share())
+    }
+
+    fn renew_address<'a>(&'a self, id: &'a DeviceId) -> Query<'a, IpAddr> {
+        Box::pin(async move {
+            let read = self.readings.exits(self, None, id, None).await?;
+            let public = self.registry.get(id).and_then(|listed| listed.row.public_address());
+            self.direct.replace((id, public), read.ordinary).await
+        })
     }
 
     fn account(&self) -> BoxFuture<'_, Vec<Finding>> {

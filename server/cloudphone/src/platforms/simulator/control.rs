@@ -1,20 +1,26 @@
-//! [`Control`] for the simulated fleet: accepts and answers commands, and reads their effects on
-//! the phones.
+//! [`WritePort`] and [`CheckPort`] for the simulated fleet: accepts and answers commands, and reads
+//! their effects on the phones.
 
 use super::cast::{Fate, Part, Script, WORK};
 use super::fleet::{self, Network, mix};
 use super::truth::{Answer, Change, ProxyEndpoint, ReplyTime, Taken};
 use super::{PhoneAt, Record, Sim};
 use crate::phones::contract::{ClearProxyArgs, Command, DeviceCapability, DeviceId, DeviceState, PowerAction};
-use crate::phones::contract::{SetPowerArgs, SetProxyArgs};
-use crate::phones::port::{Control, Exits, PhoneStart, PlatformName, Through, Unreachable};
+use crate::phones::contract::{SessionMode, SetPowerArgs, SetProxyArgs};
+use crate::phones::port::{
+    CheckPort, Exits, PhoneStart, PlatformName, Query, Session, SessionError, Through, Unreachable, WritePort,
+};
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use toolwarrant::BoxFuture;
 use toolwarrant::operator::UpstreamState;
 use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
 
-impl Control for Sim {
+impl WritePort for Sim {
+    fn session<'a>(&'a self, id: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
+        Box::pin(async move { self.issue(id) })
+    }
+
     fn facts(&self, _: &DeviceId, _: &Command) -> Facts {
         Facts::default()
     }
@@ -35,20 +41,11 @@ impl Control for Sim {
         })
     }
 
-    fn look_up<'a>(
-        &'a self,
-        _: &'a DeviceId,
-        request: TaskId,
-        operation: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>> {
+    fn look_up<'a>(&'a self, _: &'a DeviceId, request: TaskId, operation: Option<&'a str>) -> Query<'a, Option<Sent>> {
         Box::pin(async move { self.find_sent(request, operation) })
     }
 
-    fn exits<'a>(
-        &'a self,
-        id: &'a DeviceId,
-        proxy: Option<&'a SetProxyArgs>,
-    ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
+    fn exits<'a>(&'a self, id: &'a DeviceId, proxy: Option<&'a SetProxyArgs>) -> Query<'a, Exits> {
         Box::pin(async move {
             let through = proxy.map(|proxy| self.leaves_from(id, Some(proxy)).map(Through::Phone)).transpose()?;
             let direct = fleet::index(id.as_str(), self.devices).map(|index| Network::Phones.address(index.into()));
@@ -63,6 +60,15 @@ impl Control for Sim {
         })
     }
 
+    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> Query<'a, PhoneStart> {
+        Box::pin(async move {
+            let PhoneAt { index, state, .. } = self.awake(id)?;
+            Ok(PhoneStart { value: format!("{:016x}", mix([self.seed, index.into(), state.boots])), age: None })
+        })
+    }
+}
+
+impl CheckPort for Sim {
     fn state(&self, name: &PlatformName) -> UpstreamState {
         UpstreamState {
             name: name.to_string(),
@@ -70,18 +76,8 @@ impl Control for Sim {
             reachable: self.reach().is_ok(),
             age_seconds: Some(0),
             targets: self.devices.into(),
-            calls: Vec::new(),
-            waiting: 0,
-            refused: 0,
-            unserved: Vec::new(),
+            ..UpstreamState::default()
         }
-    }
-
-    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<PhoneStart, Unreachable>> {
-        Box::pin(async move {
-            let PhoneAt { index, state, .. } = self.awake(id)?;
-            Ok(PhoneStart { value: format!("{:016x}", mix([self.seed, index.into(), state.boots])), age: None })
-        })
     }
 }
 

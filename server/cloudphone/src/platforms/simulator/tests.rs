@@ -6,7 +6,7 @@ mod shown;
 use super::cast::WORK;
 use super::*;
 use crate::phones::contract::{Command, DeviceCapability};
-use crate::phones::port::{Control, DeviceSnapshot};
+use crate::phones::port::{DeviceSnapshot, WritePort};
 use std::net::IpAddr;
 use toolwarrant::tasks::{Leave, Sent};
 

@@ -1,0 +1,126 @@
+//! A platform for the tests of this module: it shows what a test sets.
+
+use super::contract::{Command, DeviceId, DeviceSpec, DeviceState, SessionMode, SetProxyArgs};
+use super::port::{
+    CheckPort, DeviceReading, DeviceSnapshot, Exits, Offers, Paces, PhoneStart, PlatformName, Query, ReadPort, See,
+    Session, SessionError, Through, Unreachable, WritePort,
+};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use toolwarrant::BoxFuture;
+use toolwarrant::handler::Flag;
+use toolwarrant::operator::UpstreamState;
+use toolwarrant::tasks::{Facts, Leave, Sent, TaskId};
+
+/// A platform; `None` stands for a value that cannot be read.
+#[derive(Default)]
+pub(super) struct Staged {
+    pub(super) phones: Option<Vec<Arc<DeviceSnapshot>>>,
+    pub(super) own: Option<&'static str>,
+    pub(super) through: Option<&'static str>,
+    pub(super) boot: Option<&'static str>,
+    /// The seconds for which a phone has run.
+    pub(super) age: Option<u64>,
+    /// The address that a phone has without a proxy.
+    pub(super) direct: Option<IpAddr>,
+    pub(super) asked: Mutex<Vec<(TaskId, Option<String>)>>,
+}
+
+fn stage<T>(reading: Option<T>) -> Result<T, Unreachable> {
+    reading.ok_or_else(|| Unreachable("the vendor's words".into()))
+}
+
+impl ReadPort for Staged {
+    fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
+        let later = stage(self.phones.as_ref())?.iter().filter(|phone| after.is_none_or(|after| phone.id > *after));
+        later.take(limit.into()).for_each(|phone| see(&[phone]));
+        Ok(())
+    }
+
+    fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable> {
+        let phones = stage(self.phones.as_ref())?;
+        let found = ids.iter().filter_map(|id| phones.iter().find(|phone| phone.id.as_str() == *id));
+        found.for_each(|phone| see(&[phone]));
+        Ok(())
+    }
+}
+
+impl WritePort for Staged {
+    fn session<'a>(&'a self, _: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
+        Box::pin(async { Err(stage::<Session>(None).unwrap_err().into()) })
+    }
+
+    fn facts(&self, _: &DeviceId, _: &Command) -> Facts {
+        Facts::default()
+    }
+
+    fn send<'a>(&'a self, request: TaskId, command: &'a Command, _: Leave) -> BoxFuture<'a, Sent> {
+        Box::pin(async move { Sent::Pending(format!("{request} {command:?}")) })
+    }
+
+    fn look_up<'a>(&'a self, _: &'a DeviceId, request: TaskId, operation: Option<&'a str>) -> Query<'a, Option<Sent>> {
+        self.asked.lock().unwrap().push((request, operation.map(str::to_owned)));
+        Box::pin(async { Ok(Some(Sent::Ok)) })
+    }
+
+    fn exits<'a>(&'a self, _: &'a DeviceId, proxy: Option<&'a SetProxyArgs>) -> Query<'a, Exits> {
+        Box::pin(async move {
+            let through = proxy.map(|_| stage(self.through)).transpose()?;
+            Ok(Exits {
+                ordinary: stage(self.own)?.parse().unwrap(),
+                through: through.map(|address| Through::Phone(address.parse().unwrap())),
+                direct: self.direct,
+                is_shared: false,
+                former: None,
+                other: None,
+            })
+        })
+    }
+
+    fn boot_id<'a>(&'a self, _: &'a DeviceId) -> Query<'a, PhoneStart> {
+        Box::pin(async {
+            Ok(PhoneStart { value: stage(self.boot)?.to_owned(), age: self.age.map(Duration::from_secs) })
+        })
+    }
+}
+
+impl CheckPort for Staged {
+    fn state(&self, _: &PlatformName) -> UpstreamState {
+        UpstreamState::default()
+    }
+}
+
+pub(super) fn id(text: &str) -> DeviceId {
+    DeviceId::new(text).ok().unwrap()
+}
+
+pub(super) fn name(text: &str) -> PlatformName {
+    PlatformName::parse(text).unwrap()
+}
+
+/// Returns a phone in this state that offers everything.
+pub(super) fn phone(text: &str, state: Option<DeviceState>) -> Arc<DeviceSnapshot> {
+    let spec = DeviceSpec {
+        model: None,
+        os_version: None,
+        cpu_cores: None,
+        memory_mb: None,
+        storage_gb: None,
+        screen: None,
+        region: None,
+    };
+    let reading = DeviceReading {
+        id: id(text),
+        name: "".into(),
+        state,
+        offers: Offers { proxy: Flag::Offered, power: Flag::Offered, session: Flag::Offered },
+        spec: Arc::new(spec),
+        power_actions: Vec::new().into(),
+        proxy_schemes: Vec::new().into(),
+        proxy: None,
+        session_modes: Vec::new().into(),
+        paces: Paces::default(),
+    };
+    Arc::new(reading.into())
+}
