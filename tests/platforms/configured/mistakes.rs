@@ -57,7 +57,10 @@ kind = "emulator"
     assert!(KEYS.iter().all(|(_, key)| !text.contains(key)), "{text}");
     insta::assert_snapshot!("values", format!("exit {code}\n{}", steady(&text, site.home.path())));
 
-    site.configure("[platform.lab]\nkind = \"armcloud\"\nsecret-key = \"a\"\npower-seconds = \"long\"\n[platform.den]\nbase-url = 7\n");
+    site.configure(
+        "[platform.lab]\nkind = \"armcloud\"\nsecret-key = \"a\"\npower-seconds = \"long\"\nserver = \"x\"\n[platform.phone]\n\
+         kind = \"simulator\"\nregion = \"y\"\n[platform.den]\nbase-url = 7\n[platform.rack]\nkind = \"adb\"\nonly = []\n",
+    );
     let (code, text) = site.operate("config check").await;
     insta::assert_snapshot!("forms", format!("exit {code}\n{}", steady(&text, site.home.path())));
 }

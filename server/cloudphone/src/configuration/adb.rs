@@ -1,30 +1,52 @@
 //! A table of the kind `adb`: the phones behind an adb server of this machine.
 
-use super::table::{PlatformTable, number};
+use super::number::check_number;
 use crate::adapter_kit::host_program::HostProgram;
 use crate::platforms::adb::{
     AdbAddress, AdbPrograms, AdbSettings, NetworkAddress, NoPhonePattern, PhonePattern, PowerPrograms, ProxyPrograms,
 };
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use toolwarrant::config::{Findings, Spanned};
 
 /// The usual address of an adb server.
 const SERVER: &str = "127.0.0.1:5037";
 
+/// The table as written in the file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct AdbTable {
+    server: Option<Spanned<String>>,
+    only: Option<Spanned<Vec<Spanned<String>>>>,
+    #[serde(default)]
+    names: BTreeMap<Spanned<String>, String>,
+    region: Option<String>,
+    #[serde(default)]
+    connect: Vec<Spanned<String>>,
+    power_seconds: Option<Spanned<u32>>,
+    proxy_seconds: Option<Spanned<u32>>,
+    #[serde(default)]
+    shared_address: bool,
+    restart: Option<Spanned<Vec<String>>>,
+    start: Option<Spanned<Vec<String>>>,
+    stop: Option<Spanned<Vec<String>>>,
+    status: Option<Spanned<Vec<String>>>,
+    set_proxy: Option<Spanned<Vec<String>>>,
+    clear_proxy: Option<Spanned<Vec<String>>>,
+}
+
 /// Reads the table. Returns `None` if something is missing, and reports it in `found`.
-pub(super) fn read(key: &Spanned<String>, table: PlatformTable, found: &mut Findings<'_>) -> Option<AdbSettings> {
+pub(super) fn read(key: &Spanned<String>, table: AdbTable, found: &mut Findings<'_>) -> Option<AdbSettings> {
     let programs = read_programs(&table, found);
-    let PlatformTable { server, only, names, region, power_seconds, proxy_seconds, shared_address, connect, .. } =
-        table;
     let (server, span) =
-        server.map_or((SERVER.to_owned(), key.span()), |server| (server.get_ref().clone(), server.span()));
+        table.server.map_or((SERVER.to_owned(), key.span()), |server| (server.get_ref().clone(), server.span()));
     let server = server.parse::<AdbAddress>();
     let server = server.map_err(|error| {
         found.add(span, "`server` is not an address on this machine", Some(error.to_string()));
     });
-    let only = patterns(key, only, found);
+    let only = patterns(key, table.only, found);
     let mut named = BTreeMap::new();
-    for (phone, name) in names.unwrap_or_default() {
+    for (phone, name) in table.names {
         if only.iter().any(|pattern| pattern.admits(phone.get_ref())) {
             named.insert(phone.into_inner(), name);
         } else {
@@ -32,19 +54,18 @@ pub(super) fn read(key: &Spanned<String>, table: PlatformTable, found: &mut Find
             found.add(phone.span(), format!("`only` admits no phone `{}`", phone.get_ref()), Some(help));
         }
     }
-    let power_seconds = number("power-seconds", (180, 3_600), power_seconds, found);
-    let proxy_seconds = number("proxy-seconds", (30, 3_600), proxy_seconds, found);
-    let connect = addresses(connect, &only, found);
-    let region = region.map(Spanned::into_inner);
+    let power_seconds = check_number("power-seconds", (180, 3_600), table.power_seconds, found);
+    let proxy_seconds = check_number("proxy-seconds", (30, 3_600), table.proxy_seconds, found);
+    let connect = addresses(table.connect, &only, found);
     Some(AdbSettings {
         server: server.ok()?,
         only,
         connect,
         names: named,
-        region,
+        region: table.region,
         power_seconds,
         proxy_seconds,
-        shared_address: shared_address.unwrap_or(false),
+        shared_address: table.shared_address,
         programs,
     })
 }
@@ -73,11 +94,7 @@ fn patterns(
 }
 
 /// Reads the addresses of phones on the network.
-fn addresses(
-    written: Option<Spanned<Vec<Spanned<String>>>>,
-    only: &[PhonePattern],
-    found: &mut Findings<'_>,
-) -> Vec<NetworkAddress> {
+fn addresses(written: Vec<Spanned<String>>, only: &[PhonePattern], found: &mut Findings<'_>) -> Vec<NetworkAddress> {
     let mut read = |text: Spanned<String>| match text.get_ref().parse::<NetworkAddress>() {
         Ok(address) if only.iter().any(|pattern| pattern.admits(text.get_ref())) => Some(address),
         Ok(_) => {
@@ -90,12 +107,12 @@ fn addresses(
             None
         }
     };
-    written.map(Spanned::into_inner).unwrap_or_default().into_iter().filter_map(&mut read).collect()
+    written.into_iter().filter_map(&mut read).collect()
 }
 
 /// Reads the programs of this machine. Those that undo each other go together: nobody should switch
 /// off what he cannot switch on.
-fn read_programs(table: &PlatformTable, found: &mut Findings<'_>) -> AdbPrograms {
+fn read_programs(table: &AdbTable, found: &mut Findings<'_>) -> AdbPrograms {
     let mut read = |keys: &[(&str, &Option<Spanned<Vec<String>>>)]| {
         let span = keys.iter().find_map(|(_, words)| words.as_ref().map(Spanned::span));
         let mut programs = Vec::new();

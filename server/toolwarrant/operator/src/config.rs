@@ -6,8 +6,8 @@
 //! not belong in the file; a service reads each secret from a
 //! [`CredentialSource`](crate::CredentialSource). Start at [`Config::entries`].
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
@@ -88,6 +88,12 @@ pub struct ConfigMistake {
     rendered: String,
 }
 
+/// The entries `[NAME.KEY]` of a table, each with its key.
+type Entries<T> = Vec<(Spanned<String>, T)>;
+
+/// Reads an entry whose key has this place.
+type ReadEntry<T> = fn(Range<usize>, Spanned<DeValue<'_>>, &mut dyn FnMut(Misshape)) -> Option<T>;
+
 /// Collects mistakes in a file.
 pub struct Findings<'a> {
     config: &'a Config,
@@ -131,26 +137,21 @@ impl Config {
         self.path().and_then(Path::parent).map_or_else(|| path.to_owned(), |folder| folder.join(path))
     }
 
-    /// Returns the table `name` as a `T`, or `None` if there is no such table or no file. `T`
-    /// should deny unknown fields. `toml::Spanned` in it records the place of a value or a key, for
-    /// [`Findings::add`].
-    ///
-    /// # Errors
-    /// All unknown and missing keys, and values of a wrong type.
-    pub fn table<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, ConfigError> {
-        let Some((_, value)) = self.root().remove_entry(name) else { return Ok(None) };
-        let (span, mut found) = (value.span(), self.findings());
-        let read = shape::read(value, &mut |Misshape { span, message, help }| found.add(span, message, help));
-        if read.is_none() && found.found.is_empty() {
-            found.add(span, format!("`{name}` cannot be read"), None);
-        }
-        found.finish().map(|()| read)
+    /// Returns the entries `[name.KEY]` that are valid as a `T`. Mistakes go to `found`; a mistake
+    /// in one entry does not hide mistakes in another. `T` should deny unknown fields.
+    /// `toml::Spanned` in it records the place of a value or a key, for [`Findings::add`].
+    pub fn entries<T: DeserializeOwned>(&self, name: &str, found: &mut Findings<'_>) -> Entries<T> {
+        self.read_entries(name, found, |_, entry, report| shape::read(entry, report))
     }
 
-    /// Returns the entries `[name.KEY]` that are valid as a `T`, each with its key. Mistakes go to
-    /// `found`; a mistake in one entry does not hide mistakes in another. `T` should deny unknown
-    /// fields. It must not be an internally tagged enum, in which serde loses places.
-    pub fn entries<T: DeserializeOwned>(&self, name: &str, found: &mut Findings<'_>) -> Vec<(Spanned<String>, T)> {
+    /// Does the same as [`Self::entries`] for an enum: the key `kind` of an entry names its
+    /// variant, which has the other keys. The enum must not have a tag of serde, which loses
+    /// places.
+    pub fn entries_by_kind<T: DeserializeOwned>(&self, name: &str, found: &mut Findings<'_>) -> Entries<T> {
+        self.read_entries(name, found, read_by_kind)
+    }
+
+    fn read_entries<T>(&self, name: &str, found: &mut Findings<'_>, read_entry: ReadEntry<T>) -> Entries<T> {
         let Some((_, value)) = self.root().remove_entry(name) else { return Vec::new() };
         let span = value.span();
         let DeValue::Table(table) = value.into_inner() else {
@@ -162,7 +163,8 @@ impl Config {
             if found.is_full() {
                 return None;
             }
-            let read = shape::read(value, &mut |Misshape { span, message, help }| found.add(span, message, help));
+            let mut report = |Misshape { span, message, help }| found.add(span, message, help);
+            let read = read_entry(key.span(), value, &mut report);
             let key = Spanned::new(key.span(), key.into_inner().into_owned());
             // A key that resembles a known key was read as that key. This helps to find more
             // mistakes, but the value must not be used.
@@ -263,6 +265,30 @@ pub(crate) fn read_text(path: &Path, longest: u64) -> io::Result<String> {
     })
 }
 
+/// Reads an entry as an enum. Serde reads a variant as the only key of a table, so the entry
+/// becomes such a table, at the place `at`.
+fn read_by_kind<T: DeserializeOwned>(
+    at: Range<usize>,
+    entry: Spanned<DeValue<'_>>,
+    report: &mut dyn FnMut(Misshape),
+) -> Option<T> {
+    #[derive(Deserialize)]
+    struct EntryKind {
+        kind: Spanned<String>,
+    }
+    let EntryKind { kind } = shape::read(entry.clone(), report)?;
+    let span = entry.span();
+    let DeValue::Table(mut keys) = entry.into_inner() else { return None };
+    keys.remove("kind");
+    let variant = Spanned::new(kind.span(), kind.get_ref().as_str().into());
+    let nested = DeTable::from_iter([(variant, Spanned::new(span, DeValue::Table(keys)))]);
+    shape::read(Spanned::new(at, DeValue::Table(nested)), &mut |misshape| {
+        let is_unknown = misshape.message.starts_with(UNKNOWN);
+        let of = if is_unknown { format!(" for the kind `{}`", kind.get_ref()) } else { String::new() };
+        report(Misshape { message: misshape.message + &of, ..misshape });
+    })
+}
+
 /// The beginning of the report of an unknown key.
 const UNKNOWN: &str = "unknown key ";
 
@@ -301,7 +327,6 @@ pub(crate) fn plain_text(value: &DeValue<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde::Deserialize;
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -324,31 +349,34 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_typed_and_records_the_places_of_its_values() {
-        let file = config("[limits]\n  calls = 7 # some\n");
-        let limits: Limits = file.table("limits").unwrap().unwrap();
-        assert!(limits.name.is_none() && *limits.calls.get_ref() == 7);
+    fn an_entry_is_typed_and_records_the_places_of_its_values() {
+        let file = config("[limits.a]\n  calls = 7 # some\n");
         let mut found = file.findings();
+        let read: Vec<(_, Limits)> = file.entries("limits", &mut found);
+        let [(key, limits)] = &read[..] else { panic!("{read:?}") };
+        assert!(key.get_ref() == "a" && limits.name.is_none() && *limits.calls.get_ref() == 7);
         found.add(limits.calls.span(), "too few", None);
         assert_eq!(mistakes_of(found.finish()), [(2, 11, "too few".to_owned())]);
-        assert!(file.table::<Limits>("others").unwrap().is_none());
-        assert!(Config::default().table::<Limits>("limits").unwrap().is_none());
+        for other in [file.clone(), Config::default()] {
+            assert!(other.entries::<Limits>("others", &mut other.findings()).is_empty());
+        }
         assert_eq!(file.beside(Path::new("keys/a")), Path::new("/etc/keys/a"));
         assert_eq!(file.beside(Path::new("/keys/a")), Path::new("/keys/a"));
         assert!(!format!("{file:?}").contains("calls"));
     }
 
     #[test]
-    fn all_mistakes_of_a_table_are_reported_in_the_order_of_the_file() {
-        let file = config("[limits]\nname = 3\ncals = 1\nx = 2\n");
+    fn all_mistakes_of_entries_are_reported_in_the_order_of_the_file() {
+        let file = config("[limits.a]\nname = 3\ncals = 1\nx = 2\n");
+        let mut found = file.findings();
+        assert!(file.entries::<Limits>("limits", &mut found).is_empty());
         let expected = [
             (2, 8, "invalid type: integer `3`, expected a string".to_owned()),
             (3, 1, "unknown key `cals`".to_owned()),
             (4, 1, "unknown key `x`".to_owned()),
         ];
-        assert_eq!(mistakes_of(file.table::<Limits>("limits")), expected);
+        assert_eq!(mistakes_of(found.finish()), expected);
         let file = config("limits = 3");
-        assert_eq!(mistakes_of(file.table::<Limits>("limits")).len(), 1);
         let mut found = file.findings();
         assert!(file.entries::<Limits>("limits", &mut found).is_empty());
         assert_eq!(mistakes_of(found.finish()), [(1, 10, "`limits` is not a table".to_owned())]);

@@ -1,0 +1,125 @@
+//! A table of the kind `armcloud`: an account at ARMCloud, VMOS Cloud or VSPhone.
+
+use super::number::check_number;
+use crate::adapter_kit::guard::GuardLimits;
+use crate::platforms::armcloud::api::judge_base_url;
+use crate::platforms::armcloud::{Account, Family, Scheme};
+use serde::Deserialize;
+use std::path::PathBuf;
+use toolwarrant::config::{Config, CredentialSource, Findings, Spanned};
+use toolwarrant::http::HttpClient;
+use toolwarrant::text::Secret;
+use url::Url;
+
+/// The table as written in the file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct ArmcloudTable {
+    base_url: Option<Spanned<String>>,
+    prefix: Option<Spanned<String>>,
+    signing: Option<Spanned<String>>,
+    access_key_file: Option<Spanned<PathBuf>>,
+    access_key_env: Option<Spanned<String>>,
+    secret_key_file: Option<Spanned<PathBuf>>,
+    secret_key_env: Option<Spanned<String>>,
+    on_off: Option<Vec<String>>,
+    power_seconds: Option<Spanned<u32>>,
+    proxy_seconds: Option<Spanned<u32>>,
+    concurrent: Option<Spanned<u32>>,
+    requests_per_second: Option<Spanned<u32>>,
+    requests_per_minute: Option<Spanned<u32>>,
+    /// True if this server may make requests through proxies itself.
+    #[serde(default)]
+    pub(super) read_through_proxy: bool,
+    #[serde(default)]
+    shared_address: bool,
+}
+
+/// Reads the table. Returns `None` if something is missing, and reports it in `found`.
+pub(super) fn read(
+    config: &Config,
+    key: &Spanned<String>,
+    table: ArmcloudTable,
+    found: &mut Findings<'_>,
+) -> Option<Account> {
+    if table.base_url.is_none() {
+        let example = "such as \"https://api.vmoscloud.com\"".to_owned();
+        found.add(key.span(), "`base-url` is missing", Some(example));
+    }
+    let base_url = table.base_url.and_then(|url| {
+        let read = Url::parse(url.get_ref()).map_err(|error| error.to_string()).and_then(check_url);
+        read.map_err(|why| found.add(url.span(), format!("`base-url` cannot be used: {why}"), None)).ok()
+    });
+    let family = family(table.prefix.as_ref(), found);
+    let scheme = scheme(table.signing.as_ref(), family, found);
+    let mut credential = |name: &str, file: Option<Spanned<PathBuf>>, variable: Option<Spanned<String>>| {
+        let (source, span) = match (file, variable) {
+            (Some(file), None) => (CredentialSource::File(config.beside(file.get_ref())), file.span()),
+            (None, Some(variable)) => (CredentialSource::Environment(variable.get_ref().clone()), variable.span()),
+            (file, _) => {
+                let span = file.map_or(key.span(), |file| file.span());
+                let help = format!(
+                    "`{name}-file` names a file that only its owner can read, `{name}-env` an environment variable"
+                );
+                found.add(span, format!("say in exactly one key where the {} is", name.replace('-', " ")), Some(help));
+                return None;
+            }
+        };
+        source.read().map_err(|error| found.add(span, error.to_string(), None)).ok()
+    };
+    let access_key = credential("access-key", table.access_key_file, table.access_key_env);
+    let secret_key: Option<Secret<String>> = credential("secret-key", table.secret_key_file, table.secret_key_env);
+    let limits = GuardLimits {
+        concurrent: check_number("concurrent", (8, 1_000), table.concurrent, found),
+        per_second: check_number("requests-per-second", (20, 10_000), table.requests_per_second, found),
+        per_minute: check_number("requests-per-minute", (300, 100_000), table.requests_per_minute, found),
+    };
+    let power_seconds = check_number("power-seconds", (180, 3_600), table.power_seconds, found);
+    let proxy_seconds = check_number("proxy-seconds", (30, 3_600), table.proxy_seconds, found);
+    Some(Account {
+        base_url: base_url?,
+        prefix: table.prefix.map(Spanned::into_inner).unwrap_or_default(),
+        family,
+        scheme: scheme?,
+        access_key: access_key?,
+        secret_key: secret_key?,
+        limits,
+        on_off: table.on_off,
+        power_seconds,
+        proxy_seconds,
+        shared_address: table.shared_address,
+    })
+}
+
+/// Returns the family of calls that a prefix stands for.
+fn family(prefix: Option<&Spanned<String>>, found: &mut Findings<'_>) -> Family {
+    let Some(prefix) = prefix else { return Family::Armcloud };
+    if !["/vcpcloud/api/padApi", "/vsphone/api/padApi"].contains(&prefix.get_ref().as_str()) {
+        let help = "expected \"/vcpcloud/api/padApi\" (VMOS Cloud), \"/vsphone/api/padApi\" (VSPhone), or no prefix (ARMCloud)";
+        found.add(prefix.span(), "no platform has this prefix", Some(help.to_owned()));
+    }
+    Family::PadApi
+}
+
+/// Returns the scheme that signs requests to this family. Returns `None` for a scheme that the
+/// family does not accept, and reports it in `found`.
+fn scheme(signing: Option<&Spanned<String>>, family: Family, found: &mut Findings<'_>) -> Option<Scheme> {
+    let Some(signing) = signing else { return Some(Scheme::V4) };
+    let (what, help) = match signing.get_ref().as_str() {
+        "v2" if family == Family::Armcloud => {
+            ("ARMCloud does not support v2".to_owned(), "use \"v4\", or set the `prefix` of VMOS Cloud or VSPhone")
+        }
+        "v2" => return Some(Scheme::V2),
+        "v4" => return Some(Scheme::V4),
+        other => (format!("there is no scheme `{other}`"), "the schemes are \"v2\" and \"v4\""),
+    };
+    found.add(signing.span(), what, Some(help.to_owned()));
+    None
+}
+
+/// Refuses a base URL that the HTTP client would refuse: credentials never go to another machine
+/// without TLS.
+fn check_url(url: Url) -> Result<Url, String> {
+    judge_base_url(&url)?;
+    HttpClient::to(&url).map(|_| url).map_err(|error| error.to_string())
+}

@@ -1,0 +1,18 @@
+//! A check of a number, which kinds share.
+
+use toolwarrant::config::{Findings, Spanned};
+
+/// Returns a number of the table, or the usual one. Reports one that is less than 1 or more than
+/// `most`.
+pub(super) fn check_number(
+    name: &str,
+    (usual, most): (u32, u32),
+    written: Option<Spanned<u32>>,
+    found: &mut Findings<'_>,
+) -> u32 {
+    let given = written.as_ref().map_or(usual, |number| *number.get_ref());
+    if let Some(number) = written.filter(|number| !(1..=most).contains(number.get_ref())) {
+        found.add(number.span(), format!("`{name}` is {given}"), Some(format!("1 to {most} are allowed")));
+    }
+    given
+}
