@@ -1,4 +1,4 @@
-//! Composition: puts the parts of the product together, and chooses the upstream.
+//! Composition: puts the parts of the product together, and makes the platforms.
 //!
 //! To use another platform, pass it to [`service`] in [`Platforms`], and run that with [`program`].
 //! The program then has every operator command, the doctor and the monitor.
@@ -26,7 +26,7 @@ use toolwarrant::http::{CallbackListener, CallbackPaths};
 use toolwarrant::operator::{Check, Flags, KeyPrefixes, Names};
 use toolwarrant::{BoxFuture, Clock, Program, Random, Service, Setup};
 
-/// Flags that the product has with every upstream.
+/// Flags that the product has with every platform.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct OwnFlags {
     /// Allow proxies in private networks; the default is true only if all phones are simulated,
@@ -71,7 +71,7 @@ impl OwnFlags {
 /// The file in the data folder that records what was done on the simulated phones.
 const JOURNAL: &str = "simulated.jsonl";
 
-/// Returns the program for any upstream. `F` are flags in addition to those that every service has.
+/// Returns the program for any platform. `F` are flags in addition to those that every service has.
 #[must_use]
 pub fn program<F: Flags>() -> Program<F> {
     let names = Names {

@@ -270,18 +270,18 @@ impl Command {
     }
 }
 
-/// A screen session as the upstream issued it.
+/// A screen session as the platform issued it.
 #[derive(Clone, Debug)]
 pub struct Session {
     /// The token that opens the screen.
     pub token: Secret<SessionToken>,
-    /// The page that shows the screen, if the upstream has one.
+    /// The page that shows the screen, if the platform has one.
     pub url: Option<HttpsUrl>,
-    /// The time at which the token expires, if the upstream reports it.
+    /// The time at which the token expires, if the platform reports it.
     pub expires_at: Option<Timestamp>,
 }
 
-/// The error for an upstream that gave no usable answer. The text is for the log only.
+/// The error for a platform that gave no usable answer. The text is for the log only.
 #[derive(Clone, Debug, Error)]
 #[error("upstream unreachable: {}", .0.as_str())]
 pub struct Unreachable(pub Remark);
@@ -292,7 +292,7 @@ pub enum SessionError {
     /// The outcome is unknown. If a token was issued, it is lost and expires by itself.
     #[error(transparent)]
     Unreachable(#[from] Unreachable),
-    /// The upstream answered without issuing a session.
+    /// The platform answered without issuing a session.
     #[error("upstream refused a session: {}", .0.as_str())]
     Refused(Remark),
 }

@@ -1,7 +1,7 @@
 //! A cache of the latest reading of each phone that was read individually.
 //!
 //! It bounds the age and the number of views. If several callers want the same phone at once, one
-//! reads it and the others wait for that reading. The cache does not know the upstream or grants.
+//! reads it and the others wait for that reading. The cache does not know the platform or grants.
 //! Start at [`Views::get`].
 
 use super::contract::DeviceId;
