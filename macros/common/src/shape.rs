@@ -57,13 +57,20 @@ pub fn read<T: DeserializeOwned>(mut value: Spanned<DeValue<'_>>, found: &mut dy
         } else {
             whole = false;
             match split_quoted(message, "unknown variant ") {
-                Some((name, known)) => tell(format!("unknown value `{name}`"), Some(suggestion(name, known))),
+                Some((name, known)) => tell(format!("unknown value `{name}`"), Some(describe_values(name, &known))),
                 None => tell(message.to_owned(), None),
             }
             left_out.push(leave_out(&mut value, &span)?);
         }
     }
     None
+}
+
+/// Names the value that was meant, if one is near, and all that are allowed.
+fn describe_values(name: &str, known: &[&str]) -> String {
+    let meant = nearest(name, known.iter().copied()).map(|meant| format!("did you mean `{meant}`? "));
+    let known: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
+    format!("{}allowed are {}", meant.unwrap_or_default(), known.join(", "))
 }
 
 /// Renames the key at `span` to the name that was meant, or removes it.
