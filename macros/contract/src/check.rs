@@ -23,7 +23,7 @@ pub(crate) struct Judgement {
     /// The revision that this branch begins at, and the changes since.
     pub(crate) branch: Option<(String, Vec<Judged>)>,
     /// Everything that is to do.
-    pub(crate) refusals: Vec<Refusal>,
+    pub(crate) refusals: Vec<RefusedContract>,
 }
 
 /// A change with its places.
@@ -37,7 +37,7 @@ pub(crate) struct Judged {
 }
 
 /// A reason why a contract may not land as it is.
-pub(crate) struct Refusal {
+pub(crate) struct RefusedContract {
     pub(crate) id: &'static str,
     pub(crate) message: String,
     pub(crate) help: String,
@@ -70,7 +70,7 @@ pub(crate) fn check(folder: &Path, Against { revision, other }: Against<'_>) -> 
     let mut records = Vec::new();
     let refuse = |Mistake { span, message, help }| {
         let spot = Some(Spot { file: in_accepted, span, is_exact: true });
-        Refusal { id: "acceptance", message, help, spot }
+        RefusedContract { id: "acceptance", message, help, spot }
     };
     let (accepted, mistake) = match accepted::parse(&files[in_accepted].text) {
         Ok(accepted) => (accepted, None),
@@ -79,7 +79,7 @@ pub(crate) fn check(folder: &Path, Against { revision, other }: Against<'_>) -> 
     let too_long = too_long.into_iter().map(|Problem { rule, file, span, message, help, .. }| {
         let file = files.iter().position(|known| known.shown == file);
         let spot = file.map(|file| Spot { file, span, is_exact: true });
-        Refusal { id: rule.id(), message, help: help.unwrap_or_else(|| "shorten it".to_owned()), spot }
+        RefusedContract { id: rule.id(), message, help: help.unwrap_or_else(|| "shorten it".to_owned()), spot }
     });
     let mut refusals: Vec<_> = too_long.chain(mistake.map(refuse)).collect();
     let (former, (old, text)) = match other {
@@ -163,7 +163,7 @@ fn line(file: usize, text: &str, fact: &str) -> Option<Spot> {
     None
 }
 
-fn version_refusal(required: Option<Version>, written: &str, spot: Option<Spot>) -> Option<Refusal> {
+fn version_refusal(required: Option<Version>, written: &str, spot: Option<Spot>) -> Option<RefusedContract> {
     let (id, message, version) = match Version::parse(written) {
         Err(why) => ("version-form", why, required),
         Ok(version) if Some(version) < required => {
@@ -172,11 +172,11 @@ fn version_refusal(required: Option<Version>, written: &str, spot: Option<Spot>)
         Ok(_) => return None,
     };
     let version = version.map_or("0.1.0".to_owned(), |version| version.to_string());
-    Some(Refusal { id, message, help: format!("write `version = \"{version}\"` under `[service]`"), spot })
+    Some(RefusedContract { id, message, help: format!("write `version = \"{version}\"` under `[service]`"), spot })
 }
 
-fn break_refusal(Judged { change: ContractChange { rule, fact, message, .. }, .. }: &Judged) -> Refusal {
-    Refusal {
+fn break_refusal(Judged { change: ContractChange { rule, fact, message, .. }, .. }: &Judged) -> RefusedContract {
+    RefusedContract {
         id: "break-not-accepted",
         message: message.clone(),
         help: format!("undo it, or say why it must be: `contract accept {} {fact} --reason \"...\"`", rule.id),
@@ -185,7 +185,7 @@ fn break_refusal(Judged { change: ContractChange { rule, fact, message, .. }, ..
 }
 
 /// Refuses names that went and are not reserved: tools, errors, and values of enums.
-fn name_refusal(old: &ContractRecord, new: &ContractRecord, spot: Option<Spot>) -> Option<Refusal> {
+fn name_refusal(old: &ContractRecord, new: &ContractRecord, spot: Option<Spot>) -> Option<RefusedContract> {
     let names = |record: &ContractRecord, kind: &str| -> BTreeSet<String> {
         let parts = record.facts.keys().map(|key| key.split('.').collect::<Vec<_>>());
         let name = |parts: Vec<&str>| match (kind, &*parts) {
@@ -205,7 +205,7 @@ fn name_refusal(old: &ContractRecord, new: &ContractRecord, spot: Option<Spot>) 
         (!lost.is_empty()).then(|| format!("{kind} = [{}]", lost.join(", ")))
     });
     let lost: Vec<_> = lost.collect();
-    (!lost.is_empty()).then(|| Refusal {
+    (!lost.is_empty()).then(|| RefusedContract {
         id: "name-not-reserved",
         message: "names went, and may return with another meaning".to_owned(),
         help: format!("add to reserved.toml: {}", lost.join("; ")),
@@ -214,10 +214,10 @@ fn name_refusal(old: &ContractRecord, new: &ContractRecord, spot: Option<Spot>) 
 }
 
 /// Refuses another released record under the version of the base's.
-fn release_refusal(base: &ContractRecord, new: &ContractRecord, revision: &str) -> Option<Refusal> {
+fn release_refusal(base: &ContractRecord, new: &ContractRecord, revision: &str) -> Option<RefusedContract> {
     let [before, now] = [base, new].map(|record| Version::parse(record.head_text("released.version")).ok());
     let is_same = base.head_text("released.digest") == new.head_text("released.digest");
-    (before >= now && !(is_same && before == now)).then(|| Refusal {
+    (before >= now && !(is_same && before == now)).then(|| RefusedContract {
         id: "release-altered",
         message: format!("released.toml is not the one of `{revision}`, and its version did not go up"),
         help: format!("take it back: `git checkout {revision} -- {RELEASED}`; only a release changes it"),

@@ -1,6 +1,6 @@
 //! The report of a check: as text in the style of rustc, as JSON, and as annotations of GitHub.
 
-use crate::check::{Judged, Judgement, Refusal, breaks};
+use crate::check::{Judged, Judgement, RefusedContract, breaks};
 use crate::release::describe_verdicts;
 use crate::source::{File, Spot};
 use crate::version::Version;
@@ -25,7 +25,7 @@ impl Judgement {
         for judged in shown {
             let _ = writeln!(out, "{}\n", self.excerpt(judged));
         }
-        for Refusal { id, message, help, spot } in &self.refusals {
+        for RefusedContract { id, message, help, spot } in &self.refusals {
             let title = Level::ERROR.primary_title(escape_line(message)).id(*id);
             let group = spot.iter().fold(Group::with_title(title), |group, spot| {
                 group.element(snippet(&self.files, spot, AnnotationKind::Primary, None))
@@ -93,7 +93,7 @@ impl Judgement {
     pub(crate) fn json(&self) -> Value {
         let [released, contract, required] = &self.versions;
         let all = |changes: &[Judged]| changes.iter().map(|judged| self.change_json(judged)).collect::<Vec<_>>();
-        let refusals = self.refusals.iter().map(|Refusal { id, message, help, spot }| {
+        let refusals = self.refusals.iter().map(|RefusedContract { id, message, help, spot }| {
             json!({"id": id, "message": message, "help": help, "place": self.place_json(spot.as_ref())})
         });
         json!({

@@ -5,7 +5,7 @@
 //! The server decides if a call is valid and allowed.
 
 use crate::cli::CallOptions;
-use crate::connection::{Answer, Connection, Repeat};
+use crate::connection::{Connection, HttpAnswer, Repeat};
 use crate::error::ClientError;
 use crate::sign::{content, fresh_nonce, now, sign_with};
 use http::Request;
@@ -190,7 +190,7 @@ impl Caller<'_> {
     }
 
     /// Returns the failure that the server reported, or an error if the answer is not a failure.
-    fn failure(&self, told: Value, answer: &Answer) -> ClientError {
+    fn failure(&self, told: Value, answer: &HttpAnswer) -> ClientError {
         serde_json::from_value(told).unwrap_or_else(|_| self.connection.strange(answer))
     }
 }

@@ -41,7 +41,7 @@ pub(crate) enum Repeat {
 
 /// The answer to a request, whatever its status.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpAnswer {
     pub(crate) status: StatusCode,
     pub(crate) body: Bytes,
     /// The id of the key that the request was sent with.
@@ -84,7 +84,7 @@ impl Connection {
         body: Bytes,
         repeat: Repeat,
         head: impl Fn(request::Builder) -> request::Builder,
-    ) -> Result<Answer, ClientError> {
+    ) -> Result<HttpAnswer, ClientError> {
         let request = |key: &ApiKey| {
             let request = Request::post(self.url.as_url().as_str()).header(CONTENT_TYPE, "application/json");
             let request = request.header(ACCEPT, "application/json, text/event-stream");
@@ -100,13 +100,13 @@ impl Connection {
         &self,
         repeat: Repeat,
         request: impl Fn(&ApiKey) -> Result<Request<Bytes>, http::Error>,
-    ) -> Result<Answer, ClientError> {
+    ) -> Result<HttpAnswer, ClientError> {
         let mut key = self.keys.latest();
         let (mut renewed, mut repeated) = (false, repeat == Repeat::Never);
         loop {
             let request =
                 request(&key).map_err(|error| ClientError::final_one("invalid_argument", error.to_string()))?;
-            match self.http.exchange(request, LIMITS).await.map(|response| Answer::of(response, &key)) {
+            match self.http.exchange(request, LIMITS).await.map(|response| HttpAnswer::of(response, &key)) {
                 Ok(answer) if answer.status == StatusCode::UNAUTHORIZED && !renewed => {
                     match self.reload_key(&key).await? {
                         Some(other) => (key, renewed) = (other, true),
@@ -133,8 +133,8 @@ impl Connection {
     }
 
     /// Makes the error for an answer that is not one of this server's endpoint.
-    pub(crate) fn strange(&self, answer: &Answer) -> ClientError {
-        let Answer { status, body, key_id: _, retry_after, content } = answer;
+    pub(crate) fn strange(&self, answer: &HttpAnswer) -> ClientError {
+        let HttpAnswer { status, body, key_id: _, retry_after, content } = answer;
         let url = &self.url;
         if status.is_redirection() {
             let target = content.as_deref().unwrap_or("elsewhere");
@@ -173,7 +173,7 @@ const UNAUTHENTICATED: &str = "unauthenticated";
 /// Time after which to call an unavailable server again, in seconds.
 const RETRY_SECONDS: u32 = 5;
 
-impl Answer {
+impl HttpAnswer {
     fn of(response: Response<Bytes>, key: &ApiKey) -> Self {
         let (head, body) = response.into_parts();
         let header = |name| head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());

@@ -22,7 +22,7 @@ use axum::http::request::Parts;
 use axum::http::{Method, Response, StatusCode};
 use bytes::Bytes;
 use envelope::{Body as Posted, Message};
-use refusal::{Refusal, refuse};
+use refusal::{HttpRefusal, refuse};
 use session::Session;
 use toolwarrant_base::wording::Words;
 use toolwarrant_base::words;
@@ -81,7 +81,7 @@ async fn post<H: Handlers>(
     answers: &Answers,
     Posting { headers, head, body, peer }: Posting<'_, impl HttpBody<Data = Bytes> + Unpin>,
     request_id: &HeaderValue,
-) -> Result<Option<Answer>, Refusal> {
+) -> Result<Option<Answer>, HttpRefusal> {
     let roles = &H::CATALOGUE.roles;
     let caller = match context.pipeline.authenticate(credentials::read(head), peer.map(Peer::address)) {
         Ok(caller) => caller,
@@ -132,21 +132,21 @@ async fn post<H: Handlers>(
         }
         Posted::Batch(messages) => {
             let revision = metadata::revision::<H>(headers)?;
-            check_batch(revision, &messages).map_err(|what| Refusal::new(roles.invalid_request, what))?;
+            check_batch(revision, &messages).map_err(|what| HttpRefusal::new(roles.invalid_request, what))?;
             Ok(session(revision, LongPoll::Never).batch(&messages).await)
         }
     }
 }
 
 /// Reads the message or the batch in a body.
-fn sound<'b>(bytes: &'b [u8], roles: &Roles) -> Result<Posted<'b>, Refusal> {
+fn sound<'b>(bytes: &'b [u8], roles: &Roles) -> Result<Posted<'b>, HttpRefusal> {
     match envelope::read(bytes) {
         Ok(Posted::One(Message::Invalid { id, what })) => {
-            Err(Refusal { failure: Failure::new(roles.invalid_request, what), id: id.unwrap_or("null").to_owned() })
+            Err(HttpRefusal { failure: Failure::new(roles.invalid_request, what), id: id.unwrap_or("null").to_owned() })
         }
         Ok(posted) => Ok(posted),
-        Err(envelope::Unreadable::NotJson(what)) => Err(Refusal::new(roles.parse_error, what)),
-        Err(envelope::Unreadable::NotRpc(what)) => Err(Refusal::new(roles.invalid_request, what)),
+        Err(envelope::UnreadableBody::NotJson(what)) => Err(HttpRefusal::new(roles.parse_error, what)),
+        Err(envelope::UnreadableBody::NotRpc(what)) => Err(HttpRefusal::new(roles.invalid_request, what)),
     }
 }
 

@@ -38,7 +38,7 @@ use crate::context::OperatorContext;
 use crate::doctor;
 use crate::error::{FailureCode, OperatorError};
 use crate::lines::ActLine;
-use answer::{Answer, answer, put_act, refusal, resolve};
+use answer::{CommandAnswer, answer, put_act, refusal, resolve};
 use clock::ClockCommand;
 use serde_json::Value;
 use toolwarrant_base::BoxFuture;
@@ -49,7 +49,7 @@ use toolwarrant_core::act::{Changes, Operator, Origin, Role};
 ///
 /// # Errors
 /// See [`OperatorError`].
-pub async fn execute(context: &OperatorContext, operator: &Operator, command: OperatorCommand) -> Answer {
+pub async fn execute(context: &OperatorContext, operator: &Operator, command: OperatorCommand) -> CommandAnswer {
     let CommandRow { name, role, object, .. } = judge(context, &command)?;
     let origin = Origin { operator: operator.clone(), command: name };
     if role == Role::View {
@@ -114,7 +114,7 @@ fn describe(role: Role) -> &'static str {
     }
 }
 
-async fn carry_out(context: &OperatorContext, origin: &Origin, command: OperatorCommand) -> Answer {
+async fn carry_out(context: &OperatorContext, origin: &Origin, command: OperatorCommand) -> CommandAnswer {
     if context.shared.is_some() {
         command.row().refuse_on_files()?;
     }
@@ -178,14 +178,14 @@ fn carry_out_step<'a>(
     context: &'a OperatorContext,
     origin: &Origin,
     command: OperatorCommand,
-) -> BoxFuture<'a, Answer> {
+) -> BoxFuture<'a, CommandAnswer> {
     let origin = Origin { command: format!("apply {}", command.row().name), ..origin.clone() };
     Box::pin(async move { carry_out(context, &origin, command).await })
 }
 
 /// Carries out a command of the service. The act is stored first, because the service may be killed
 /// after its change.
-async fn own(context: &OperatorContext, origin: &Origin, command: Value) -> Answer {
+async fn own(context: &OperatorContext, origin: &Origin, command: Value) -> CommandAnswer {
     let own = context.own.as_ref().ok_or_else(|| refusal("the service has no commands of its own"))?;
     let act_id = match (own.changes)(command.clone()).map_err(refusal)? {
         true => Some(put_act(context, origin, Changes::default()).await?),

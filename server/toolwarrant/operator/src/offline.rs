@@ -17,7 +17,7 @@ use crate::own::{CommandRunner, Explanation};
 use crate::owner::refuse_other_user;
 use crate::place::{StoreOptions, no_shared_store};
 use crate::restore;
-use crate::socket::{self, Request};
+use crate::socket::{self, SocketRequest};
 use crate::user::local_operator;
 use serde_json::Value;
 use std::path::Path;
@@ -46,7 +46,7 @@ async fn ask_server(
     store: &StoreOptions,
     folder: &Path,
     WayToServer { socket, groups, data_given, claims: _ }: &WayToServer,
-    request: &Request,
+    request: &SocketRequest,
 ) -> Option<Result<Value, OperatorError>> {
     if let Some(socket) = socket {
         let nobody = || OperatorError::unavailable(format!("no server listens on {}", socket.display()));
@@ -138,12 +138,12 @@ impl Offline<MakeParts<'_>> {
             return self.carry_out_on_store(folder, command.clone()).await;
         }
         let claims = way.claims.clone();
-        let request = Request { program: names.program.to_owned(), command, claims };
+        let request = SocketRequest { program: names.program.to_owned(), command, claims };
         if let Some(answer) = ask_server(names, store, folder, &way, &request).await {
             return answer;
         }
         let socket = folder.join(SOCKET);
-        let Request { command, .. } = &request;
+        let SocketRequest { command, .. } = &request;
         // Opening the folder would create a database, even in a folder that is not a data folder.
         // Two commands may do that: the one that creates the first application, like the first
         // start of a server, and a service's own command, which may have to prepare that.
@@ -195,7 +195,7 @@ impl Offline<MakeParts<'_>> {
     ) -> Result<(), OperatorError> {
         let ask = async |command: AuditCommand| {
             let command = OperatorCommand::Audit(command);
-            let request = Request { program: self.names.program.to_owned(), command, claims: way.claims.clone() };
+            let request = SocketRequest { program: self.names.program.to_owned(), command, claims: way.claims.clone() };
             let nobody = || Err(OperatorError::unavailable("no server runs, so no line will follow"));
             ask_server(&self.names, &self.store, folder, &way, &request).await.unwrap_or_else(nobody)
         };

@@ -2,7 +2,7 @@
 //!
 //! The socket in the data folder is the owner's. Two more are for groups of users: the system
 //! decides who is in a group, and names the user of each connection. A connection carries one
-//! [`Request`] as a line of JSON, and the answer as another line.
+//! [`SocketRequest`] as a line of JSON, and the answer as another line.
 
 mod places;
 
@@ -83,7 +83,7 @@ pub struct SocketError(String);
 /// A command with the statements of the client.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Request {
+pub(crate) struct SocketRequest {
     /// The name of the program, which the server compares with its own.
     pub(crate) program: String,
     pub(crate) command: OperatorCommand,
@@ -297,7 +297,7 @@ async fn answer(
 fn read_request(line: &[u8], program: &str) -> Result<(OperatorCommand, Claims), OperatorError> {
     refuse_long(line)?;
     let request = serde_json::from_slice(line).map_err(|error| OperatorError::refusal(describe_mismatch(&error)))?;
-    let Request { program: sender, command, claims } = request;
+    let SocketRequest { program: sender, command, claims } = request;
     match sender == program {
         true => Ok((command, claims)),
         false => Err(OperatorError::refusal(format!("this is a server of {program}, and the command is for {sender}"))),
@@ -332,7 +332,7 @@ pub(crate) fn describe_denial(sockets: &[PathBuf]) -> Option<OperatorError> {
 ///
 /// # Errors
 /// The server refuses the command, or does not answer in time.
-pub(crate) async fn ask(socket: &Path, request: &Request) -> Option<Result<Value, OperatorError>> {
+pub(crate) async fn ask(socket: &Path, request: &SocketRequest) -> Option<Result<Value, OperatorError>> {
     let patience = request.command.row().patience;
     let exchange = async { Some(exchange(connect(socket).await?, request).await) };
     let silent = |why: String| OperatorError::unavailable(why);
@@ -362,7 +362,7 @@ async fn connect(path: &Path) -> Option<UnixStream> {
     }
 }
 
-async fn exchange(mut stream: UnixStream, request: &Request) -> io::Result<Result<Value, OperatorError>> {
+async fn exchange(mut stream: UnixStream, request: &SocketRequest) -> io::Result<Result<Value, OperatorError>> {
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
     if let Err(error) = refuse_long(&line) {

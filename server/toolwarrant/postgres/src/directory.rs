@@ -2,7 +2,7 @@
 
 use crate::column::{get, json, millis, moment, rows};
 use crate::lane::{Parameter, column};
-use crate::single::Write;
+use crate::single::WriteStatement;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tokio_postgres::{Client, Row};
@@ -70,7 +70,7 @@ const WITH_ACTS: &str = "
     SELECT turn.one, counted.acts AS answer FROM turn LEFT JOIN counted ON true";
 
 /// Returns the write that puts an application.
-pub(crate) fn put_application(row: ApplicationRow, acts: Vec<Act>, trail: &str) -> Result<Write, StoreError> {
+pub(crate) fn put_application(row: ApplicationRow, acts: Vec<Act>, trail: &str) -> Result<WriteStatement, StoreError> {
     let ApplicationRow { id, name, permissions, requests_per_minute, grants, created_at, .. } = row;
     let ApplicationRow { labels, suspended_at, deleted_at, .. } = row;
     let taken = format!("an application is named `{name}` already");
@@ -91,23 +91,23 @@ pub(crate) fn put_application(row: ApplicationRow, acts: Vec<Act>, trail: &str) 
         all.extend([Box::new(created_at) as Parameter, Box::new(suspended_at), Box::new(deleted_at)]);
         all
     };
-    let write = Write::new(format!("{PUT_APPLICATION}{WITH_ACTS}"), parameters);
-    Ok(Write { conflicts: vec![("ix_application_name", taken)], ..write })
+    let write = WriteStatement::new(format!("{PUT_APPLICATION}{WITH_ACTS}"), parameters);
+    Ok(WriteStatement { conflicts: vec![("ix_application_name", taken)], ..write })
 }
 
 /// Returns the write that turns keys on. Without an answer, one of them was not off.
-pub(crate) fn confirm_keys(keys: Vec<String>, acts: &[Act], trail: &str) -> Result<Write, StoreError> {
+pub(crate) fn confirm_keys(keys: Vec<String>, acts: &[Act], trail: &str) -> Result<WriteStatement, StoreError> {
     let head = acts_of(acts, trail)?;
     let parameters = move || -> Vec<Parameter> {
         let mut all = head();
         all.push(Box::new(keys.clone()));
         all
     };
-    Ok(Write::new(format!("{CONFIRM}{WITH_ACTS}"), parameters))
+    Ok(WriteStatement::new(format!("{CONFIRM}{WITH_ACTS}"), parameters))
 }
 
 /// Returns the write that puts a key.
-pub(crate) fn put_key(row: KeyRow, acts: Vec<Act>, trail: &str) -> Result<Write, StoreError> {
+pub(crate) fn put_key(row: KeyRow, acts: Vec<Act>, trail: &str) -> Result<WriteStatement, StoreError> {
     let KeyRow { id, application, secrets, created_at, expires_at, labels, suspended_at } = row;
     if secrets.len() > 2 {
         return Err(StoreError::Conflict(format!("the key {id} has more than two secrets")));
@@ -125,13 +125,13 @@ pub(crate) fn put_key(row: KeyRow, acts: Vec<Act>, trail: &str) -> Result<Write,
         all.extend([Box::new(labels.clone()) as Parameter, Box::new(secrets.clone())]);
         all
     };
-    let write = Write::new(format!("{PUT_KEY}{WITH_ACTS}"), parameters);
-    Ok(Write { conflicts: vec![("api_key_application_fkey", lost)], ..write })
+    let write = WriteStatement::new(format!("{PUT_KEY}{WITH_ACTS}"), parameters);
+    Ok(WriteStatement { conflicts: vec![("api_key_application_fkey", lost)], ..write })
 }
 
 /// Returns the write that stores acts alone.
-pub(crate) fn put_acts(acts: &[Act], trail: &str) -> Result<Write, StoreError> {
-    Ok(Write::new(format!("{COUNT_ACTS}{WITH_ACTS}"), acts_of(acts, trail)?))
+pub(crate) fn put_acts(acts: &[Act], trail: &str) -> Result<WriteStatement, StoreError> {
+    Ok(WriteStatement::new(format!("{COUNT_ACTS}{WITH_ACTS}"), acts_of(acts, trail)?))
 }
 
 /// Returns the parameters that all changes have: the audit trail, and their acts.
@@ -264,7 +264,7 @@ fn read_key(row: &Row) -> Result<KeyRow, StoreError> {
 }
 
 /// Returns the write that records last uses.
-pub(crate) fn put_uses(uses: Vec<SecretUse>) -> Write {
+pub(crate) fn put_uses(uses: Vec<SecretUse>) -> WriteStatement {
     // A row may be written once in a statement.
     let mut latest = BTreeMap::new();
     for one in uses {
@@ -279,7 +279,7 @@ pub(crate) fn put_uses(uses: Vec<SecretUse>) -> Write {
             ON CONFLICT (key, verifier) DO UPDATE SET at = excluded.at, address = excluded.address
                 WHERE excluded.at > secret_use.at)
         SELECT one, NULL::bigint AS answer FROM turn";
-    Write::new(sql, move || {
+    WriteStatement::new(sql, move || {
         vec![
             column(&uses, |one| one.key.clone()),
             column(&uses, |one| one.verifier.to_vec()),
@@ -303,13 +303,13 @@ pub(crate) async fn uses(client: &Client, keys: Option<Vec<String>>) -> Result<V
 }
 
 /// Returns the write that replaces numbers of requests.
-pub(crate) fn put_requests(requests: Vec<RequestCount>, since: u64) -> Write {
+pub(crate) fn put_requests(requests: Vec<RequestCount>, since: u64) -> WriteStatement {
     let sql = ", gone AS (DELETE FROM request_count USING turn WHERE second < $7),
         put AS (
             INSERT INTO request_count SELECT given.* FROM turn, unnest($4::bigint[], $5::text[], $6::bigint[]) AS given
             ON CONFLICT (second, application) DO UPDATE SET requests = excluded.requests)
         SELECT one, NULL::bigint AS answer FROM turn";
-    Write::new(sql, move || {
+    WriteStatement::new(sql, move || {
         vec![
             column(&requests, |count| count.second.cast_signed()),
             column(&requests, |count| count.application.clone()),

@@ -3,7 +3,7 @@
 use crate::Postgres;
 use crate::column::{get, rows};
 use crate::lane::Parameter;
-use crate::single::Write;
+use crate::single::WriteStatement;
 use std::collections::HashMap;
 use std::time::Duration;
 use toolwarrant_core::files::FileStore;
@@ -29,7 +29,7 @@ impl FileStore for Postgres {
     fn put_file(&self, name: String, content: Vec<u8>) -> Stored<'_, ()> {
         Box::pin(async move {
             let parameters = move || -> Vec<Parameter> { vec![Box::new(name.clone()), Box::new(content.clone())] };
-            self.write(Write::new(PUT, parameters)).await.map(drop)
+            self.write(WriteStatement::new(PUT, parameters)).await.map(drop)
         })
     }
 }

@@ -9,7 +9,7 @@
 
 use crate::connection::{Server, describe, is_refusal, wait_for_standby};
 use crate::prepared::PreparedClient;
-use crate::queue::{Queue, TOGETHER, Waiting};
+use crate::queue::{Queue, QueuedRequest, TOGETHER};
 use crate::runs::LANDS;
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::AtomicBool;
@@ -114,7 +114,7 @@ pub(crate) trait Work: Send + 'static {
 }
 
 /// A request of a kind, with the channel for its answer.
-type QueuedWork<W> = Waiting<<W as Work>::Request, <W as Work>::Answer>;
+type QueuedWork<W> = QueuedRequest<<W as Work>::Request, <W as Work>::Answer>;
 
 /// Facts about all lanes of a process.
 #[derive(Debug, Default)]
@@ -130,12 +130,12 @@ pub(crate) struct LaneFacts {
     /// Batches that were refused, or whose connection broke.
     pub(crate) failures: Count,
     /// The latest refusal for a fault of the server, until its lane writes again.
-    refusal: Mutex<Option<Refusal>>,
+    refusal: Mutex<Option<ServerRefusal>>,
 }
 
 /// A batch that the server refused for a fault of its own, such as a full disk.
 #[derive(Debug)]
-struct Refusal {
+struct ServerRefusal {
     lane: usize,
     at: Instant,
     why: String,
@@ -153,7 +153,7 @@ impl LaneFacts {
         if had_turn(error) {
             return;
         }
-        let new = Refusal { lane, at: Instant::now(), why: describe(error) };
+        let new = ServerRefusal { lane, at: Instant::now(), why: describe(error) };
         let mut known = ignore_poison(self.refusal.lock());
         if known.as_ref().is_none_or(|known| known.why != new.why) {
             tracing::error!(why = new.why, "PostgreSQL refuses writes");
@@ -164,7 +164,7 @@ impl LaneFacts {
     /// Describes the fault for which the server has refused a write of late.
     pub(crate) fn describe_refusal(&self) -> Option<String> {
         let known = ignore_poison(self.refusal.lock());
-        let Refusal { at, why, .. } = known.as_ref().filter(|known| known.at.elapsed() < REFUSAL_SHOWN)?;
+        let ServerRefusal { at, why, .. } = known.as_ref().filter(|known| known.at.elapsed() < REFUSAL_SHOWN)?;
         Some(format!("PostgreSQL refused a write {} s ago: {why}", at.elapsed().as_secs()))
     }
 }
@@ -176,7 +176,7 @@ pub(crate) type Lane<W> = Queue<<W as Work>::Request, <W as Work>::Answer>;
 pub(crate) fn start<W: Work>(server: &Server, epoch: u64, number: usize, facts: &Arc<LaneFacts>) -> Lane<W> {
     let (requests, mut received) = Queue::new();
     let (server, facts) = (server.clone(), Arc::clone(facts));
-    let mut session = Session { server, facts, epoch, number, batches: 0, open: None };
+    let mut session = LaneSession { server, facts, epoch, number, batches: 0, open: None };
     tokio::spawn(async move {
         // Requests that did not fit into the batch before.
         let mut kept = VecDeque::<QueuedWork<W>>::new();
@@ -218,7 +218,7 @@ pub(crate) fn start<W: Work>(server: &Server, epoch: u64, number: usize, facts: 
 }
 
 /// The connection of a lane.
-struct Session {
+struct LaneSession {
     server: Server,
     facts: Arc<LaneFacts>,
     epoch: u64,
@@ -240,7 +240,7 @@ enum Fate {
     NotWritten(StoreError),
 }
 
-impl Session {
+impl LaneSession {
     /// Carries out a batch, and answers each request. After a refusal each one is tried alone.
     async fn carry_out<W: Work>(&mut self, mut batch: Vec<QueuedWork<W>>) {
         if batch.len() == 1 {

@@ -6,7 +6,7 @@ use crate::column::{json, millis, moment, rows};
 use crate::connection::{unavailable, wait_for_standby};
 use crate::lane::{LaneFacts, Parameter};
 use crate::prepared::PreparedClient;
-use crate::single::Write;
+use crate::single::WriteStatement;
 use crate::{Postgres, directory, partitions, reads, rules, runs};
 use serde::de::IgnoredAny;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use toolwarrant_tasks::task::TaskId;
 pub(crate) const INSPECTION: Duration = Duration::from_mins(10);
 
 impl Postgres {
-    pub(crate) async fn write(&self, write: Write) -> Result<Vec<i64>, StoreError> {
+    pub(crate) async fn write(&self, write: WriteStatement) -> Result<Vec<i64>, StoreError> {
         self.single.ask_to_write(write).await
     }
 
@@ -38,7 +38,7 @@ impl Postgres {
     /// # Errors
     /// The store does not answer. The next process waits until the lease is over.
     pub async fn leave(&self) -> Result<(), StoreError> {
-        self.write(Write::new(runs::LEAVE, Vec::new)).await.map(drop)
+        self.write(WriteStatement::new(runs::LEAVE, Vec::new)).await.map(drop)
     }
 }
 
@@ -104,7 +104,7 @@ impl TaskStore for Postgres {
                     RETURNING 1 AS one)
                 SELECT turn.one, (SELECT count(*) FROM gone) AS answer FROM turn";
             let parameters = move || -> Vec<Parameter> { vec![Box::new(millis(before)), Box::new(i64::from(limit))] };
-            self.write(Write::new(sql, parameters)).await?;
+            self.write(WriteStatement::new(sql, parameters)).await?;
             // No more can be done at once.
             Ok(0)
         })
@@ -129,7 +129,7 @@ impl TaskStore for Postgres {
                     RETURNING 1 AS one)
                 SELECT turn.one, (SELECT count(*) FROM gone) AS answer FROM turn";
             let parameters = move || -> Vec<Parameter> { vec![Box::new(millis(now)), Box::new(i64::from(limit))] };
-            let purged = self.write(Write::new(sql, parameters)).await?;
+            let purged = self.write(WriteStatement::new(sql, parameters)).await?;
             Ok(purged.first().map_or(0, |purged| u32::try_from(*purged).unwrap_or(u32::MAX)))
         })
     }
@@ -189,7 +189,7 @@ impl AuditStore for Postgres {
                 SELECT one, NULL::bigint AS answer FROM turn";
             let trail = self.trail.clone();
             let parameters = move || -> Vec<Parameter> { vec![Box::new(trail.clone()), Box::new(anchor.clone())] };
-            self.write(Write::new(sql, parameters)).await.map(drop)
+            self.write(WriteStatement::new(sql, parameters)).await.map(drop)
         })
     }
 }
@@ -217,7 +217,7 @@ impl DirectoryStore for Postgres {
         Box::pin(async move {
             let sql = ", put AS (UPDATE cluster SET seen = $4 FROM turn) SELECT one, NULL::bigint AS answer FROM turn";
             let parameters = move || -> Vec<Parameter> { vec![Box::new(millis(now))] };
-            self.write(Write::new(sql, parameters)).await.map(drop)
+            self.write(WriteStatement::new(sql, parameters)).await.map(drop)
         })
     }
 
@@ -269,7 +269,7 @@ impl DirectoryStore for Postgres {
             let sql = ", put AS (UPDATE act SET has_line = true FROM turn WHERE number = ANY($4))
                 SELECT one, NULL::bigint AS answer FROM turn";
             let parameters = move || -> Vec<Parameter> { vec![Box::new(numbers.clone())] };
-            self.write(Write::new(sql, parameters)).await.map(drop)
+            self.write(WriteStatement::new(sql, parameters)).await.map(drop)
         })
     }
 }
@@ -298,7 +298,7 @@ impl Integrity for Postgres {
                     |client: Arc<PreparedClient>| async move { wait_for_standby(&client).await.map_err(unavailable) };
                 return self.inspector.read(test).await;
             }
-            let write = Write::new(" SELECT one, NULL::bigint AS answer FROM turn", Vec::new);
+            let write = WriteStatement::new(" SELECT one, NULL::bigint AS answer FROM turn", Vec::new);
             self.write(write).await.map(drop)
         })
     }

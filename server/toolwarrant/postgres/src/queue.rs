@@ -20,7 +20,7 @@ pub(crate) const TOGETHER: usize = 128;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A request with the channel for its answer.
-pub(crate) type Waiting<Q, A> = (Q, Reply<A>);
+pub(crate) type QueuedRequest<Q, A> = (Q, Reply<A>);
 
 /// The channel for the answer to a request.
 pub(crate) struct Reply<A> {
@@ -42,11 +42,11 @@ impl<A> Reply<A> {
 }
 
 /// The sending end of a queue.
-pub(crate) struct Queue<Q, A>(mpsc::Sender<Waiting<Q, A>>);
+pub(crate) struct Queue<Q, A>(mpsc::Sender<QueuedRequest<Q, A>>);
 
 impl<Q, A> Queue<Q, A> {
     /// Returns both ends of a queue.
-    pub(crate) fn new() -> (Self, mpsc::Receiver<Waiting<Q, A>>) {
+    pub(crate) fn new() -> (Self, mpsc::Receiver<QueuedRequest<Q, A>>) {
         let (sender, receiver) = mpsc::channel(PLACES);
         (Self(sender), receiver)
     }

@@ -10,14 +10,14 @@ use toolwarrant_core::store::StoreError;
 pub(crate) struct Single;
 
 /// A write. Its statement ends with rows of `turn.one` and a number, the `answer`.
-pub(crate) struct Write {
+pub(crate) struct WriteStatement {
     pub(crate) sql: String,
     pub(crate) parameters: Box<dyn Fn() -> Vec<Parameter> + Send + Sync>,
     /// The conflict that the violation of a constraint stands for, by its name.
     pub(crate) conflicts: Vec<(&'static str, String)>,
 }
 
-impl Write {
+impl WriteStatement {
     /// Returns a write that conflicts with nothing.
     pub(crate) fn new(sql: impl Into<String>, parameters: impl Fn() -> Vec<Parameter> + Send + Sync + 'static) -> Self {
         Self { sql: sql.into(), parameters: Box::new(parameters), conflicts: Vec::new() }
@@ -25,34 +25,34 @@ impl Write {
 }
 
 impl Work for Single {
-    type Request = Write;
+    type Request = WriteStatement;
     type Answer = Vec<i64>;
 
-    fn sql(batch: &[&Write]) -> String {
+    fn sql(batch: &[&WriteStatement]) -> String {
         batch.iter().map(|write| &*write.sql).collect()
     }
 
-    fn parameters(batch: &[&Write]) -> Vec<Parameter> {
+    fn parameters(batch: &[&WriteStatement]) -> Vec<Parameter> {
         batch.iter().flat_map(|write| (write.parameters)()).collect()
     }
 
-    fn names(_: &Write) -> Vec<String> {
+    fn names(_: &WriteStatement) -> Vec<String> {
         Vec::new()
     }
 
-    fn is_alone(_: &Write) -> bool {
+    fn is_alone(_: &WriteStatement) -> bool {
         true
     }
 
-    fn answers(_: &[&Write], rows: &[Row]) -> Vec<Option<Result<Vec<i64>, StoreError>>> {
+    fn answers(_: &[&WriteStatement], rows: &[Row]) -> Vec<Option<Result<Vec<i64>, StoreError>>> {
         vec![Some(Ok(rows.iter().filter_map(|row| row.try_get("answer").ok()?).collect()))]
     }
 
-    async fn recall(_: &Client, _: &Write) -> Result<Vec<i64>, StoreError> {
+    async fn recall(_: &Client, _: &WriteStatement) -> Result<Vec<i64>, StoreError> {
         Err(StoreError::Unavailable("the write has landed, and its answer was lost".to_owned()))
     }
 
-    fn refusal(Write { conflicts, .. }: &Write, error: &Error) -> Option<StoreError> {
+    fn refusal(WriteStatement { conflicts, .. }: &WriteStatement, error: &Error) -> Option<StoreError> {
         let said = error.as_db_error()?;
         if let Some((_, why)) = conflicts.iter().find(|(name, _)| said.constraint() == Some(name)) {
             return Some(StoreError::Conflict(why.clone()));

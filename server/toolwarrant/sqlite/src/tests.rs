@@ -7,7 +7,7 @@ mod loss;
 
 use super::column::{millis, moment};
 use super::open::EarlierLayout;
-use super::writer::{Request, Write, commit};
+use super::writer::{AnsweredWrite, WriteJob, commit};
 use super::*;
 use rusqlite::Connection;
 use std::fs;
@@ -188,10 +188,10 @@ fn together<const N: usize>(work: [TransactionBody; N]) -> ([Result<i64, Fault>;
     let folder = folder();
     let mut connection = super::open::connect(&database(folder.path()), EarlierLayout::Migrate).unwrap().writer;
     connection.execute_batch("CREATE TABLE probe (number INTEGER PRIMARY KEY)").unwrap();
-    let (requests, mut answers): (Vec<Box<dyn Request>>, Vec<_>) = work
+    let (requests, mut answers): (Vec<Box<dyn WriteJob>>, Vec<_>) = work
         .map(|work| {
             let (reply, answer) = oneshot::channel();
-            (Box::new(Write::new(work, reply)) as Box<dyn Request>, answer)
+            (Box::new(AnsweredWrite::new(work, reply)) as Box<dyn WriteJob>, answer)
         })
         .into_iter()
         .unzip();
@@ -251,7 +251,7 @@ fn a_transaction_that_cannot_begin_is_answered() {
     let other = Connection::open(database(folder.path())).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let (reply, mut answer) = oneshot::channel();
-    let request: Box<dyn Request> = Box::new(Write::new(|_: &Connection| Ok(()), reply));
+    let request: Box<dyn WriteJob> = Box::new(AnsweredWrite::new(|_: &Connection| Ok(()), reply));
     let ownership = Ownership::of(&database(folder.path()), None).unwrap();
     commit(&mut connection, &ownership, [request].into_iter(), &mut iter::empty(), &WriteCounts::default())
         .unwrap_err();

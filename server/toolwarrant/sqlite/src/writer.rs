@@ -47,12 +47,12 @@ pub(super) struct WriteCounts {
 
 /// The writer: runs writes, one after the other.
 pub(super) struct Writer {
-    queue: Queue<Box<dyn Request>>,
+    queue: Queue<Box<dyn WriteJob>>,
     pub(super) counts: Arc<WriteCounts>,
 }
 
 /// A write, with the channel for its answer.
-pub(super) trait Request: Send {
+pub(super) trait WriteJob: Send {
     /// Writes. Returns true if the transaction may be committed. Otherwise the writer may call it
     /// again in another transaction.
     fn write(&mut self, transaction: &Transaction<'_>) -> bool;
@@ -67,7 +67,7 @@ impl Writer {
     /// # Errors
     /// The thread cannot be started.
     pub(super) fn start(mut connection: Connection, ownership: Ownership) -> io::Result<Self> {
-        let (mut queue, requests) = Queue::<Box<dyn Request>>::new();
+        let (mut queue, requests) = Queue::<Box<dyn WriteJob>>::new();
         let requests = RefCell::new(requests);
         let counts = Arc::new(WriteCounts::default());
         let counted = Arc::clone(&counts);
@@ -131,7 +131,7 @@ impl Writer {
         T: Send + 'static,
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        Box::pin(self.queue.ask(move |reply| -> Box<dyn Request> { Box::new(Write::new(work, reply)) }))
+        Box::pin(self.queue.ask(move |reply| -> Box<dyn WriteJob> { Box::new(AnsweredWrite::new(work, reply)) }))
     }
 }
 
@@ -149,8 +149,8 @@ pub(super) enum Failed {
 pub(super) fn commit(
     connection: &mut Connection,
     ownership: &Ownership,
-    mut requests: impl Iterator<Item = Box<dyn Request>>,
-    waiting: &mut dyn Iterator<Item = Box<dyn Request>>,
+    mut requests: impl Iterator<Item = Box<dyn WriteJob>>,
+    waiting: &mut dyn Iterator<Item = Box<dyn WriteJob>>,
     counts: &WriteCounts,
 ) -> Result<(), Failed> {
     // Taken before anything can fail, so that the request is answered.
@@ -195,8 +195,8 @@ pub(super) fn commit(
 fn write(
     connection: &mut Connection,
     ownership: &Ownership,
-    requests: &mut impl Iterator<Item = Box<dyn Request>>,
-    taken: &mut Vec<Box<dyn Request>>,
+    requests: &mut impl Iterator<Item = Box<dyn WriteJob>>,
+    taken: &mut Vec<Box<dyn WriteJob>>,
 ) -> Result<Option<usize>, Failed> {
     let everything = |why: rusqlite::Error| Failed::Everything(why.into());
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(everything)?;
@@ -216,20 +216,20 @@ fn write(
 }
 
 /// The only kind of request: a function, and the channel for its answer.
-pub(super) struct Write<T, F> {
+pub(super) struct AnsweredWrite<T, F> {
     work: F,
     done: Result<T, Fault>,
     reply: Reply<T>,
 }
 
-impl<T, F> Write<T, F> {
+impl<T, F> AnsweredWrite<T, F> {
     /// Returns a request that has not run yet.
     pub(super) fn new(work: F, reply: Reply<T>) -> Self {
         Self { work, done: Err(Fault::unavailable("not tried".to_owned())), reply }
     }
 }
 
-impl<T, F> Request for Write<T, F>
+impl<T, F> WriteJob for AnsweredWrite<T, F>
 where
     T: Send,
     F: Fn(&Connection) -> Result<T, Fault> + Send,

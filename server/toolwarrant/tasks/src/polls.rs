@@ -48,7 +48,7 @@ impl Polls {
     }
 
     /// Holds a poll; `None` if it does not have to wait or may not.
-    pub(super) fn hold<'a>(&'a self, poll: &Poll<'a>, id: TaskId) -> Option<Held<'a>> {
+    pub(super) fn hold<'a>(&'a self, poll: &Poll<'a>, id: TaskId) -> Option<HeldPoll<'a>> {
         let Poll { caller, id: _, wait, hold_at_most, hold, interval: _ } = poll;
         let now = self.clock.now();
         let mut state = self.lock();
@@ -61,7 +61,7 @@ impl Polls {
         }
         *state.held.entry(application.clone()).or_default() += 1;
         let end = state.ends.entry(id).or_insert_with(|| watch::Sender::new(())).subscribe();
-        Some(Held { polls: self, application: application.clone(), id, until, end: Some(end), hold: *hold })
+        Some(HeldPoll { polls: self, application: application.clone(), id, until, end: Some(end), hold: *hold })
     }
 
     /// Records an answered poll. Returns the number of seconds until the next one is due. An early
@@ -102,7 +102,7 @@ impl Polls {
 
 /// A held poll. Dropping it makes room for another.
 #[derive(Debug)]
-pub(super) struct Held<'a> {
+pub(super) struct HeldPoll<'a> {
     polls: &'a Polls,
     application: Box<str>,
     id: TaskId,
@@ -112,7 +112,7 @@ pub(super) struct Held<'a> {
     hold: LongPoll<'a>,
 }
 
-impl Held<'_> {
+impl HeldPoll<'_> {
     /// Waits until the task ends, the time is over, the client closes its side, or the server
     /// stops.
     pub(super) async fn wait(mut self) {
@@ -135,7 +135,7 @@ async fn hung_up(hold: LongPoll<'_>) {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for HeldPoll<'_> {
     fn drop(&mut self) {
         drop(self.end.take());
         let mut state = self.polls.lock();

@@ -30,7 +30,7 @@
 //! | 22 | Slow | success | success_unverified | success | success | success |
 //! | 23 | Refusing | failed | failed | failed | failed | failed |
 
-use super::truth::{Answer, PhoneState, ProxyEndpoint, ReplyTime};
+use super::truth::{OperationEnd, PhoneState, ProxyEndpoint, ReplyTime};
 use crate::phones::contract::{DeviceSpec, DeviceState, Port, PowerAction, ProxyScheme};
 use crate::phones::port::DeviceReading;
 use std::borrow::Cow;
@@ -144,16 +144,16 @@ pub(super) enum Fate {
 /// The events of a command after it was accepted.
 pub(super) struct Script {
     pub(super) reply: ReplyTime,
-    pub(super) answer: Answer,
+    pub(super) answer: OperationEnd,
     /// The time from the send to the effect; `None` if there is none.
     pub(super) acts_after: Option<Duration>,
 }
 
 impl Script {
-    const HONEST: Self = Self { reply: ReplyTime::Operation, answer: Answer::Ok, acts_after: Some(WORK) };
+    const HONEST: Self = Self { reply: ReplyTime::Operation, answer: OperationEnd::Ok, acts_after: Some(WORK) };
 
     /// The script of a phone that cannot carry out the command.
-    pub(super) const FAILED: Self = Self { reply: ReplyTime::Operation, answer: Answer::Err, acts_after: None };
+    pub(super) const FAILED: Self = Self { reply: ReplyTime::Operation, answer: OperationEnd::Err, acts_after: None };
 }
 
 impl Part {
@@ -204,7 +204,7 @@ impl Part {
             Self::LosingCommands => return Fate::Lost,
             Self::Swallowing => Script { acts_after: None, ..honest },
             Self::Failing => Script::FAILED,
-            Self::ErringButActing => Script { answer: Answer::Err, ..honest },
+            Self::ErringButActing => Script { answer: OperationEnd::Err, ..honest },
             Self::LosingAnswers => Script { reply: ReplyTime::Lost, ..honest },
             Self::Late => Script { acts_after: Some(WORK + LATE), ..honest },
             Self::Slow => Script { reply: ReplyTime::Held, ..honest },

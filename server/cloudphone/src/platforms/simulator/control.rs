@@ -3,7 +3,7 @@
 
 use super::cast::{Fate, Part, Script, WORK};
 use super::fleet::{self, Network, mix};
-use super::truth::{Answer, Change, ProxyEndpoint, ReplyTime, Taken};
+use super::truth::{Change, OperationEnd, ProxyEndpoint, ReplyTime, TakenCommand};
 use super::{PhoneAt, Record, Sim};
 use crate::phones::contract::{ClearProxyArgs, Command, DeviceCapability, DeviceId, DeviceState, PowerAction};
 use crate::phones::contract::{SessionMode, SetPowerArgs, SetProxyArgs};
@@ -103,7 +103,7 @@ impl Sim {
             Fate::Taken(_) => Script::FAILED,
         };
         let (answer_at, acts_at) = (now.plus(WORK), acts_after.map(|after| now.plus(after)));
-        let taken = Taken { at: now, request, phone: index, change, reply, answer, answer_at, acts_at };
+        let taken = TakenCommand { at: now, request, phone: index, change, reply, answer, answer_at, acts_at };
         journal.append(&taken).map_err(|error| format!("the journal cannot be written: {error}"))?;
         let number = truth.take(taken, || phone.part.initial_state());
         self.table.write(index);
@@ -130,12 +130,12 @@ impl Sim {
 
     /// Returns the platform's report about an operation now; `None` if there is no operation with
     /// this number.
-    fn report(&self, number: usize) -> Option<(Taken, Sent)> {
+    fn report(&self, number: usize) -> Option<(TakenCommand, Sent)> {
         let taken = self.record().truth.operation(number)?.clone();
         let sent = match taken.answer {
             _ if self.clock.now() < taken.answer_at => Sent::Pending(operation(number)),
-            Answer::Ok => Sent::Ok,
-            Answer::Err => Sent::Err("the phone reports an error".into()),
+            OperationEnd::Ok => Sent::Ok,
+            OperationEnd::Err => Sent::Err("the phone reports an error".into()),
         };
         Some((taken, sent))
     }
@@ -143,7 +143,7 @@ impl Sim {
     /// Waits for the answer to a send.
     async fn answer(&self, number: usize) -> Sent {
         let lost = || Sent::NoAnswer("no answer in time".into());
-        let Some((Taken { reply, answer_at, .. }, sent)) = self.report(number) else { return lost() };
+        let Some((TakenCommand { reply, answer_at, .. }, sent)) = self.report(number) else { return lost() };
         if reply == ReplyTime::Operation {
             return sent;
         }

@@ -8,7 +8,7 @@
 //! passwords.
 
 use super::fleet::DEVICES_MAX;
-use super::truth::{Folded, PhoneState, SettledPhone, Taken, Truth};
+use super::truth::{Folded, PhoneState, SettledPhone, TakenCommand, Truth};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result};
@@ -120,7 +120,7 @@ impl Journal {
     ///
     /// # Errors
     /// The command could not be written. The next line overwrites any part of it.
-    pub(super) fn append(&mut self, taken: &Taken) -> Result<()> {
+    pub(super) fn append(&mut self, taken: &TakenCommand) -> Result<()> {
         let Self::File { file, length, .. } = self else { return Ok(()) };
         let line = line(taken)?;
         file.write_all_at(&line, *length)?;
@@ -152,7 +152,7 @@ struct JournalContents {
     length: u64,
     folded: Folded,
     phones: Vec<SettledPhone>,
-    taken: Vec<Taken>,
+    taken: Vec<TakenCommand>,
 }
 
 const NO_JOURNAL: &str = "is not a journal of simulated phones; choose another data folder";
@@ -178,7 +178,7 @@ fn parse(path: &Path, text: &[u8]) -> Result<JournalContents> {
     });
     let phones = phones.collect::<Result<_>>()?;
     let taken = lines.map(|(line, n)| {
-        let taken = serde_json::from_slice::<Taken>(line).map_err(|why| damage_error(path, n, &why))?;
+        let taken = serde_json::from_slice::<TakenCommand>(line).map_err(|why| damage_error(path, n, &why))?;
         check_phone(path, n, taken.phone).map(|()| taken)
     });
     Ok(JournalContents { seed, length: length as u64, folded, phones, taken: taken.collect::<Result<_>>()? })

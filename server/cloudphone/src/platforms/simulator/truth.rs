@@ -29,11 +29,11 @@ pub(super) struct Truth {
 #[derive(Debug, Default)]
 struct CommandLog {
     forgotten: usize,
-    taken: Vec<Taken>,
+    taken: Vec<TakenCommand>,
 }
 
 impl CommandLog {
-    fn get(&self, number: usize) -> Option<&Taken> {
+    fn get(&self, number: usize) -> Option<&TakenCommand> {
         self.taken.get(number.checked_sub(self.forgotten)?)
     }
 
@@ -68,7 +68,7 @@ pub(super) struct SettledPhone {
 /// An accepted command with all of its consequences. One line of the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Taken {
+pub(super) struct TakenCommand {
     pub(super) at: Timestamp,
     #[serde(serialize_with = "task_id::write", deserialize_with = "task_id::read")]
     pub(super) request: TaskId,
@@ -76,7 +76,7 @@ pub(super) struct Taken {
     pub(super) phone: u32,
     pub(super) change: Change,
     pub(super) reply: ReplyTime,
-    pub(super) answer: Answer,
+    pub(super) answer: OperationEnd,
     pub(super) answer_at: Timestamp,
     /// The time when it takes effect; `None` if it never does.
     pub(super) acts_at: Option<Timestamp>,
@@ -127,7 +127,7 @@ pub(super) enum ReplyTime {
 /// The platform's final report about a command, true or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Answer {
+pub(super) enum OperationEnd {
     Ok,
     Err,
 }
@@ -176,14 +176,19 @@ impl Truth {
 
     /// Accepts a command and returns its number, which names its operation. `initial_state` makes
     /// the state of a phone without commands.
-    pub(super) fn take(&mut self, taken: Taken, untouched: impl FnOnce() -> PhoneState) -> usize {
+    pub(super) fn take(&mut self, taken: TakenCommand, untouched: impl FnOnce() -> PhoneState) -> usize {
         let acts = taken.acts_at.is_some();
         self.take_settled(taken, acts, untouched)
     }
 
     /// Does the same for a restored command. If `acts` is false, its effect is already in the state
     /// of its phone, or it never has one.
-    pub(super) fn take_settled(&mut self, taken: Taken, acts: bool, untouched: impl FnOnce() -> PhoneState) -> usize {
+    pub(super) fn take_settled(
+        &mut self,
+        taken: TakenCommand,
+        acts: bool,
+        untouched: impl FnOnce() -> PhoneState,
+    ) -> usize {
         let number = self.log.forgotten + self.log.taken.len();
         let phone =
             self.phones.entry(taken.phone).or_insert_with(|| WrittenPhone { state: untouched(), pending: Vec::new() });
@@ -198,10 +203,10 @@ impl Truth {
 
     /// Forgets the first commands, as far as all of their consequences were over at `before`, and
     /// applies effects up to `now` to the states of the phones. Returns the rest.
-    pub(super) fn fold(&mut self, now: Timestamp, before: Timestamp) -> (Folded, Vec<SettledPhone>, &[Taken]) {
+    pub(super) fn fold(&mut self, now: Timestamp, before: Timestamp) -> (Folded, Vec<SettledPhone>, &[TakenCommand]) {
         let Self { log, requests, phones } = self;
         phones.values_mut().for_each(|phone| phone.settle(log, now));
-        let over = |taken: &Taken| taken.at.max(taken.answer_at).max(taken.acts_at.unwrap_or_default()) < before;
+        let over = |taken: &TakenCommand| taken.at.max(taken.answer_at).max(taken.acts_at.unwrap_or_default()) < before;
         let forgotten = log.taken.iter().position(|taken| !over(taken)).unwrap_or(log.taken.len());
         log.taken.drain(..forgotten);
         log.forgotten += forgotten;
@@ -239,7 +244,7 @@ impl Truth {
     }
 
     /// Finds a command by its number.
-    pub(super) fn operation(&self, number: usize) -> Option<&Taken> {
+    pub(super) fn operation(&self, number: usize) -> Option<&TakenCommand> {
         self.log.get(number)
     }
 
@@ -250,8 +255,8 @@ impl Truth {
 
     /// Returns the real effects up to `now` of the commands that `is_asked` admits, in order of
     /// time, without those of forgotten commands.
-    pub(super) fn deeds(&self, now: Timestamp, is_asked: impl Fn(&Taken) -> bool) -> Vec<Deed> {
-        let done = |taken: &Taken| {
+    pub(super) fn deeds(&self, now: Timestamp, is_asked: impl Fn(&TakenCommand) -> bool) -> Vec<Deed> {
+        let done = |taken: &TakenCommand| {
             let at = taken.acts_at.filter(|at| is_asked(taken) && *at <= now)?;
             Some(Deed { at, phone: taken.phone, change: taken.change.clone() })
         };

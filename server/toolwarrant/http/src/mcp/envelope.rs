@@ -33,7 +33,7 @@ pub(super) enum Body<'a> {
 
 /// The reason why a body contains no messages.
 #[derive(Debug)]
-pub(super) enum Unreadable {
+pub(super) enum UnreadableBody {
     /// It is not JSON, not UTF-8, or too deep.
     NotJson(Words),
     /// It is JSON, but neither an object nor a list.
@@ -41,21 +41,21 @@ pub(super) enum Unreadable {
 }
 
 /// Reads the messages of a body.
-pub(super) fn read(bytes: &[u8]) -> Result<Body<'_>, Unreadable> {
+pub(super) fn read(bytes: &[u8]) -> Result<Body<'_>, UnreadableBody> {
     let text = std::str::from_utf8(bytes)
-        .map_err(|error| Unreadable::NotJson(words!["the body is not UTF-8 at byte ", error.valid_up_to()]))?;
+        .map_err(|error| UnreadableBody::NotJson(words!["the body is not UTF-8 at byte ", error.valid_up_to()]))?;
     let text = without_mark(text);
     if is_deeper_than(MAX_DEPTH, bytes) {
-        return Err(Unreadable::NotJson(words!["the body is nested deeper than ", MAX_DEPTH, " levels"]));
+        return Err(UnreadableBody::NotJson(words!["the body is nested deeper than ", MAX_DEPTH, " levels"]));
     }
     let not_json = |error: serde_json::Error| {
         let (why, line, column) = (reason(&error), error.line(), error.column());
-        Unreadable::NotJson(words!["the body is not JSON: ", why, " at line ", line, " column ", column])
+        UnreadableBody::NotJson(words!["the body is not JSON: ", why, " at line ", line, " column ", column])
     };
     match text.trim_start_matches([' ', '\t', '\r', '\n']).as_bytes().first() {
         Some(b'[') => {
             let Batch(members) = serde_json::from_str(text).map_err(|error| match error.classify() {
-                Category::Data => Unreadable::NotRpc(words![reason(&error)]),
+                Category::Data => UnreadableBody::NotRpc(words![reason(&error)]),
                 _ => not_json(error),
             })?;
             members
@@ -67,7 +67,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Body<'_>, Unreadable> {
         Some(b'{') => message(text).map_err(not_json).map(Body::One),
         _ => {
             serde_json::from_str::<&RawValue>(text).map_err(not_json)?;
-            Err(Unreadable::NotRpc("the body is neither an object nor a list".into()))
+            Err(UnreadableBody::NotRpc("the body is neither an object nor a list".into()))
         }
     }
 }

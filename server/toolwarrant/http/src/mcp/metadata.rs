@@ -6,7 +6,7 @@
 //! its headers.
 
 use super::envelope::{Message, ParamMembers, Params, RpcRequest, present};
-use super::refusal::Refusal;
+use super::refusal::HttpRefusal;
 use super::session::Method;
 use axum::http::header::{HeaderMap, HeaderName, HeaderValue};
 use base64::Engine;
@@ -39,7 +39,7 @@ static NAME: Mirror = Mirror { header: HeaderName::from_static("mcp-name"), show
 /// `unsupported_version`. A request in a revision without a handshake can also fail with
 /// `header_mismatch`, with `invalid_params` if `_meta` is incomplete, and with `method_not_found`.
 /// These errors end the HTTP request.
-pub(super) fn of_message<H: Handlers>(headers: &HeaderMap, message: &Message<'_>) -> Result<Revision, Refusal> {
+pub(super) fn of_message<H: Handlers>(headers: &HeaderMap, message: &Message<'_>) -> Result<Revision, HttpRefusal> {
     let Some(request) = message.request() else { return Ok(revision::<H>(headers)?) };
     let named = revision::<H>(headers);
     if request.method == "initialize" && !named.as_ref().is_ok_and(|named| lacks_handshake(*named, request)) {
@@ -49,7 +49,7 @@ pub(super) fn of_message<H: Handlers>(headers: &HeaderMap, message: &Message<'_>
         true => Ok(named),
         false => check::<H>(headers, request, named).map(|()| named),
     });
-    checked.map_err(|failure| Refusal { failure, id: request.id.to_owned() })
+    checked.map_err(|failure| HttpRefusal { failure, id: request.id.to_owned() })
 }
 
 /// Returns the revision that the header names.

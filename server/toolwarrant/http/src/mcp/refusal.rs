@@ -11,13 +11,13 @@ use toolwarrant_core::failure::Failure;
 use toolwarrant_core::pipeline::Handlers;
 
 /// A refusal of the whole HTTP request.
-pub(super) struct Refusal {
+pub(super) struct HttpRefusal {
     pub(super) failure: Failure,
     /// The id of the message as JSON; `null` if it could not be read.
     pub(super) id: String,
 }
 
-impl Refusal {
+impl HttpRefusal {
     pub(super) fn new(def: &'static ErrorDef, what: impl Into<Words>) -> Self {
         Failure::new(def, what).into()
     }
@@ -29,7 +29,7 @@ impl Refusal {
     }
 }
 
-impl From<Failure> for Refusal {
+impl From<Failure> for HttpRefusal {
     fn from(failure: Failure) -> Self {
         Self { failure, id: "null".to_owned() }
     }

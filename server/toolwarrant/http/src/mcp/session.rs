@@ -4,7 +4,7 @@
 
 use super::answers::{self, Answers, error};
 use super::envelope::{Message, ParamMembers, Params, RpcRequest};
-use super::refusal::Refusal;
+use super::refusal::HttpRefusal;
 use crate::context::{Context, reason};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -68,10 +68,10 @@ impl<H: Handlers> Session<'_, H> {
     ///
     /// # Errors
     /// The caller's key or secret has ended meanwhile.
-    pub(super) async fn one(&self, message: &Message<'_>) -> Result<Option<Answer>, Refusal> {
+    pub(super) async fn one(&self, message: &Message<'_>) -> Result<Option<Answer>, HttpRefusal> {
         match self.answer_message(message, &self.charge(1)).await {
             Some(Err((id, failure))) if *failure.def() == *H::CATALOGUE.roles.unauthenticated => {
-                Err(Refusal { failure, id: id.to_owned() })
+                Err(HttpRefusal { failure, id: id.to_owned() })
             }
             answered => Ok(answered.map(into_answer)),
         }

@@ -1,6 +1,6 @@
 //! Commands about acts: who changed what.
 
-use super::answer::{Answer, names, resolve};
+use super::answer::{CommandAnswer, names, resolve};
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
 use crate::when::TimePoint;
@@ -40,7 +40,7 @@ pub struct ActQuery {
 const LATEST: u32 = 5;
 
 /// Lists acts, the newest first.
-pub(super) async fn list(context: &OperatorContext, query: ActQuery) -> Answer {
+pub(super) async fn list(context: &OperatorContext, query: ActQuery) -> CommandAnswer {
     let ActQuery { by: operator, on, command, since, until, before, limit } = query;
     let now = context.clock.latest();
     let [since, until] = [since, until].map(|when| when.map(|when| when.ago(now)));
@@ -59,7 +59,7 @@ fn unknown_object(named: &str) -> OperatorError {
 }
 
 /// Returns the latest acts on an application or a key.
-pub(super) async fn latest_on(context: &OperatorContext, object: &str) -> Answer {
+pub(super) async fn latest_on(context: &OperatorContext, object: &str) -> CommandAnswer {
     let of = |object: &str| ActFilter { object: Some(object.to_owned()), limit: LATEST, ..ActFilter::default() };
     let mut acts = rows(context, of(object)).await?;
     // The deletion of an application has ended its keys.
@@ -73,7 +73,7 @@ pub(super) async fn latest_on(context: &OperatorContext, object: &str) -> Answer
     Ok(acts)
 }
 
-pub(super) async fn rows(context: &OperatorContext, filter: ActFilter) -> Answer {
+pub(super) async fn rows(context: &OperatorContext, filter: ActFilter) -> CommandAnswer {
     let acts = context.store.acts(filter).await.map_err(OperatorError::from)?;
     let names = names(context).await;
     let row = |StoredAct { number, act, .. }: StoredAct| {

@@ -12,7 +12,7 @@ use toolwarrant_core::registry::{Changed, Durability};
 use toolwarrant_core::store::{ApplicationRow, Labels};
 
 /// The answer to a command.
-pub(crate) type Answer = Result<Value, OperatorError>;
+pub(crate) type CommandAnswer = Result<Value, OperatorError>;
 
 /// Adds the id of the act to the answer about a change, and a note if the change is not stored yet.
 pub(super) fn add_act(mut answer: Value, changed: Changed) -> Value {

@@ -1,7 +1,7 @@
 //! Commands about applications.
 
 use super::acts;
-use super::answer::{Answer, add_act, change_labels, describe_name, parse_label, refusal};
+use super::answer::{CommandAnswer, add_act, change_labels, describe_name, parse_label, refusal};
 use super::keys::KeyFacts;
 use crate::context::OperatorContext;
 use crate::flags;
@@ -106,7 +106,7 @@ pub enum AppCommand {
     },
 }
 
-pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command: AppCommand) -> Answer {
+pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command: AppCommand) -> CommandAnswer {
     let (registry, now) = (&context.registry, context.clock.latest());
     match command {
         AppCommand::Create { name, permissions, requests_per_minute } => {
@@ -177,18 +177,18 @@ pub(super) async fn change(
     origin: &Origin,
     app: &str,
     edit: impl FnOnce(&mut ApplicationRow) + Send,
-) -> Answer {
+) -> CommandAnswer {
     let id = context.registry.find(app).await?.id;
     show_changed(context, context.registry.change(&id, origin, edit).await?).await
 }
 
 /// Shows a changed application with the id of the act.
-async fn show_changed(context: &OperatorContext, changed: Changed) -> Answer {
+async fn show_changed(context: &OperatorContext, changed: Changed) -> CommandAnswer {
     Ok(add_act(show(context, &changed.object).await?, changed))
 }
 
 /// Shows an application, found by its name or id.
-pub(super) async fn show(context: &OperatorContext, name: &str) -> Answer {
+pub(super) async fn show(context: &OperatorContext, name: &str) -> CommandAnswer {
     let row = context.registry.find(name).await?;
     let keys = context.registry.keys(|key| key.application == row.id).await;
     let facts = KeyFacts::read(context, Some(&keys)).await?;

@@ -1,6 +1,6 @@
 //! Applies a state file: shows or carries out the commands that lead to it.
 
-use super::answer::{Answer, refusal};
+use super::answer::{CommandAnswer, refusal};
 use super::applications::AppCommand;
 use super::operator::OperatorCommand;
 use super::targets::TargetCommand;
@@ -18,8 +18,8 @@ use toolwarrant_base::BoxFuture;
 pub(super) async fn apply<'a>(
     context: &OperatorContext,
     (path, text, dry_run): (&Path, &str, bool),
-    carry_out: impl Fn(OperatorCommand) -> BoxFuture<'a, Answer>,
-) -> Answer {
+    carry_out: impl Fn(OperatorCommand) -> BoxFuture<'a, CommandAnswer>,
+) -> CommandAnswer {
     // Two files at once would mix.
     let _alone = if dry_run { None } else { Some(context.applying.lock().await) };
     let (rows, catalogue) = (context.registry.applications().await, context.catalogue);
@@ -54,7 +54,7 @@ pub(super) async fn apply<'a>(
 }
 
 /// Writes the state file for the applications that exist.
-pub(super) async fn export(context: &OperatorContext) -> Answer {
+pub(super) async fn export(context: &OperatorContext) -> CommandAnswer {
     let rows = context.registry.applications().await;
     Ok(json!({"state": state_file::export(context.catalogue, &rows)}))
 }

@@ -1,6 +1,6 @@
 //! Commands about the audit trail. Files are read on threads that may block.
 
-use super::answer::{Answer, refusal};
+use super::answer::{CommandAnswer, refusal};
 use super::trail::{self, AuditQuery, read};
 use crate::context::OperatorContext;
 use crate::data::{AUDIT, read_master_key};
@@ -53,7 +53,7 @@ pub enum AuditCommand {
 /// Maximum number of faults shown. Further faults are only counted.
 const FAULTS_SHOWN: usize = 100;
 
-pub(super) async fn execute(context: &OperatorContext, command: AuditCommand) -> Answer {
+pub(super) async fn execute(context: &OperatorContext, command: AuditCommand) -> CommandAnswer {
     flush(context).await;
     match command {
         AuditCommand::After { place } => {
@@ -82,7 +82,7 @@ pub(super) async fn flush(context: &OperatorContext) {
     }
 }
 
-async fn verify_trail(context: &OperatorContext) -> Answer {
+async fn verify_trail(context: &OperatorContext) -> CommandAnswer {
     let folder = context.folder.clone();
     let salt = context.names.salt.clone();
     let key = spawn_blocking(move || read_master_key(&folder).map(|key| KeyRing::new(&salt, &key, Random::System)));

@@ -1,6 +1,6 @@
 //! Commands about time.
 
-use super::answer::{Answer, put_act, refusal};
+use super::answer::{CommandAnswer, put_act, refusal};
 use crate::context::OperatorContext;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ pub enum ClockCommand {
 }
 
 /// Makes the machine's clock the time to continue from.
-pub(super) async fn accept(context: &OperatorContext, origin: &Origin) -> Answer {
+pub(super) async fn accept(context: &OperatorContext, origin: &Origin) -> CommandAnswer {
     if context.serves {
         return Err(refusal("stop the server first: it continues from its own time"));
     }

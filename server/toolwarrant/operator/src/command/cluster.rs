@@ -1,6 +1,6 @@
 //! Commands about a store in PostgreSQL, and about the processes that lead.
 
-use super::answer::{Answer, answer};
+use super::answer::{CommandAnswer, answer};
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
 use crate::place::no_shared_store;
@@ -57,7 +57,7 @@ pub enum ClusterCommand {
     },
 }
 
-pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command: ClusterCommand) -> Answer {
+pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command: ClusterCommand) -> CommandAnswer {
     let store = context.shared.as_ref().ok_or_else(no_shared_store)?;
     match command {
         ClusterCommand::List => answer(store.runs().await?),
@@ -75,7 +75,7 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
 }
 
 /// Goes on with the data that the store has, as after a restore.
-pub(super) async fn begin_again(context: &OperatorContext, origin: &Origin) -> Answer {
+pub(super) async fn begin_again(context: &OperatorContext, origin: &Origin) -> CommandAnswer {
     let store = context.shared.as_ref().ok_or_else(no_shared_store)?;
     if context.serves {
         return Err(OperatorError::refusal("a server uses the data folder; stop it first"));

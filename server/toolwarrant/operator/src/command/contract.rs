@@ -1,6 +1,6 @@
 //! Shows the contract as an agent sees it.
 
-use super::answer::{Answer, refusal};
+use super::answer::{CommandAnswer, refusal};
 use serde_json::{Value, json};
 use toolwarrant_core::catalogue::{Catalogue, ToolDef};
 
@@ -10,7 +10,7 @@ fn schema(json: &str) -> Value {
 }
 
 /// Lists all tools, or shows the tool of that name.
-pub(crate) fn tools(catalogue: &'static Catalogue, name: Option<&str>) -> Answer {
+pub(crate) fn tools(catalogue: &'static Catalogue, name: Option<&str>) -> CommandAnswer {
     let Some(name) = name else {
         let line = |tool: &ToolDef| json!({"tool": tool.name, "permission": tool.permission.name, "title": tool.title});
         return Ok(catalogue.tools.iter().map(line).collect());

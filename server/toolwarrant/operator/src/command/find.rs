@@ -1,6 +1,6 @@
 //! Finds an id of any kind, with what belongs to it.
 
-use super::answer::Answer;
+use super::answer::CommandAnswer;
 use super::tasks::TaskListQuery;
 use super::trail::AuditQuery;
 use super::{acts, applications, audit, keys, targets, tasks, trail};
@@ -19,7 +19,7 @@ const LATEST: u32 = 5;
 const LINE_DELAY: Duration = Duration::from_mins(1);
 
 /// Finds an id. The answer has its `kind`, and members for what belongs to it.
-pub(super) async fn find(context: &OperatorContext, id: &str) -> Answer {
+pub(super) async fn find(context: &OperatorContext, id: &str) -> CommandAnswer {
     audit::flush(context).await;
     if id.starts_with(ACT_PREFIX) {
         let found =
@@ -74,19 +74,19 @@ async fn describe_viewers(context: &OperatorContext, id: &str) -> Vec<Value> {
 }
 
 /// Shows a target: its applications, its latest tasks and its latest lines.
-async fn show_target(context: &OperatorContext, id: &str, seen_by: Vec<Value>) -> Answer {
+async fn show_target(context: &OperatorContext, id: &str, seen_by: Vec<Value>) -> CommandAnswer {
     let query = TaskListQuery { target: Some(id.to_owned()), limit: LATEST, ..TaskListQuery::default() };
     let tasks = tasks::list(context, query).await?["tasks"].take();
     let lines = lines(context, AuditQuery { target: Some(id.to_owned()), ..AuditQuery::default() }).await?;
     Ok(json!({"kind": "target", "seen_by": seen_by, "tasks": tasks, "lines": lines}))
 }
 
-async fn lines(context: &OperatorContext, query: AuditQuery) -> Answer {
+async fn lines(context: &OperatorContext, query: AuditQuery) -> CommandAnswer {
     Ok(trail::list(context, AuditQuery { limit: LATEST, ..query }).await?["lines"].take())
 }
 
 /// Turns the failure that something does not exist into `None`.
-fn existing(found: Answer) -> Result<Option<Value>, OperatorError> {
+fn existing(found: CommandAnswer) -> Result<Option<Value>, OperatorError> {
     match found {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.code == FailureCode::NotFound => Ok(None),

@@ -2,7 +2,7 @@
 
 use super::acts;
 use super::answer::{
-    Answer, add_act, answer, change_labels, describe_name, find_application, names, parse_label, refusal,
+    CommandAnswer, add_act, answer, change_labels, describe_name, find_application, names, parse_label, refusal,
 };
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
@@ -236,7 +236,7 @@ impl KeyFacts {
     }
 }
 
-pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command: KeyCommand) -> Answer {
+pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command: KeyCommand) -> CommandAnswer {
     let (registry, now) = (&context.registry, context.clock.latest());
     let new = |NewKey { key_id, secret, act_id }: &NewKey, note: &str| {
         Ok(json!({"key_id": key_id, "secret": secret.expose(), "act_id": act_id, "note": note}))
@@ -293,7 +293,12 @@ pub(super) async fn execute(context: &OperatorContext, origin: &Origin, command:
 }
 
 /// Changes a key, and shows it.
-async fn change(context: &OperatorContext, origin: &Origin, key: &str, edit: impl FnMut(&mut KeyRow) + Send) -> Answer {
+async fn change(
+    context: &OperatorContext,
+    origin: &Origin,
+    key: &str,
+    edit: impl FnMut(&mut KeyRow) + Send,
+) -> CommandAnswer {
     must_be_confirmed(context, key).await?;
     let state = show(context, key).await?["state"].take();
     if state == json!(KeyState::Revoked) {
@@ -303,7 +308,7 @@ async fn change(context: &OperatorContext, origin: &Origin, key: &str, edit: imp
     Ok(add_act(show(context, key).await?, changed))
 }
 
-async fn confirm(context: &OperatorContext, origin: &Origin, keys: Vec<String>, all: bool) -> Answer {
+async fn confirm(context: &OperatorContext, origin: &Origin, keys: Vec<String>, all: bool) -> CommandAnswer {
     let registry = &context.registry;
     let keys = if all { context.store.keys_to_confirm().await? } else { keys };
     for key in &keys {
@@ -337,7 +342,7 @@ async fn must_be_confirmed(context: &OperatorContext, key: &str) -> Result<(), O
     }
 }
 
-pub(super) async fn show(context: &OperatorContext, key: &str) -> Answer {
+pub(super) async fn show(context: &OperatorContext, key: &str) -> CommandAnswer {
     let rows = [context.registry.key(key).await?];
     let facts = KeyFacts::read(context, Some(&rows)).await?;
     let owner = context.registry.find(&rows[0].application).await?;
@@ -345,7 +350,7 @@ pub(super) async fn show(context: &OperatorContext, key: &str) -> Answer {
 }
 
 /// Lists the keys that the query selects and for which `shows` returns true.
-async fn list(context: &OperatorContext, query: &KeyQuery, shows: impl Fn(&KeyRow) -> bool) -> Answer {
+async fn list(context: &OperatorContext, query: &KeyQuery, shows: impl Fn(&KeyRow) -> bool) -> CommandAnswer {
     let (names, facts) = (names(context).await, KeyFacts::read(context, None).await?);
     let name = |key: &KeyRow| names.get(&key.application).map_or("", String::as_str);
     let keys = context.registry.keys(shows).await;

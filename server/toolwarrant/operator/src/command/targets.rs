@@ -1,6 +1,6 @@
 //! Commands about targets. They are the same for each resource of the contract.
 
-use super::answer::{Answer, find_application, refusal};
+use super::answer::{CommandAnswer, find_application, refusal};
 use super::applications;
 use crate::context::{Item, OperatorContext};
 use crate::error::OperatorError;
@@ -95,7 +95,7 @@ pub(super) async fn execute(
     origin: &Origin,
     resource: &str,
     command: TargetCommand,
-) -> Answer {
+) -> CommandAnswer {
     let Some(def) = context.catalogue.resource(resource) else {
         return Err(refusal(format!("this service has no {resource}")));
     };
@@ -200,7 +200,7 @@ async fn change(
     app: &str,
     resource: &str,
     edit: impl FnOnce(&mut Granted) + Send,
-) -> Answer {
+) -> CommandAnswer {
     let all = context.catalogue.resource_names();
     let edit = |row: &mut ApplicationRow| edit(row.grants.spell_out(all).entry(resource.into()).or_default());
     applications::change(context, origin, app, edit).await
@@ -212,7 +212,7 @@ async fn count_states(
     def: &'static ResourceDef,
     app: Option<String>,
     prefix: String,
-) -> Answer {
+) -> CommandAnswer {
     let Some(inventory) = context.inventory.clone() else { return Err(no_list(def.name)) };
     let of_app = find_application(context, app.as_deref()).await?;
     let counted = spawn_blocking(move || {
@@ -239,7 +239,7 @@ fn no_list(resource: &str) -> OperatorError {
     refusal(format!("this service cannot list its {resource}s"))
 }
 
-async fn list(context: &OperatorContext, resource: &'static str, query: TargetQuery) -> Answer {
+async fn list(context: &OperatorContext, resource: &'static str, query: TargetQuery) -> CommandAnswer {
     let TargetQuery { app, prefix, after, limit } = query;
     let inventory = context.inventory.as_ref();
     let inventory = inventory.ok_or_else(|| no_list(resource))?;

@@ -1,6 +1,6 @@
 //! Commands about tasks and refunds.
 
-use super::answer::{Answer, find_application, names, refusal};
+use super::answer::{CommandAnswer, find_application, names, refusal};
 use crate::context::OperatorContext;
 use crate::error::OperatorError;
 use crate::when::TimePoint;
@@ -111,7 +111,7 @@ pub struct RefundQuery {
 const EXAMINED_MAX: u32 = 100_000;
 
 /// Lists tasks, the newest first.
-pub(super) async fn list(context: &OperatorContext, query: TaskListQuery) -> Answer {
+pub(super) async fn list(context: &OperatorContext, query: TaskListQuery) -> CommandAnswer {
     let names = names(context).await;
     let now = context.clock.latest();
     let TaskListQuery { app, tool, statuses, in_flight, resource, target, since, until, before, limit } = query;
@@ -128,7 +128,7 @@ pub(super) async fn list(context: &OperatorContext, query: TaskListQuery) -> Ans
 }
 
 /// Shows a task with its call, its timeline and the reason of its end.
-pub(super) async fn show(context: &OperatorContext, task: &str) -> Answer {
+pub(super) async fn show(context: &OperatorContext, task: &str) -> CommandAnswer {
     let id = TaskId::parse(task).ok_or_else(|| no_task(task))?;
     let record = context.store.task(id).await?.ok_or_else(|| no_task(task))?;
     let mut shown = line(context, &record, &names(context).await);
@@ -174,7 +174,7 @@ fn no_task(task: &str) -> OperatorError {
 }
 
 /// Lists refunds, newest first.
-pub(super) async fn refunds(context: &OperatorContext, query: RefundQuery) -> Answer {
+pub(super) async fn refunds(context: &OperatorContext, query: RefundQuery) -> CommandAnswer {
     let (names, now) = (names(context).await, context.clock.latest());
     let RefundQuery { app, since, until, before, limit } = query;
     let application = find_application(context, app.as_deref()).await?.map(|row| row.id);

@@ -1,6 +1,6 @@
 //! Finds lines of the audit trail.
 
-use super::answer::{Answer, find_application, names, refusal, resolve};
+use super::answer::{CommandAnswer, find_application, names, refusal, resolve};
 use super::targets;
 use crate::context::OperatorContext;
 use crate::data::AUDIT;
@@ -64,7 +64,7 @@ pub struct AuditQuery {
 const EXAMINED_MAX: u64 = 1 << 30;
 
 /// Lists lines, the newest first.
-pub(super) async fn list(context: &OperatorContext, query: AuditQuery) -> Answer {
+pub(super) async fn list(context: &OperatorContext, query: AuditQuery) -> CommandAnswer {
     let now = context.clock.latest();
     let AuditQuery { app, key, tool, target, outcome, request, task, operator, since, until, before, limit } = query;
     let app = find_application(context, app.as_deref()).await?.map(|row| row.id);

@@ -12,7 +12,7 @@ async fn an_operator_waits_for_a_silent_server_as_long_as_the_command_may_take()
     let socket = UnixSocket::new_stream().unwrap();
     let socket_path = folder.path().join(SOCKET);
     socket.bind(&socket_path).unwrap();
-    let request = |command| Request { program: "p".to_owned(), command, claims: Claims::default() };
+    let request = |command| SocketRequest { program: "p".to_owned(), command, claims: Claims::default() };
     let _listener = socket.listen(0).unwrap();
     let begin = tokio::time::Instant::now();
     let ask_for = async |command| {
@@ -36,7 +36,7 @@ async fn an_operator_whose_server_ends_without_an_answer_is_told_that_the_comman
     let path = folder.path().join(SOCKET);
     let listener = UnixListener::bind(&path).unwrap();
     let command = OperatorCommand::Tools { name: None };
-    let request = Request { program: "p".to_owned(), command, claims: Claims::default() };
+    let request = SocketRequest { program: "p".to_owned(), command, claims: Claims::default() };
     let end = async { drop(read_line(listener.accept().await.unwrap().0).await) };
     let (answer, ()) = tokio::join!(ask(&path, &request), end);
     let said = answer.expect("a server").unwrap_err().to_string();
@@ -68,7 +68,7 @@ async fn a_user_has_a_bounded_number_of_connections_and_the_owner_a_socket_apart
     let _serving = [(view, Channel::ViewSocket), (owner, Channel::OwnerSocket)].map(serve);
     let ask_on = async |path: &Path, name: String| {
         let command = OperatorCommand::Tools { name: Some(name) };
-        let request = Request { program: "p".to_owned(), command, claims: Claims::default() };
+        let request = SocketRequest { program: "p".to_owned(), command, claims: Claims::default() };
         ask(path, &request).await.expect("a server").map_err(|error| (error.code, error.message))
     };
     let short = || "t".to_owned();

@@ -14,11 +14,11 @@ use toolwarrant_base::ignore_poison;
 #[derive(Debug, Default)]
 pub(super) struct InFlightIndex {
     hasher: RandomState,
-    taken: Mutex<Taken>,
+    taken: Mutex<KnownWrites>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct KnownWrites {
     tasks: usize,
     times: HashMap<WriteHash, u32>,
 }
@@ -70,12 +70,12 @@ impl InFlightIndex {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, KnownWrites> {
         ignore_poison(self.taken.lock())
     }
 }
 
-impl Taken {
+impl KnownWrites {
     fn add(&mut self, hash: WriteHash) {
         self.tasks += 1;
         *self.times.entry(hash).or_default() += 1;
