@@ -58,7 +58,7 @@ kind = "emulator"
     insta::assert_snapshot!("values", format!("exit {code}\n{}", steady(&text, site.home.path())));
 
     site.configure(
-        "[platform.lab]\nkind = \"armcloud\"\nsecret-key = \"a\"\npower-seconds = \"long\"\nserver = \"x\"\n[platform.phone]\n\
+        "[platform]\nflat = 1\n[platform.lab]\nkind = \"armcloud\"\nsecret-key = \"a\"\npower-seconds = \"long\"\nserver = \"x\"\n[platform.phone]\n\
          kind = \"simulator\"\nregion = \"y\"\n[platform.den]\nbase-url = 7\n[platform.rack]\nkind = \"adb\"\nonly = []\n",
     );
     let (code, text) = site.operate("config check").await;

@@ -276,9 +276,13 @@ fn read_by_kind<T: DeserializeOwned>(
     struct EntryKind {
         kind: Spanned<String>,
     }
-    let EntryKind { kind } = shape::read(entry.clone(), report)?;
     let span = entry.span();
-    let DeValue::Table(mut keys) = entry.into_inner() else { return None };
+    let DeValue::Table(mut keys) = entry.get_ref().clone() else {
+        let help = Some("an entry is a table with `kind` and its keys".to_owned());
+        report(Misshape { span: at, message: format!("{UNKNOWN}here"), help });
+        return None;
+    };
+    let EntryKind { kind } = shape::read(entry, report)?;
     keys.remove("kind");
     let variant = Spanned::new(kind.span(), kind.get_ref().as_str().into());
     let nested = DeTable::from_iter([(variant, Spanned::new(span, DeValue::Table(keys)))]);
