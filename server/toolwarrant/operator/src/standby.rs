@@ -11,7 +11,7 @@ use crate::place::{StoreOptions, describe_leader};
 use crate::socket::CommandReceiver;
 use serde_json::Value;
 use std::sync::Arc;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use toolwarrant_base::BoxFuture;
 use toolwarrant_core::act::{Operator, Role};
 use toolwarrant_core::catalogue::Catalogue;
@@ -31,7 +31,13 @@ pub struct Standby {
     pub folder: DataFolder,
     /// The reason why it waits.
     pub why: watch::Receiver<Waiting>,
+    /// The turns of commands that read.
+    pub turns: Semaphore,
 }
+
+/// Commands that read at the same time. Each has two connections to the store, and the process has
+/// one more.
+pub const TURNS: usize = 2;
 
 impl Standby {
     async fn read(&self, operator: &Operator, command: OperatorCommand) -> Result<Value, OperatorError> {
@@ -51,6 +57,7 @@ impl Standby {
             store: self.store.clone(),
             parts,
         };
+        let _turn = self.turns.acquire().await;
         carry_out(reading, &self.folder, command, operator).await
     }
 }
