@@ -115,10 +115,10 @@ impl Candidate {
     pub async fn new(address: &Address, new: NewRun) -> Result<Self, StoreError> {
         let server = Server::parse(address)?;
         let client = open(&server, new.key).await?;
-        limit_locks(&client).await?;
         if let Some(former) = new.former {
             runs::note_death(&client, former).await.map_err(unavailable)?;
         }
+        limit_locks(&client, "2s").await?;
         Ok(Self { server, client, new })
     }
 
@@ -131,12 +131,16 @@ impl Candidate {
             let asked = timeout(PATIENCE, ask(&mut client, &mut new, &mut watched)).await;
             let silent = || StoreError::Unavailable("PostgreSQL does not answer".to_owned());
             let waiting = match asked.unwrap_or_else(|_| Err(silent())) {
-                Ok(Ok(Begun { epoch, time })) => return Claim { client, server, epoch, length: new.lease, time },
+                Ok(Ok(Begun { epoch, time })) => {
+                    // A beat that waits for a lock shows who has it.
+                    let _ = limit_locks(&client, "0").await;
+                    return Claim { client, server, epoch, length: new.lease, time };
+                }
                 Ok(Err(waiting)) => waiting,
                 Err(error) => {
                     let connected = async {
                         let other = server.connect().await?;
-                        limit_locks(&other).await?;
+                        limit_locks(&other, "2s").await?;
                         server.cancel(&replace(&mut client, other));
                         Ok(())
                     };
@@ -201,8 +205,10 @@ fn describe_clock(time: Timestamp, now: Timestamp, took: Duration) -> Option<Str
 fn show(shown: &watch::Sender<Waiting>, waiting: Waiting) {
     shown.send_if_modified(|known| {
         let is_news = *known != waiting;
+        // The seconds of a wait are no news for the log.
+        let stem = |waiting: &Waiting| waiting.to_string().replace(|digit: char| digit.is_ascii_digit(), "");
         match (&*known, &waiting) {
-            (_, Waiting::Obstacle(why)) if is_news => {
+            (_, Waiting::Obstacle(why)) if is_news && stem(known) != stem(&waiting) => {
                 tracing::warn!(why, "this process does not lead; it goes on trying")
             }
             (Waiting::Obstacle(_), Waiting::Leader(_)) => tracing::info!("{waiting}"),
@@ -213,9 +219,10 @@ fn show(shown: &watch::Sender<Waiting>, waiting: Waiting) {
     });
 }
 
-/// Lets a statement of this session fail that waits for a lock for longer than this.
-async fn limit_locks(client: &Client) -> Result<(), StoreError> {
-    client.batch_execute("SET lock_timeout = '2s'").await.map_err(unavailable)
+/// Lets a statement of this session fail that waits for a lock for longer than `most`; 0: none
+/// fails.
+async fn limit_locks(client: &Client, most: &str) -> Result<(), StoreError> {
+    client.batch_execute(&format!("SET lock_timeout = '{most}'")).await.map_err(unavailable)
 }
 
 /// Asks for the lock, and begins a run if this process may lead. The inner error says why not.

@@ -260,6 +260,7 @@ pub(crate) fn describe(error: &Error) -> String {
     match error.as_db_error() {
         Some(said) => {
             let remedy = match said.code().code() {
+                "55P03" => "; see in pg_locks who has a lock on the tables",
                 "53100" => "; make room on the disk of PostgreSQL",
                 "53300" => "; see in pg_stat_activity who has the connections, or raise max_connections",
                 "25006" => "; the server is read-only, as a standby is: name the one that accepts writes in the URL",

@@ -42,8 +42,9 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 /// Pause between two attempts to connect.
 const RECONNECT: Duration = Duration::from_millis(200);
 
-/// Time for which a refused write is evidence of a fault of the server.
-const REFUSAL_SHOWN: Duration = Duration::from_mins(5);
+/// Time for which a refused write is evidence of a fault of the server. Small writes may land
+/// meanwhile.
+const REFUSAL_SHOWN: Duration = Duration::from_mins(1);
 
 /// Attempts of a request that met another one at the same moment.
 const ATTEMPTS: u32 = 5;
@@ -129,33 +130,31 @@ pub(crate) struct LaneFacts {
     pub(crate) requests: Count,
     /// Batches that were refused, or whose connection broke.
     pub(crate) failures: Count,
-    /// The latest refusal for a fault of the server, until its lane writes again.
+    /// The latest refusal for a fault of the server.
     refusal: Mutex<Option<ServerRefusal>>,
 }
 
 /// A batch that the server refused for a fault of its own, such as a full disk.
 #[derive(Debug)]
 struct ServerRefusal {
-    lane: usize,
     at: Instant,
     why: String,
 }
 
 impl LaneFacts {
-    fn count_commit(&self, lane: usize, requests: usize) {
+    fn count_commit(&self, requests: usize) {
         self.commits.add(1);
         self.requests.add(requests as u64);
-        ignore_poison(self.refusal.lock()).take_if(|refusal| refusal.lane == lane);
     }
 
-    fn count_refusal(&self, lane: usize, error: &Error) {
+    fn count_refusal(&self, error: &Error) {
         self.failures.add(1);
         if had_turn(error) {
             return;
         }
-        let new = ServerRefusal { lane, at: Instant::now(), why: describe(error) };
+        let new = ServerRefusal { at: Instant::now(), why: describe(error) };
         let mut known = ignore_poison(self.refusal.lock());
-        if known.as_ref().is_none_or(|known| known.why != new.why) {
+        if known.as_ref().is_none_or(|known| known.why != new.why || known.at.elapsed() > REFUSAL_SHOWN) {
             tracing::error!(why = new.why, "PostgreSQL refuses writes");
         }
         *known = Some(new);
@@ -254,7 +253,7 @@ impl LaneSession {
         let mut answers = match self.send::<W>(&requests).await {
             Fate::Landed(rows) => {
                 has_landed = true;
-                self.facts.count_commit(self.number, batch.len());
+                self.facts.count_commit(batch.len());
                 W::answers(&requests, &rows)
             }
             Fate::AnswerLost => {
@@ -265,7 +264,7 @@ impl LaneSession {
                 recalled
             }
             Fate::Refused(error) => {
-                self.facts.count_refusal(self.number, &error);
+                self.facts.count_refusal(&error);
                 Vec::new()
             }
             Fate::NotWritten(why) => {
@@ -293,14 +292,14 @@ impl LaneSession {
         for _ in 0..ATTEMPTS {
             answer = match self.send::<W>(&[&request]).await {
                 Fate::Landed(rows) => {
-                    self.facts.count_commit(self.number, 1);
+                    self.facts.count_commit(1);
                     let answer = W::answers(&[&request], &rows).pop().flatten();
                     W::note_landing(&mut request);
                     answer
                 }
                 Fate::AnswerLost => Some(self.recall::<W>(&request).await),
                 Fate::Refused(error) => {
-                    self.facts.count_refusal(self.number, &error);
+                    self.facts.count_refusal(&error);
                     W::refusal(&request, &error).map(Err)
                 }
                 Fate::NotWritten(why) => {

@@ -33,13 +33,12 @@ pub(crate) fn describe_missing_standby(seconds: u64, names: &str) -> String {
 /// Returns what keeps the store from its work, such as a loss, or a lock that a statement waits
 /// for, and the remedy.
 pub(crate) async fn find_obstacle(client: &Client) -> Result<Option<String>, StoreError> {
-    // There may be no tables yet.
-    let cluster = client.query_one("SELECT lost FROM cluster", &[]).await.ok();
-    if let Some(lost) = cluster.as_ref().and_then(|row| row.get(0)) {
-        return Ok(Some(describe_loss(lost)));
-    }
     let found = rows(client.query(WAITS, &[]).await)?;
-    let Some(row) = found.first() else { return Ok(None) };
+    let Some(row) = found.first() else {
+        // There may be no tables yet.
+        let cluster = client.query_one("SELECT lost FROM cluster", &[]).await.ok();
+        return Ok(cluster.as_ref().and_then(|row| row.get(0)).map(describe_loss));
+    };
     let (seconds, names): (i64, &str) = (get(row, "seconds")?, get(row, "names")?);
     let holders = get::<Vec<i64>>(row, "holders")?.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
     Ok(Some(match get(row, "for_standby")? {
