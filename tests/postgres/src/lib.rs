@@ -20,7 +20,6 @@ pub struct TestPostgres {
     folder: TempDir,
     /// A shell that stops the server when its standard input ends, as it does with this process.
     _child: Child,
-    schemas: AtomicU32,
 }
 
 /// The number of the user that runs the server if this process is root's: `nobody`.
@@ -108,7 +107,7 @@ impl TestPostgres {
             assert!(begun.elapsed() < START_PATIENCE, "the server did not start");
             thread::sleep(Duration::from_millis(20));
         }
-        Some(Self { folder, _child: child, schemas: AtomicU32::new(0) })
+        Some(Self { folder, _child: child })
     }
 
     /// Makes a schema, and returns the address under which it comes first.
@@ -116,7 +115,9 @@ impl TestPostgres {
     /// # Errors
     /// The server does not answer.
     pub async fn schema(&self) -> Result<Address, Error> {
-        let name = format!("s{}", self.schemas.fetch_add(1, Relaxed));
+        // Tests know a store by this name, whichever server it is on.
+        static SCHEMAS: AtomicU32 = AtomicU32::new(0);
+        let name = format!("s{}", SCHEMAS.fetch_add(1, Relaxed));
         let client = loop {
             // A socket can be there before the server is ready.
             match connect(&self.url()).await {
