@@ -31,13 +31,10 @@ pub struct Standby {
     pub folder: DataFolder,
     /// The reason why it waits.
     pub why: watch::Receiver<Waiting>,
-    /// The turns of commands that read.
-    pub turns: Semaphore,
 }
 
-/// Commands that read at the same time. Each has two connections to the store, and the process has
-/// one more.
-pub const TURNS: usize = 2;
+/// The turns of commands. Each has two connections to the store, and the process has one more.
+static TURNS: Semaphore = Semaphore::const_new(2);
 
 impl Standby {
     async fn read(&self, operator: &Operator, command: OperatorCommand) -> Result<Value, OperatorError> {
@@ -57,7 +54,7 @@ impl Standby {
             store: self.store.clone(),
             parts,
         };
-        let _turn = self.turns.acquire().await;
+        let _turn = TURNS.acquire().await;
         carry_out(reading, &self.folder, command, operator).await
     }
 }

@@ -3,12 +3,12 @@
 use crate::server::{PATIENCE, StopSignals};
 use anyhow::Result;
 use std::sync::Arc;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::metrics::ServiceStatus;
 use toolwarrant_operator::socket::{OperatorGroups, OperatorSocket};
-use toolwarrant_operator::standby::{Standby, TURNS};
+use toolwarrant_operator::standby::Standby;
 use toolwarrant_operator::{Background, Check, Claim, Names, OperatorError, StoreOptions, Waiting};
 
 /// The parts of a start that a waiting process needs.
@@ -46,7 +46,6 @@ impl WaitingStart<'_> {
             store: store.clone(),
             folder: folder.clone(),
             why: why.clone(),
-            turns: Semaphore::new(TURNS),
         });
         let mut answering = Vec::new();
         for socket in OperatorSocket::open_all(folder.path(), groups)? {

@@ -10,6 +10,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use tempfile::TempDir;
 use test_postgres::TestPostgres;
+use tokio::task::JoinSet;
 use toolwarrant_postgres::Address;
 
 /// A store, and the folders of the shops that share it.
@@ -169,6 +170,17 @@ async fn a_shop_that_waits_reads_serves_nobody_and_names_the_one_that_leads() {
         let (code, said) = operate(&waiting, line).await;
         assert_eq!(code, 0, "{line}: {said}");
     }
+    // Two processes have at most 6 sessions each, however many commands come at once.
+    let list = |_| {
+        let waiting = waiting.clone();
+        async move { operate(&waiting, "app list").await.0 }
+    };
+    let asking = tokio::spawn((0..12).map(list).collect::<JoinSet<_>>().join_all());
+    let (sessions, mut most) = ("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'toolwarrant%'", 0);
+    while !asking.is_finished() {
+        most = most.max(cluster.count(sessions).await);
+    }
+    assert_eq!((asking.await.expect("no panic"), most <= 12), (vec![0; 12], true), "{most}");
     let (_, said) = operate(&waiting, "app list --json").await;
     assert!(said.contains("\"late\""), "what the leader has changed shows: {said}");
     let create = "app create later --permission print";
