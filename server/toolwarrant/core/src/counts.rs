@@ -79,9 +79,8 @@ pub struct Calls {
     pub tool: &'static ToolDef,
     /// The durations of the calls, except those that were refused for the budget.
     pub took: Durations,
-    ok: Count,
-    /// The outcomes other than `ok`: `cancelled` and the codes of its errors.
-    failures: Box<[(&'static str, Count)]>,
+    /// `ok`, `cancelled`, and the codes of its errors.
+    outcomes: Box<[(&'static str, Count)]>,
 }
 
 impl Requests {
@@ -99,10 +98,8 @@ impl Requests {
         if let Some(took) = took {
             calls.took.add(took);
         }
-        let is_it = |(name, count): &'_ (&'static str, Count)| (*name == outcome).then(|| count.add(1));
-        match outcome {
-            "ok" => calls.ok.add(1),
-            _ => drop(calls.failures.iter().find_map(is_it)),
+        if let Some((_, count)) = calls.outcomes.iter().find(|(name, _)| *name == outcome) {
+            count.add(1);
         }
     }
 
@@ -114,14 +111,14 @@ impl Requests {
 
 impl Calls {
     fn new(tool: &'static ToolDef) -> Self {
-        let failures = ["cancelled"].into_iter().chain(tool.errors.iter().map(|error| error.code));
-        let (took, ok) = Default::default();
-        Self { tool, took, ok, failures: failures.map(|code| (code, Count::default())).collect() }
+        let outcomes = ["ok", "cancelled"].into_iter().chain(tool.errors.iter().map(|error| error.code));
+        let outcomes = outcomes.map(|name| (name, Count::default())).collect();
+        Self { tool, took: Durations::default(), outcomes }
     }
 
     /// Returns the number of calls for each outcome.
     pub fn outcomes(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        [("ok", self.ok.get())].into_iter().chain(self.failures.iter().map(|(code, count)| (*code, count.get())))
+        self.outcomes.iter().map(|(name, count)| (*name, count.get()))
     }
 }
 

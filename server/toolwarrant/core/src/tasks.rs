@@ -282,7 +282,7 @@ pub struct WriteRequest<'a> {
 
 /// The identity of a write. At most one task is in flight per application and idempotency key or,
 /// without a key, per application and fingerprint.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The calling application.
     pub application: String,

@@ -208,7 +208,7 @@ fn show(shown: &watch::Sender<Waiting>, waiting: Waiting) {
         // The seconds of a wait are no news for the log.
         let stem = |waiting: &Waiting| waiting.to_string().replace(|digit: char| digit.is_ascii_digit(), "");
         match (&*known, &waiting) {
-            (_, Waiting::Obstacle(why)) if is_news && stem(known) != stem(&waiting) => {
+            (_, Waiting::Obstacle(why)) if stem(known) != stem(&waiting) => {
                 tracing::warn!(why, "this process does not lead; it goes on trying")
             }
             (Waiting::Obstacle(_), Waiting::Leader(_)) => tracing::info!("{waiting}"),

@@ -95,7 +95,9 @@ impl Reader {
         // The question has its turn once the commit is given up.
         self.server.cancel(client);
         let names = client.query_one("SELECT current_setting('synchronous_standby_names')", &[]);
-        let names = names.await.map_err(unavailable)?;
-        Err(StoreError::Unavailable(describe_missing_standby(STANDBY_PATIENCE.as_secs(), names.get(0))))
+        Err(StoreError::Unavailable(match names.await.map_err(unavailable)?.get(0) {
+            "" => format!("a commit has not ended for {STANDBY_PATIENCE:?}"),
+            names => describe_missing_standby(STANDBY_PATIENCE.as_secs(), names),
+        }))
     }
 }

@@ -56,8 +56,8 @@ const IN_FLIGHT: &str = "
 
 /// The same of an ended task.
 const ENDED: &str = "
-    SELECT id, application, NULL AS idem_key, NULL::bytea AS fingerprint, tool, resource, target, created_at, NULL::bigint AS wake_at, version, state, NULL::bytea AS sealed,
-           request_id, key_id, arguments, (SELECT at FROM ledger WHERE task = ended.id AND kind = 'refund') AS refunded_at
+    SELECT id, application, NULL AS idem_key, NULL::bytea AS fingerprint, tool, resource, target, created_at,
+           NULL::bigint AS wake_at, version, state, NULL::bytea AS sealed, request_id, key_id, arguments, (SELECT at FROM ledger WHERE task = ended.id AND kind = 'refund') AS refunded_at
         FROM ended WHERE id = ANY($1)";
 
 /// Reads each of these tasks.
