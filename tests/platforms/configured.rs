@@ -71,6 +71,16 @@ impl Site {
         operate(&self.path("data"), &format!("{line} --config {}", config.display())).await
     }
 
+    /// Reads what is known of a phone, or of an account.
+    fn read_knowledge(&self, id: &str) -> Value {
+        let database = Connection::open(self.path("data/cloudphone.db")).expect("a database");
+        let name = format!("phones/{id}");
+        let entry =
+            database.query_row("SELECT content FROM file WHERE name = ?1", [name], |row| row.get::<_, Vec<u8>>(0));
+        let mut entry: Value = serde_json::from_slice(&entry.expect("an entry")).expect("JSON");
+        entry["known"].take()
+    }
+
     /// Counts the ledger entries of each kind.
     fn ledger(&self) -> BTreeMap<String, i64> {
         let database = Connection::open(self.path("data/cloudphone.db")).expect("a database");

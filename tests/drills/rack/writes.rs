@@ -1,8 +1,9 @@
 //! Restarts while the adb servers and the program are killed and started again and again.
 
-use super::{PLATFORMS, RackOptions, RackSite, measure_return, options, restart, show};
+use super::{RackOptions, RackSite, measure_return, options, restart, show};
 use crate::drills::crash::audit::AuditBooks;
 use crate::drills::crash::load::{Load, Plan, Wish};
+use rusqlite::Connection;
 use std::collections::HashSet;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -81,9 +82,7 @@ async fn no_kill_of_a_server_or_of_the_program_loses_or_repeats_a_restart() {
 
 /// Returns the number of phones whose start was seen to follow a restart.
 fn count_proven(data: &std::path::Path) -> u64 {
-    PLATFORMS
-        .iter()
-        .filter_map(|(name, ..)| std::fs::read_to_string(data.join(format!("{name}.starts"))).ok())
-        .map(|text| text.matches("RACK").count() as u64)
-        .sum()
+    let database = Connection::open(data.join("cloudphone.db")).expect("a database");
+    let sql = "SELECT count(*) FROM file WHERE name LIKE 'phones/%' AND json_extract(CAST(content AS TEXT), '$.known.start') LIKE '%RACK%'";
+    database.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("a count").cast_unsigned()
 }

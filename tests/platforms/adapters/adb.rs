@@ -20,6 +20,7 @@ use toolwarrant::files::ServiceFiles;
 use toolwarrant::handler::Flag;
 use toolwarrant::http::{CallbackListener, CallbackPaths};
 use toolwarrant::{BoxFuture, Clock, Random, Timestamp};
+use toolwarrant_memory::Memory;
 
 /// The number of phones, which exceeds the number of cases.
 const PHONES: u32 = 128;
@@ -144,7 +145,7 @@ impl Double for Rack {
                 name.clone(),
                 settings,
                 readings,
-                &ServiceFiles::in_folder(self.folder.path()),
+                (&ServiceFiles { store: Arc::new(Memory::default()), found: Arc::default() }, self.folder.path()),
                 (clock.clone(), &Random::System),
             );
             let adapter = Arc::new(adapter.expect("a folder"));

@@ -20,6 +20,7 @@ use toolwarrant::http::{CallbackListener, CallbackPaths};
 use toolwarrant::tasks::{Leave, Sent, TaskId};
 use toolwarrant::text::Secret;
 use toolwarrant::{BoxFuture, Clock, Random};
+use toolwarrant_memory::Memory;
 
 /// The number of pads in the double, which exceeds the number of cases.
 const PADS: u32 = 1_024;
@@ -165,8 +166,8 @@ impl Double for Account {
             let (paths, url) = &self.echo;
             let readings = PhoneReadings::new(Some((paths.clone(), url.parse().expect("a URL"))), Random::System);
             let time = (clock.clone(), &Random::System);
-            let adapter =
-                Armcloud::new(name.clone(), account, readings, &ServiceFiles::in_folder(self.folder.path()), time);
+            let files = ServiceFiles { store: Arc::new(Memory::default()), found: Arc::default() };
+            let adapter = Armcloud::new(name.clone(), account, readings, (&files, self.folder.path()), time);
             let adapter = Arc::new(adapter.expect("an account"));
             self.background.lock().expect("no panic").spawn(adapter.keep_fresh());
             adapter

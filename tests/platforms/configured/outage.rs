@@ -5,6 +5,7 @@ use super::{FAST, Site, echo, id, list_all, until};
 use crate::harness::Key;
 use crate::harness::double::Double;
 use crate::harness::program::{Program, WATCHED, get, key_of};
+use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -78,9 +79,11 @@ async fn a_platform_that_is_down_takes_nothing_from_another_and_is_named() {
     assert_eq!(ids(&again), ids(&known));
     assert!(again.iter().filter(|(id, _)| id.starts_with("den-")).all(|(_, state)| state == "unknown"), "{again:?}");
 
-    // Without its device registry, the platform counts as never listed.
+    // Without its ledger, the platform counts as never listed.
     program.stop().await;
-    std::fs::remove_file(program.data.join("den.roster.json")).expect("a roster");
+    let database = Connection::open(program.data.join("cloudphone.db")).expect("a database");
+    database.execute("DELETE FROM file WHERE name LIKE 'phones/den%'", ()).expect("its ledger");
+    drop(database);
     program = site.start(2, &[]).await;
     for (key, told) in [(&program.keys[0], true), (&some, true), (&none, false)] {
         let page = driver::call(program.address, key, "list_devices", &json!({})).await;

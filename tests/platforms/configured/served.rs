@@ -148,14 +148,12 @@ async fn a_check_reads_an_own_address_again_and_proves_restarts_without_a_proxy(
     assert!(exit == 0 && text.contains("makes requests from 127.99.0.7, which counts as its own"), "{text}");
     let (exit, text) = renew(json!({"own_address": "127.99.0.8", "public_address": "127.99.0.9"})).await;
     assert!(exit == 1 && text.contains("the platform shows another address of this phone"), "{text}");
-    let known = std::fs::read_to_string(site.path("data/lab.direct")).expect("the addresses");
-    assert!(known.ends_with(&format!("{phone} 127.99.0.7;")), "{known}");
+    assert_eq!(site.read_knowledge(&phone)["own_address"], json!({"read": "127.99.0.7"}));
     double.switch(Some(&code), &json!({})).await;
     let (exit, text) = site.operate(&format!("platform check lab --write {phone} --yes")).await;
     assert!(exit == 0 && text.contains("restart") && !text.contains("proxy, there"), "{text}");
-    let proven = std::fs::read_to_string(site.path("data/lab.shown.json")).expect("the proofs");
-    let proven: Value = serde_json::from_str(&proven).expect("JSON");
-    assert!(proven["start"].is_object() && proven["exit"].is_null(), "{proven}");
+    let proven = site.read_knowledge("lab");
+    assert!(proven["start"].is_string() && proven["exit"].is_null(), "{proven}");
 }
 
 #[tokio::test]

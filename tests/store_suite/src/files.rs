@@ -1,17 +1,17 @@
-//! The small files of a service, for a store that has them.
+//! The small files of a service.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use toolwarrant_core::files::FileStore;
+use toolwarrant_store::Store;
 
-pub async fn a_file_is_read_back_and_replaced(store: Arc<dyn FileStore>) {
+pub async fn files_are_read_back_and_replaced(store: Arc<dyn Store>) {
     assert_eq!(store.files().await.unwrap(), HashMap::new());
     let contents: [&[u8]; 4] = [b"first", b"", b"\0\xff", b"last"];
     for content in contents {
-        store.put_file("one".to_owned(), content.to_vec()).await.unwrap();
-        store.put_file("other.1".to_owned(), b"other".to_vec()).await.unwrap();
         let files =
-            [("one", content), ("other.1", b"other")].map(|(name, content)| (name.to_owned(), content.to_vec()));
+            [("one", content), ("other/1", b"other")].map(|(name, content)| (name.to_owned(), content.to_vec()));
+        store.put_files(files.to_vec()).await.unwrap();
+        store.put_files(Vec::new()).await.unwrap();
         assert_eq!(store.files().await.unwrap(), HashMap::from(files));
     }
 }

@@ -65,6 +65,7 @@ macro_rules! store_suite {
             only_cool_downs_that_are_long_over_are_purged
             stored_data_is_counted_with_its_age
             the_recorded_anchor_of_the_audit_is_read_unchanged
+            files_are_read_back_and_replaced
             marks_are_written_with_their_task_or_nothing_is
             marks_of_a_call_that_is_answered_without_a_task_are_written_too
             a_mark_is_made_once_and_again_after_it_was_purged
@@ -468,9 +469,4 @@ mod in_memory {
 
     crate::store_suite!(open);
     crate::store_row_suite!(open);
-
-    #[tokio::test]
-    async fn a_file_is_read_back_and_replaced() {
-        crate::a_file_is_read_back_and_replaced(Arc::new(Memory::default())).await;
-    }
 }

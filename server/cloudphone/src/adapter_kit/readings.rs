@@ -8,14 +8,14 @@
 //! interprets such readings. An absence leads to a refund, so it needs more evidence than a
 //! presence. Start at [`PhoneReadings::exits`].
 
-mod direct;
 mod ever;
+mod own_addresses;
 mod provability;
 mod script;
 mod through;
 
-pub use direct::DirectAddresses;
 pub use ever::EverRead;
+pub use own_addresses::OwnAddresses;
 pub use provability::Tool;
 pub use script::{CallbackUrl, CallbackUrls, START, start_of};
 pub use through::{Dial, DialedConnection, Duplex, ProxyReader};

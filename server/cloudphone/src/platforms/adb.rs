@@ -21,11 +21,10 @@ pub use address::{AdbAddress, NetworkAddress, NoAdbAddress, NoNetworkAddress};
 pub use lines::{NoPhonePattern, PhonePattern};
 pub use programs::{AdbPrograms, PowerPrograms, ProxyPrograms};
 
-use crate::adapter_kit::device_registry::refresh::Refresh;
-use crate::adapter_kit::device_registry::{DeviceRegistry, KeptRow, KnownPhones, Listed, is_current};
 use crate::adapter_kit::host_program::RunningPrograms;
-use crate::adapter_kit::proven::ProvenPhones;
-use crate::adapter_kit::readings::{DirectAddresses, PhoneReadings};
+use crate::adapter_kit::phone_ledger::refresh::Refresh;
+use crate::adapter_kit::phone_ledger::{KeptRow, KnownPhones, Listed, PhoneLedger, is_current};
+use crate::adapter_kit::readings::{OwnAddresses, PhoneReadings};
 use crate::phones::contract::{DeviceId, DeviceSpec, PowerAction, ProxyScheme};
 use crate::phones::port::{
     AtHand, DeviceReading, DeviceSnapshot, Found, Offers, Pace, Paces, PlatformName, ReadPort, See, Unreachable,
@@ -39,6 +38,7 @@ use server::AdbServer;
 use states::AdbState;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use toolwarrant::base::SplitMix;
 use toolwarrant::files::ServiceFiles;
@@ -49,15 +49,13 @@ use wire::PhoneAddress;
 
 /// The phones of one adb server.
 pub struct Adb {
-    registry: Arc<DeviceRegistry<AdbRow>>,
+    ledger: Arc<PhoneLedger<AdbRow>>,
     listing: Arc<AdbListing>,
     refresh: Arc<Refresh<AdbRow>>,
     programs: Arc<PhonePrograms>,
     readings: PhoneReadings,
-    proven_starts: ProvenPhones,
-    proven_exits: ProvenPhones,
     /// The addresses of phones without a proxy.
-    direct: DirectAddresses,
+    own: OwnAddresses<AdbRow>,
     region: Option<String>,
     paces: Paces,
     clock: Clock,
@@ -97,16 +95,15 @@ const NO_SESSION: &str = "this server does not transmit the screens of phones th
 const NO_START: &str = "the phone does not let its start be read, so no restart could be verified";
 
 impl Adb {
-    /// Sets up an adb server. Does not connect yet. `files` has its device registry and its
-    /// proofs, under names that begin with `name`.
+    /// Sets up an adb server. Does not connect yet.
     ///
     /// # Errors
-    /// The file that cannot be used.
+    /// The ledger cannot be opened.
     pub fn new(
         name: PlatformName,
         settings: AdbSettings,
         readings: PhoneReadings,
-        files: &ServiceFiles,
+        (files, folder): (&ServiceFiles, &Path),
         (clock, random): (Clock, &Random),
     ) -> anyhow::Result<Self> {
         let AdbSettings {
@@ -120,14 +117,10 @@ impl Adb {
             shared_address,
             programs,
         } = settings;
-        let [starts, exits, direct] = ["starts", "exits", "direct"].map(|what| format!("{name}.{what}"));
-        let proven_starts = ProvenPhones::open(files, &starts).with_context(|| format!("cannot use {starts}"))?;
-        let proven_exits = ProvenPhones::open(files, &exits).with_context(|| format!("cannot use {exits}"))?;
-        let direct = DirectAddresses::open(files, &direct).with_context(|| format!("cannot use {direct}"))?;
-        let direct = direct.with_shared_addresses(shared_address);
-        let registry = DeviceRegistry::open(files, &format!("{name}.roster.json"), name, clock.clone())
-            .context("cannot read the list of its phones")?;
-        let (registry, jitter) = (Arc::new(registry), SplitMix(u64::from_le_bytes(random.bytes()?)));
+        let ledger =
+            PhoneLedger::open(files, folder, name, clock.clone()).context("cannot read what is known of its phones")?;
+        let (ledger, jitter) = (Arc::new(ledger), SplitMix(u64::from_le_bytes(random.bytes()?)));
+        let own = OwnAddresses::new(Arc::clone(&ledger), shared_address);
         let running = RunningPrograms::default();
         let programs = Arc::new(PhonePrograms { named: programs, names, running, clock: clock.clone() });
         let asker = PhoneAsker {
@@ -137,25 +130,12 @@ impl Adb {
             revived: Arc::default(),
         };
         let listing = Arc::new(AdbListing::new(asker, only));
-        let refresh = Arc::new(Refresh::new(Arc::clone(&registry), listing.clone(), clock.clone(), jitter));
+        let refresh = Arc::new(Refresh::new(Arc::clone(&ledger), listing.clone(), clock.clone(), jitter));
         let pace =
             |seconds: u32| Pace { settle_seconds: seconds, deadline_seconds: seconds.saturating_add(ROOM_SECONDS) };
         let paces = Paces { proxy: Some(pace(proxy_seconds)), power: Some(pace(power_seconds)) };
         let random = random.clone();
-        Ok(Self {
-            registry,
-            listing,
-            refresh,
-            programs,
-            readings,
-            proven_starts,
-            proven_exits,
-            direct,
-            region,
-            paces,
-            clock,
-            random,
-        })
+        Ok(Self { ledger, listing, refresh, programs, readings, own, region, paces, clock, random })
     }
 
     /// Refreshes the list of its phones for as long as it is polled.
@@ -166,7 +146,7 @@ impl Adb {
 
     /// Returns the row and the address of a phone.
     fn find(&self, id: &DeviceId) -> Result<(Arc<KeptRow<AdbRow>>, PhoneAddress), Unreachable> {
-        let listed = self.registry.get(id).ok_or_else(|| Unreachable(format!("{id} is in no list").into()))?;
+        let listed = self.ledger.get(id).ok_or_else(|| Unreachable(format!("{id} is in no list").into()))?;
         let address = PhoneAddress::parse(&listed.row.address);
         Ok((listed.row, address.ok_or_else(|| Unreachable(format!("{id} has no address").into()))?))
     }
@@ -236,36 +216,36 @@ impl Adb {
     }
 
     async fn reread(&self, id: &DeviceId) -> Found {
-        if self.registry.get(id).is_none() {
+        if self.ledger.get(id).is_none() {
             let unread = || Unreachable("the adb server was not listed yet".into());
-            return if self.registry.is_known() { Ok(None) } else { Err(unread()) };
+            return if self.ledger.is_known() { Ok(None) } else { Err(unread()) };
         }
         let ((known, address), began) = (self.find(id)?, self.clock.now());
         match self.listing.read_one(&address).await {
-            Ok(row) => self.registry.note(row, Vec::new(), began).await,
+            Ok(row) => self.ledger.note(row, Vec::new(), began).await,
             Err(error) => {
                 tracing::debug!(device = id.as_str(), %error, "a phone could not be read again");
                 self.refresh.wake();
                 return Ok(Some(Arc::clone(self.snapshot(id, &known, Timestamp(0)))));
             }
         }
-        Ok(self.registry.get(id).map(|Listed { row, read_at, .. }| Arc::clone(self.snapshot(id, &row, read_at))))
+        Ok(self.ledger.get(id).map(|Listed { row, read_at, .. }| Arc::clone(self.snapshot(id, &row, read_at))))
     }
 }
 
 impl ReadPort for Adb {
     fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
-        self.registry.page(after, limit, |rows| self.show(rows, see));
+        self.ledger.page(after, limit, |rows| self.show(rows, see));
         Ok(())
     }
 
     fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable> {
-        self.registry.find(ids, |rows| self.show(rows, see));
+        self.ledger.find(ids, |rows| self.show(rows, see));
         Ok(())
     }
 
     fn at_hand(&self, id: &DeviceId) -> AtHand {
-        let Some(Listed { id, row, read_at }) = self.registry.get(id) else { return AtHand::Nothing };
+        let Some(Listed { id, row, read_at }) = self.ledger.get(id) else { return AtHand::Nothing };
         AtHand::Then(Arc::clone(self.snapshot(&id, &row, read_at)), read_at)
     }
 
@@ -274,6 +254,6 @@ impl ReadPort for Adb {
     }
 
     fn is_unread(&self) -> bool {
-        !self.registry.is_known()
+        !self.ledger.is_known()
     }
 }

@@ -16,11 +16,10 @@ pub mod sign;
 pub use api::Family;
 pub use sign::Scheme;
 
-use crate::adapter_kit::device_registry::refresh::Refresh;
-use crate::adapter_kit::device_registry::{DeviceRegistry, KnownPhones, Listed, Row};
 use crate::adapter_kit::guard::{Class, Guard, GuardLimits};
-use crate::adapter_kit::proven::{ProvenDirections, ProvenPhones};
-use crate::adapter_kit::readings::{DirectAddresses, EverRead, PhoneReadings};
+use crate::adapter_kit::phone_ledger::refresh::Refresh;
+use crate::adapter_kit::phone_ledger::{KnownPhones, Listed, PhoneLedger, Row};
+use crate::adapter_kit::readings::{EverRead, OwnAddresses, PhoneReadings};
 use crate::phones::contract::DeviceId;
 use crate::phones::port::{
     AtHand, DeviceSnapshot, Direction, Found, Pace, Paces, PlatformName, ReadPort, See, Unreachable,
@@ -30,10 +29,12 @@ use api::{Api, ApiCall, ApiError, ApiSettings, READ_WITHIN, WRITE_WITHIN};
 use listing::{InfosQuery, Listing, Lists, NoList, SeatsQuery};
 use rows::{Abilities, CodeChanges, Pad, PadRows, Reach, UnservedOperations};
 use serde_json::json;
+use sha2::{Digest, Sha256};
 use sign::AccountKeys;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant::base::SplitMix;
+use toolwarrant::base::{SplitMix, hex};
 use toolwarrant::files::ServiceFiles;
 use toolwarrant::text::Secret;
 use toolwarrant::{BoxFuture, Clock, Random, Timestamp};
@@ -43,14 +44,14 @@ use url::Url;
 pub struct Armcloud {
     api: Arc<Api>,
     family: Family,
-    registry: Arc<DeviceRegistry<Pad>>,
+    ledger: Arc<PhoneLedger<Pad>>,
     listing: Arc<Listing<Arc<Api>>>,
     refresh: Arc<Refresh<Pad>>,
     readings: PhoneReadings,
-    shown: ProvenDirections,
-    /// The phones whose start was seen to follow a restart.
-    proven_starts: ProvenPhones,
-    direct: DirectAddresses,
+    /// A hash that identifies the account. Proofs of other credentials do not hold for it.
+    identity: String,
+    /// The addresses of phones without a proxy.
+    own: OwnAddresses<Pad>,
     /// Readings of starts, which need commands on phones.
     starts: EverRead,
     abilities: Abilities,
@@ -94,16 +95,15 @@ const LEAVES_WITHIN: Duration = Duration::from_secs(8);
 const ROOM_SECONDS: u32 = 90;
 
 impl Armcloud {
-    /// Sets up an account. Does not send anything. `files` has its device registry and its proofs,
-    /// under names that begin with `name`.
+    /// Sets up an account. Does not send anything.
     ///
     /// # Errors
-    /// The part of the account or the file that cannot be used.
+    /// The part of the account that cannot be used, or the ledger cannot be opened.
     pub fn new(
         name: PlatformName,
         account: Account,
         readings: PhoneReadings,
-        files: &ServiceFiles,
+        (files, folder): (&ServiceFiles, &Path),
         (clock, random): (Clock, &Random),
     ) -> anyhow::Result<Self> {
         let Account {
@@ -119,43 +119,26 @@ impl Armcloud {
             proxy_seconds,
             shared_address,
         } = account;
-        let shown = format!("{name}.shown.json");
-        let shown = ProvenDirections::open(files, &shown, base_url.as_str(), access_key.expose())
-            .with_context(|| format!("cannot read the proven directions of {name}"))?;
-        let proven_starts = ProvenPhones::open(files, &format!("{name}.starts"))
-            .with_context(|| format!("cannot read the proven starts of {name}"))?;
-        let direct = DirectAddresses::open(files, &format!("{name}.direct"))
-            .with_context(|| format!("cannot read the addresses of the phones of {name}"))?;
-        let direct = direct.with_shared_addresses(shared_address);
-        let starts = EverRead::new(shown.has(Direction::Start).is_some() || !proven_starts.is_empty());
+        let identity = hash(base_url.as_str(), access_key.expose());
+        let ledger =
+            PhoneLedger::open(files, folder, name, clock.clone()).context("cannot read what is known of its phones")?;
+        let ledger = Arc::new(ledger);
+        let own = OwnAddresses::new(Arc::clone(&ledger), shared_address);
+        let starts = EverRead::new(
+            ledger.is_proven(None, Direction::Start, &identity) || ledger.any(|_, known| known.start.is_some()),
+        );
         let keys = AccountKeys { access_key: access_key.expose().clone(), secret_key };
         let settings =
             ApiSettings { base_url, prefix, family, scheme, read_within: READ_WITHIN, write_within: WRITE_WITHIN };
         let api = Arc::new(Api::new(settings, keys, Guard::new(limits, clock.clone()), clock.clone())?);
-        let registry = DeviceRegistry::open(files, &format!("{name}.roster.json"), name, clock.clone())
-            .context("cannot read the list of its phones")?;
-        let registry = Arc::new(registry);
         let listing = Arc::new(Listing::new(Arc::clone(&api)));
         let jitter = SplitMix(u64::from_le_bytes(random.bytes()?));
-        let refresh = Arc::new(Refresh::new(Arc::clone(&registry), listing.clone(), clock.clone(), jitter));
+        let refresh = Arc::new(Refresh::new(Arc::clone(&ledger), listing.clone(), clock.clone(), jitter));
         let pace = |settle_seconds| Some(Pace { settle_seconds, deadline_seconds: settle_seconds + ROOM_SECONDS });
         let usual = if family == Family::Armcloud { Abilities::of_network_storage() } else { Abilities::default() };
         let paces = Paces { proxy: pace(proxy_seconds), power: pace(power_seconds) };
         let abilities = Abilities { on_off: on_off.unwrap_or(usual.on_off), paces };
-        Ok(Self {
-            api,
-            family,
-            registry,
-            listing,
-            refresh,
-            readings,
-            shown,
-            proven_starts,
-            direct,
-            starts,
-            abilities,
-            clock,
-        })
+        Ok(Self { api, family, ledger, listing, refresh, readings, identity, own, starts, abilities, clock })
     }
 
     /// Refreshes the list of its phones for as long as it is polled.
@@ -166,7 +149,7 @@ impl Armcloud {
 
     /// Returns the platform's own name of a phone as it is now.
     fn code(&self, id: &DeviceId) -> Result<String, Unreachable> {
-        let listed = self.registry.get(id).ok_or_else(|| Unreachable(format!("{id} is in no list").into()))?;
+        let listed = self.ledger.get(id).ok_or_else(|| Unreachable(format!("{id} is in no list").into()))?;
         Ok(listed.row.code().to_owned())
     }
 
@@ -212,10 +195,10 @@ impl Armcloud {
     }
 
     async fn reread(&self, id: &DeviceId) -> Option<Arc<DeviceSnapshot>> {
-        let known = self.registry.get(id)?;
+        let known = self.ledger.get(id)?;
         let read = match self.api.guard().would_refuse() {
             Some(withheld) => Err(Unreachable(withheld.to_string().into())),
-            None => self.listing.reread(&self.registry, &known, &self.clock).await,
+            None => self.listing.reread(&self.ledger, &known, &self.clock).await,
         };
         match read {
             Ok(listed) => Some(self.snapshot(&listed, Reach::Reachable)),
@@ -231,17 +214,17 @@ impl Armcloud {
 
 impl ReadPort for Armcloud {
     fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
-        self.registry.page(after, limit, |pads| self.show(pads, see));
+        self.ledger.page(after, limit, |pads| self.show(pads, see));
         Ok(())
     }
 
     fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable> {
-        self.registry.find(ids, |pads| self.show(pads, see));
+        self.ledger.find(ids, |pads| self.show(pads, see));
         Ok(())
     }
 
     fn at_hand(&self, id: &DeviceId) -> AtHand {
-        let listed = self.registry.get(id);
+        let listed = self.ledger.get(id);
         listed.map_or(AtHand::Nothing, |listed| AtHand::Then(self.snapshot(&listed, self.reach()), listed.read_at))
     }
 
@@ -249,20 +232,27 @@ impl ReadPort for Armcloud {
         Box::pin(async move {
             match self.reread(id).await {
                 // Without a list, nobody knows that a phone does not exist.
-                None if !self.registry.is_known() => Err(Unreachable("the platform was not listed yet".into())),
+                None if !self.ledger.is_known() => Err(Unreachable("the platform was not listed yet".into())),
                 found => Ok(found),
             }
         })
     }
 
     fn is_unread(&self) -> bool {
-        !self.registry.is_known()
+        !self.ledger.is_known()
     }
 
     fn retry_after(&self, _: &DeviceId) -> Option<Duration> {
         let until = self.api.guard().would_refuse()?.until()?;
         Some(until.since(self.clock.now())).filter(|wait| !wait.is_zero())
     }
+}
+
+/// Returns a hash that identifies the account.
+fn hash(base_url: &str, access_key: &str) -> String {
+    // The length separates the two parts that are hashed.
+    let parts = format!("{}:{base_url}{access_key}", base_url.len());
+    hex::encode(&Sha256::digest(parts))
 }
 
 /// A list of all pads is background work. A caller waits for a list of one pad.

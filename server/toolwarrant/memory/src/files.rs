@@ -10,9 +10,9 @@ impl FileStore for Memory {
         now(self.lock().files.clone())
     }
 
-    fn put_file(&self, name: String, content: Vec<u8>) -> Stored<'_, ()> {
+    fn put_files(&self, files: Vec<(String, Vec<u8>)>) -> Stored<'_, ()> {
         ready(self.write(|tables| {
-            tables.files.insert(name, content);
+            tables.files.extend(files);
             Ok(())
         }))
     }

@@ -205,15 +205,12 @@ impl OpenedData {
         Ok(Self { registry, keyring, database, shared, clock })
     }
 
-    /// Returns the small files of the service: those in the folder, or those in a shared store.
+    /// Reads the small files of the service.
     ///
     /// # Errors
     /// The store does not answer.
-    pub async fn files(&self, folder: &DataFolder) -> Result<ServiceFiles, StoreError> {
-        match &self.shared {
-            None => Ok(ServiceFiles::in_folder(folder.path())),
-            Some(shared) => ServiceFiles::in_store(shared.store.clone()).await,
-        }
+    pub async fn files(&self) -> Result<ServiceFiles, StoreError> {
+        ServiceFiles::open(self.database.clone()).await
     }
 }
 

@@ -248,7 +248,7 @@ where
         false => Some(store.claim_for_command(folder, &names, mends).await?),
     };
     let opened = OpenedData::open(folder, &names, catalogue, &Random::System, (&store, claim)).await?;
-    let files = opened.files(folder).await.map_err(OpenError::from)?;
+    let files = opened.files().await.map_err(OpenError::from)?;
     let OpenedData { registry, database, shared, keyring, clock } = opened;
     let trail = match reads {
         true => None,

@@ -14,7 +14,7 @@ const READING: Duration = Duration::from_secs(30);
 
 const PUT: &str = ",
     put AS (
-        INSERT INTO file (name, content) SELECT $4::text, $5::bytea FROM turn
+        INSERT INTO file (name, content) SELECT new.* FROM turn, unnest($4::text[], $5::bytea[]) AS new
         ON CONFLICT (name) DO UPDATE SET content = excluded.content)
     SELECT one, NULL::bigint AS answer FROM turn";
 
@@ -26,9 +26,10 @@ impl FileStore for Postgres {
         }))
     }
 
-    fn put_file(&self, name: String, content: Vec<u8>) -> Stored<'_, ()> {
+    fn put_files(&self, files: Vec<(String, Vec<u8>)>) -> Stored<'_, ()> {
         Box::pin(async move {
-            let parameters = move || -> Vec<Parameter> { vec![Box::new(name.clone()), Box::new(content.clone())] };
+            let (names, contents): (Vec<_>, Vec<_>) = files.into_iter().unzip();
+            let parameters = move || -> Vec<Parameter> { vec![Box::new(names.clone()), Box::new(contents.clone())] };
             self.write(WriteStatement::new(PUT, parameters)).await.map(drop)
         })
     }

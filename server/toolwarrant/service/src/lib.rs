@@ -114,7 +114,8 @@ pub mod http {
 
 /// The small files of a service.
 pub mod files {
-    pub use toolwarrant_core::files::{FileStore, LineFile, ServiceFile, ServiceFiles};
+    pub use toolwarrant_core::files::{FileStore, ServiceFiles};
+    pub use toolwarrant_core::store::StoreError;
 }
 
 /// Small helpers that the framework and services share.

@@ -26,8 +26,7 @@ pub struct Setup<'a, F> {
     /// The data folder. The service may keep files there, under names that do not begin with the
     /// name of a file of the framework.
     pub folder: &'a DataFolder,
-    /// The small files of the service, which the next leader finds, too: in the data folder, or in
-    /// the store.
+    /// The small files of the service in its store.
     pub files: ServiceFiles,
     /// The clock.
     pub clock: Clock,

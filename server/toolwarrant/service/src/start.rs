@@ -114,8 +114,7 @@ impl Start {
     /// # Errors
     /// The store does not answer.
     pub(crate) fn setup<F>(&self, runtime: &Runtime, flags: F, config: Config) -> Result<Setup<'_, F>> {
-        let files =
-            runtime.block_on(self.opened.files(&self.folder)).context("cannot read the files of the service")?;
+        let files = runtime.block_on(self.opened.files()).context("cannot read the files of the service")?;
         let (clock, random) = (self.opened.clock.clone(), self.random.clone());
         Ok(Setup { flags, config, folder: &self.folder, files, clock, random })
     }

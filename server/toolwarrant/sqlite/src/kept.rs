@@ -1,9 +1,10 @@
 //! The SQL of data with a limited lifetime: the anchor of the audit trail, expired cool-downs,
-//! surplus tasks, and figures.
+//! surplus tasks, and figures; and of the small files of the service.
 
 use super::column::{millis, moment, read};
 use super::fault::Fault;
 use rusqlite::{Connection, Row};
+use std::collections::HashMap;
 use toolwarrant_audit::{Anchor, Head};
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::store::RequestCount;
@@ -44,6 +45,20 @@ pub(super) fn put_requests(db: &Connection, requests: &[RequestCount], since: u6
         db.prepare_cached(put)?.execute((second.cast_signed(), application, requests))?;
     }
     db.prepare_cached("DELETE FROM request_count WHERE second < ?1")?.execute([since.cast_signed()])?;
+    Ok(())
+}
+
+/// Reads the files of the service.
+pub(super) fn files(db: &Connection) -> Result<HashMap<String, Vec<u8>>, Fault> {
+    let file = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    db.prepare_cached("SELECT name, content FROM file")?.query_and_then([], |row| read("file", row, file))?.collect()
+}
+
+/// Writes files of the service.
+pub(super) fn put_files(db: &Connection, files: &[(String, Vec<u8>)]) -> Result<(), Fault> {
+    for (name, content) in files {
+        db.prepare_cached("INSERT OR REPLACE INTO file VALUES (?1, ?2)")?.execute((name, content))?;
+    }
     Ok(())
 }
 

@@ -36,12 +36,14 @@ use open::Connections;
 use ownership::Ownership;
 use readers::Readers;
 use rusqlite::{Connection, InterruptHandle};
+use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toolwarrant_audit::Anchor;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::act::{Act, ActFilter, StoredAct};
+use toolwarrant_core::files::FileStore;
 use toolwarrant_core::store::{ApplicationRow, AuditStore, DirectoryStore, KeyRow, RequestCount, SecretUse, Stored};
 use toolwarrant_store::{Figure, Integrity, IntegrityRule, Recovery, WriteFigures};
 use toolwarrant_tasks::store::{
@@ -212,6 +214,16 @@ impl AuditStore for Sqlite {
 
     fn put_audit_anchor(&self, anchor: Anchor) -> Stored<'_, ()> {
         self.writer.write(move |db| kept::put_anchor(db, &anchor))
+    }
+}
+
+impl FileStore for Sqlite {
+    fn files(&self) -> Stored<'_, HashMap<String, Vec<u8>>> {
+        self.readers.read(kept::files)
+    }
+
+    fn put_files(&self, files: Vec<(String, Vec<u8>)>) -> Stored<'_, ()> {
+        self.writer.write(move |db| kept::put_files(db, &files))
     }
 }
 

@@ -17,8 +17,11 @@ pub const FIRST_LAYOUT: u32 = 11;
 
 /// The first script creates a database of [`FIRST_LAYOUT`]. Each other one migrates a database to
 /// the next layout. `user_version` is the layout of a database.
-pub(super) const SCRIPTS: [&str; 2] =
-    [include_str!("migrations/0011_start.sql"), include_str!("migrations/0012_request_counts.sql")];
+pub(super) const SCRIPTS: [&str; 3] = [
+    include_str!("migrations/0011_start.sql"),
+    include_str!("migrations/0012_request_counts.sql"),
+    include_str!("migrations/0013_files.sql"),
+];
 
 /// The layout that this program reads and writes.
 pub const LAYOUT: u32 = FIRST_LAYOUT + SCRIPTS.len() as u32 - 1;

@@ -14,13 +14,14 @@ pub use rules::{Figure, Integrity, IntegrityRule, VIOLATIONS_MAX, WriteFigures, 
 
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
+use toolwarrant_core::files::FileStore;
 use toolwarrant_core::store::{AuditStore, DirectoryStore};
 use toolwarrant_tasks::store::TaskStore;
 
 /// A store with all ports.
-pub trait Store: TaskStore + DirectoryStore + AuditStore + Integrity + Recovery {}
+pub trait Store: TaskStore + DirectoryStore + AuditStore + FileStore + Integrity + Recovery {}
 
-impl<S: TaskStore + DirectoryStore + AuditStore + Integrity + Recovery> Store for S {}
+impl<S: TaskStore + DirectoryStore + AuditStore + FileStore + Integrity + Recovery> Store for S {}
 
 /// Longest time that a call may take to reach a store without a clock.
 const ON_ITS_WAY: Duration = Duration::from_mins(1);

@@ -163,7 +163,7 @@ pub async fn start_on<H: Handlers, C>(
         flags: (),
         config: Config::default(),
         folder: &folder,
-        files: ServiceFiles::in_folder(folder.path()),
+        files: ServiceFiles::open(database.clone()).await.expect("the store answers"),
         clock: clock.clone(),
         random: Random::from_seed(3),
     };

@@ -5,7 +5,7 @@ use super::facts::Netcat;
 use super::listing::LastList;
 use super::states::AdbState;
 use super::{Adb, NO_SESSION, NO_START};
-use crate::adapter_kit::proven::ProvenPhones;
+use crate::adapter_kit::phone_ledger::OwnAddress;
 use crate::adapter_kit::readings::{Dial, DialedConnection};
 use crate::adapter_kit::shell::{Shell, quote};
 use crate::phones::contract::{Command, DeviceId, PowerAction, SessionMode, SetPowerArgs, SetProxyArgs};
@@ -68,8 +68,8 @@ impl Adb {
             (Some(program), _) => {
                 let prepare = async {
                     if let Command::SetProxy(_) = command {
-                        let noted = self.direct.note(id, None).await;
-                        noted.map_err(|error| Unreachable(error.to_string().into()))?;
+                        // Otherwise an address that a proxy chose could count as the phone's own.
+                        self.own.note(id, OwnAddress::Unread).await?;
                     }
                     self.find(id)
                 };
@@ -100,20 +100,7 @@ impl Adb {
 
     /// Returns the command with which a phone opens a connection.
     fn netcat(&self, id: &DeviceId) -> Option<Netcat> {
-        self.registry.get(id).and_then(|listed| listed.row.facts.netcat)
-    }
-
-    /// Returns the phones on which a reading is proven.
-    fn proofs(&self, direction: Direction) -> &ProvenPhones {
-        match direction {
-            Direction::Exit => &self.proven_exits,
-            Direction::Start => &self.proven_starts,
-        }
-    }
-
-    /// Records that a reading follows the truth on the phone of this name.
-    async fn prove(&self, direction: Direction, id: &DeviceId, name: &str) -> Result<(), Unreachable> {
-        self.proofs(direction).record(id, name).await.map_err(|error| Unreachable(error.to_string().into()))
+        self.ledger.get(id).and_then(|listed| listed.row.facts.netcat)
     }
 }
 
@@ -124,21 +111,23 @@ impl WritePort for Adb {
 
     /// The absence of an effect is evidence only on a phone whose reading was seen to follow one.
     fn facts(&self, id: &DeviceId, command: &Command) -> Facts {
-        let (starts, exits) = (&self.proven_starts, &self.proven_exits);
-        let proven =
-            |proven: &ProvenPhones| self.registry.get(id).is_some_and(|listed| proven.has(id, listed.row.facts.name()));
+        let listed = self.ledger.get(id);
+        let name = listed.as_ref().map_or("", |listed| listed.row.facts.name());
+        let is_proven = |direction| self.ledger.is_proven(Some(id), direction, name);
         let provability = match command {
-            Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. }) if proven(starts) => Provability::Both,
+            Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. }) if is_proven(Direction::Start) => {
+                Provability::Both
+            }
             Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. }) => Provability::Presence,
             _ if self.programs.choose(command).is_none() => Provability::Nothing(NOT_OFFERED),
             // The phone itself answers, or the operator's program says that it is off.
             Command::SetPower(_) => Provability::Both,
             Command::SetProxy(args) => {
                 let provability = match self.readings.provability(id, args, self.netcat(id).is_some()) {
-                    Provability::Both if !proven(exits) => Provability::Presence,
+                    Provability::Both if !is_proven(Direction::Exit) => Provability::Presence,
                     provability => provability,
                 };
-                self.direct.restrict(id, provability, self.clock.now())
+                self.own.restrict(id, provability, self.clock.now())
             }
             Command::ClearProxy(_) => Provability::Both,
         };
@@ -164,9 +153,9 @@ impl WritePort for Adb {
         Box::pin(async move {
             let dial = self.netcat(id).map(|_| self as &dyn Dial);
             let read = self.readings.exits(self, dial, id, proxy).await;
-            let listed = self.registry.get(id);
+            let listed = self.ledger.get(id);
             let name = listed.as_ref().map_or("", |listed| listed.row.facts.name());
-            self.direct.complete((id, name, None), proxy, read, self.clock.now()).await
+            self.own.complete((id, name, None), proxy, read, self.clock.now()).await
         })
     }
 
@@ -175,19 +164,19 @@ impl WritePort for Adb {
     }
 
     fn note_restart<'a>(&'a self, id: &'a DeviceId, on: &'a str) -> BoxFuture<'a, Result<(), Unreachable>> {
-        Box::pin(self.prove(Direction::Start, id, on))
+        Box::pin(self.ledger.set_proof(Some(id), Direction::Start, Some(on.to_owned())))
     }
 }
 
 impl CheckPort for Adb {
     fn judge_addresses(&self, seen: &[IpAddr]) -> Result<(), NoAddress> {
-        self.readings.judge_addresses(seen, self.direct.may_share())
+        self.readings.judge_addresses(seen, self.own.may_share())
     }
 
     fn renew_address<'a>(&'a self, id: &'a DeviceId) -> Query<'a, IpAddr> {
         Box::pin(async move {
             let read = self.readings.exits(self, None, id, None).await?;
-            self.direct.replace((id, None), read.ordinary).await
+            self.own.replace((id, None), read.ordinary).await
         })
     }
 
@@ -237,13 +226,12 @@ impl CheckPort for Adb {
         Box::pin(async move {
             // The list may be from before the phone's first answer.
             let now = self.listing.server().read_facts(&self.find(id)?.1, self.listing.until()).await?;
-            self.prove(direction, id, now.name()).await
+            self.ledger.set_proof(Some(id), direction, Some(now.name().to_owned())).await
         })
     }
 
     fn withdraw<'a>(&'a self, direction: Direction, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
-        let withdrawn = self.proofs(direction).withdraw(id);
-        Box::pin(async move { withdrawn.await.map_err(|error| Unreachable(error.to_string().into())) })
+        Box::pin(self.ledger.set_proof(Some(id), direction, None))
     }
 
     fn state(&self, name: &PlatformName) -> UpstreamState {
@@ -251,8 +239,8 @@ impl CheckPort for Adb {
             name: name.to_string(),
             kind: "adb",
             reachable: self.refresh.is_reachable(),
-            age_seconds: self.registry.age().map(|age| age.as_secs()),
-            targets: self.registry.count() as u64,
+            age_seconds: self.ledger.age().map(|age| age.as_secs()),
+            targets: self.ledger.count() as u64,
             ..UpstreamState::default()
         }
     }

@@ -10,8 +10,8 @@ use super::lines::{PhonePattern, SelectedPhones, parse_list, select};
 use super::server::AdbServer;
 use super::states::AdbState;
 use super::wire::PhoneAddress;
-use crate::adapter_kit::device_registry::refresh::Source;
-use crate::adapter_kit::device_registry::{Recoded, Row};
+use crate::adapter_kit::phone_ledger::refresh::Source;
+use crate::adapter_kit::phone_ledger::{Recoded, Row};
 use crate::phones::port::{DeviceSnapshot, PlatformName, Unreachable};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
@@ -44,7 +44,7 @@ impl Row for AdbRow {
     }
 
     /// Nothing else stays with a phone: clones share what they say of themselves.
-    fn seat(&self) -> Option<String> {
+    fn serial(&self) -> Option<String> {
         None
     }
 

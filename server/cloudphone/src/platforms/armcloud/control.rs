@@ -6,9 +6,8 @@ use super::listing::InfosQuery;
 use super::operations::{Progress, progress};
 use super::rows::PadRows;
 use super::{Armcloud, LEAVES_WITHIN};
-use crate::adapter_kit::device_registry::Row;
 use crate::adapter_kit::guard::{CallCounts, Class, GuardState};
-use crate::adapter_kit::proven::Showing;
+use crate::adapter_kit::phone_ledger::{OwnAddress, Row};
 use crate::adapter_kit::shell::Shell;
 use crate::phones::contract::{
     ClearProxyArgs, Command, DeviceId, PowerAction, ProxyScheme, SessionMode, SessionToken, SetPowerArgs, SetProxyArgs,
@@ -20,7 +19,6 @@ use crate::phones::port::{
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
-use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 use toolwarrant::BoxFuture;
@@ -47,8 +45,8 @@ impl Armcloud {
     async fn transmit(&self, command: &Command, leave: Leave) -> Result<Option<Accepted>, ApiError> {
         if let Command::SetProxy(SetProxyArgs { device_id, .. }) = command {
             // Without an entry, an address that a proxy chose could count as the phone's own.
-            let noted = self.direct.note(device_id, None).await;
-            noted.map_err(|error| ApiError::NotSent(error.to_string().into()))?;
+            let noted = self.own.note(device_id, OwnAddress::Unread).await;
+            noted.map_err(|Unreachable(why)| ApiError::NotSent(why))?;
         }
         let code = self.code(command.device()).map_err(|Unreachable(why)| ApiError::NotSent(why))?;
         let family = self.family;
@@ -83,7 +81,7 @@ impl Armcloud {
     /// Limits the provability of a reading to the directions that are proven on this account.
     fn restrict(&self, direction: Direction, provability: Provability) -> Provability {
         match provability {
-            Provability::Both if self.shown.has(direction).is_none() => Provability::Presence,
+            Provability::Both if !self.ledger.is_proven(None, direction, &self.identity) => Provability::Presence,
             provability => provability,
         }
     }
@@ -147,7 +145,7 @@ impl WritePort for Armcloud {
         let provability = match command {
             Command::SetProxy(args) => {
                 let provability = self.restrict(Direction::Exit, self.readings.provability(id, args, false));
-                self.direct.restrict(id, provability, self.clock.now())
+                self.own.restrict(id, provability, self.clock.now())
             }
             Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. })
                 if self.starts.is_in_vain(self.clock.now()) =>
@@ -155,7 +153,8 @@ impl WritePort for Armcloud {
                 Provability::Nothing("no command has run on a phone of this account so far")
             }
             Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. }) => {
-                let is_proven = self.code(id).is_ok_and(|code| self.proven_starts.has(id, &code));
+                let is_proven =
+                    self.code(id).is_ok_and(|code| self.ledger.is_proven(Some(id), Direction::Start, &code));
                 if is_proven { Provability::Both } else { self.restrict(Direction::Start, Provability::Both) }
             }
             // A phone that is up answers; the platform's list, which lags, is no absence.
@@ -203,10 +202,10 @@ impl WritePort for Armcloud {
     fn exits<'a>(&'a self, id: &'a DeviceId, proxy: Option<&'a SetProxyArgs>) -> Query<'a, Exits> {
         Box::pin(async move {
             let read = self.readings.exits(self, None, id, proxy).await;
-            let listed = self.registry.get(id);
+            let listed = self.ledger.get(id);
             let pad = listed.as_ref().map(|listed| (listed.row.code(), listed.row.public_address()));
             let (code, public) = pad.unwrap_or_default();
-            self.direct.complete((id, code, public), proxy, read, self.clock.now()).await
+            self.own.complete((id, code, public), proxy, read, self.clock.now()).await
         })
     }
 
@@ -224,20 +223,20 @@ impl WritePort for Armcloud {
     }
 
     fn note_restart<'a>(&'a self, id: &'a DeviceId, on: &'a str) -> BoxFuture<'a, Result<(), Unreachable>> {
-        Box::pin(async move { self.proven_starts.record(id, on).await.map_err(to_unreachable) })
+        Box::pin(self.ledger.set_proof(Some(id), Direction::Start, Some(on.to_owned())))
     }
 }
 
 impl CheckPort for Armcloud {
     fn judge_addresses(&self, seen: &[IpAddr]) -> Result<(), NoAddress> {
-        self.readings.judge_addresses(seen, self.direct.may_share())
+        self.readings.judge_addresses(seen, self.own.may_share())
     }
 
     fn renew_address<'a>(&'a self, id: &'a DeviceId) -> Query<'a, IpAddr> {
         Box::pin(async move {
             let read = self.readings.exits(self, None, id, None).await?;
-            let public = self.registry.get(id).and_then(|listed| listed.row.public_address());
-            self.direct.replace((id, public), read.ordinary).await
+            let public = self.ledger.get(id).and_then(|listed| listed.row.public_address());
+            self.own.replace((id, public), read.ordinary).await
         })
     }
 
@@ -279,18 +278,16 @@ impl CheckPort for Armcloud {
         })
     }
 
-    fn record<'a>(&'a self, direction: Direction, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
-        let tool = self.readings.tool(id).map_or("", |tool| tool.as_str());
-        let showing = Showing { at: self.clock.wall(), device: id.to_string(), tool: tool.to_owned() };
-        Box::pin(async move { self.shown.record(direction, showing).await.map_err(to_unreachable) })
+    fn record<'a>(&'a self, direction: Direction, _: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
+        Box::pin(self.ledger.set_proof(None, direction, Some(self.identity.clone())))
     }
 
     fn withdraw<'a>(&'a self, direction: Direction, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
         Box::pin(async move {
             if direction == Direction::Start {
-                self.proven_starts.withdraw(id).await.map_err(to_unreachable)?;
+                self.ledger.set_proof(Some(id), direction, None).await?;
             }
-            self.shown.withdraw(direction).await.map_err(to_unreachable)
+            self.ledger.set_proof(None, direction, None).await
         })
     }
 
@@ -310,19 +307,14 @@ impl CheckPort for Armcloud {
             name: name.to_string(),
             kind: "armcloud",
             reachable: open.is_none() && self.refresh.is_reachable(),
-            age_seconds: self.registry.age().map(|age| age.as_secs()),
-            targets: self.registry.count() as u64,
+            age_seconds: self.ledger.age().map(|age| age.as_secs()),
+            targets: self.ledger.count() as u64,
             calls: calls.to_vec(),
             waiting: waiting as u64,
             refused: withheld,
             unserved: unserved.into_iter().map(|(call, until)| (call.name(), until.since(now).as_secs())).collect(),
         }
     }
-}
-
-/// Converts a failure to store something.
-fn to_unreachable(error: io::Error) -> Unreachable {
-    Unreachable(error.to_string().into())
 }
 
 impl Shell for Armcloud {

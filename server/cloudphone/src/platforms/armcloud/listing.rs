@@ -6,8 +6,8 @@
 //! [`Lists`] makes, retries and limits the calls. Start at [`Listing`].
 
 use super::rows::{CodeChanges, Pad, PadRows};
-use crate::adapter_kit::device_registry::refresh::Source;
-use crate::adapter_kit::device_registry::{DeviceRegistry, Listed, Recoded, Row};
+use crate::adapter_kit::phone_ledger::refresh::Source;
+use crate::adapter_kit::phone_ledger::{Listed, PhoneLedger, Recoded, Row};
 use crate::phones::port::Unreachable;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -99,22 +99,22 @@ impl<L: Lists> Listing<L> {
         Self { lists, has_small_pages: AtomicBool::new(false) }
     }
 
-    /// Reads a phone of the device registry again, and updates the registry.
+    /// Reads a phone of the ledger again, and updates the ledger.
     ///
     /// # Errors
     /// The platform gave no usable answer, or none about this phone. One answer is no evidence that
     /// the phone is gone: two lists in a row are.
     pub async fn reread(
         &self,
-        registry: &DeviceRegistry<Pad>,
+        ledger: &PhoneLedger<Pad>,
         known: &Listed<Pad>,
         clock: &Clock,
     ) -> Result<Listed<Pad>, Unreachable> {
         let began = clock.now();
         let read = self.read_one(&known.row).await?;
         let (pad, recoded) = read.ok_or_else(|| Unreachable("the platform does not show the phone".into()))?;
-        registry.note(pad, recoded, began).await;
-        let listed = registry.get(&known.id).filter(|listed| listed.read_at >= began);
+        ledger.note(pad, recoded, began).await;
+        let listed = ledger.get(&known.id).filter(|listed| listed.read_at >= began);
         listed.ok_or_else(|| Unreachable("the platform shows another phone, or a list was not stored".into()))
     }
 
@@ -126,7 +126,7 @@ impl<L: Lists> Listing<L> {
     /// The platform gave no usable answer.
     pub async fn read_one(&self, known: &Pad) -> Result<Option<(Pad, Vec<Recoded>)>, Unreachable> {
         let code = known.code();
-        let seat = known.seat().and_then(|seat| seat.parse().ok());
+        let seat = known.serial().and_then(|seat| seat.parse().ok());
         let ask = match seat {
             Some(seat) => SeatsQuery { equipment_ids: vec![seat], ..SeatsQuery::default() },
             None => SeatsQuery { pad_code: Some(code.to_owned()), ..SeatsQuery::default() },
@@ -136,7 +136,7 @@ impl<L: Lists> Listing<L> {
         let of_seat = seats
             .pads
             .into_iter()
-            .find(|row| if seat.is_some() { row.seat() == known.seat() } else { row.code() == code });
+            .find(|row| if seat.is_some() { row.serial() == known.serial() } else { row.code() == code });
         let (found, recoded) = match (info, of_seat) {
             (info, Some(row)) => {
                 let info = if row.code() == code { info } else { self.info(row.code()).await? };
@@ -286,7 +286,7 @@ impl Collected {
             return Err(Unreachable("no row of a page has a code of a pad".into()));
         }
         let before = self.0.len();
-        self.0.extend(page.pads.into_iter().map(|pad| ((pad.code().to_owned(), pad.seat()), pad)));
+        self.0.extend(page.pads.into_iter().map(|pad| ((pad.code().to_owned(), pad.serial()), pad)));
         if self.0.len() > PADS_MAX { Err(endless()) } else { Ok(self.0.len() > before) }
     }
 

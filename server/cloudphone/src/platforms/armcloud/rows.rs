@@ -15,7 +15,7 @@ pub use pad::{Pad, PadViews};
 pub use views::{Abilities, Reach, UnservedOperations};
 
 use super::api::{Form, Rows};
-use crate::adapter_kit::device_registry::Recoded;
+use crate::adapter_kit::phone_ledger::Recoded;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;

@@ -1,7 +1,6 @@
 //! The parts that every service needs, by their public interface.
 
 mod answers;
-mod files;
 mod pipeline;
 mod policy;
 mod registry;

@@ -4,10 +4,11 @@ use super::*;
 use crate::phones::contract::DeviceId;
 use crate::phones::port::PlatformName;
 use serde_json::json;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use toolwarrant::Timestamp;
 use toolwarrant::files::ServiceFiles;
+use toolwarrant_memory::Memory;
 
 /// A platform with its irregularities.
 #[derive(Default)]
@@ -150,7 +151,7 @@ fn listing(state: State) -> Listing<FakeLists> {
 }
 
 fn describe_pads(pads: &[Pad]) -> String {
-    let one = |pad: &Pad| pad.seat().map_or_else(|| pad.code().to_owned(), |seat| format!("{}@{seat}", pad.code()));
+    let one = |pad: &Pad| pad.serial().map_or_else(|| pad.code().to_owned(), |seat| format!("{}@{seat}", pad.code()));
     pads.iter().map(one).collect::<Vec<_>>().join(" ")
 }
 
@@ -269,14 +270,14 @@ async fn a_deleted_pad_is_none() {
 #[tokio::test]
 async fn a_phone_that_is_read_again_is_the_one_of_its_id_or_an_error() {
     let (clock, folder) = (Clock::manual(Timestamp(1_000_000)), tempfile::TempDir::new().unwrap());
-    let (files, name) = (ServiceFiles::in_folder(folder.path()), PlatformName::parse("n").unwrap());
-    let registry = DeviceRegistry::open(&files, "roster", name, clock.clone()).unwrap();
+    let files = ServiceFiles::open(Arc::new(Memory::default())).await.unwrap();
+    let ledger = PhoneLedger::open(&files, folder.path(), PlatformName::parse("n").unwrap(), clock.clone()).unwrap();
     let platform = listing(State { infos: codes(2), records: Some(vec![("AC00000", "AC00001")]), ..State::default() });
-    registry.take(platform.list().await.unwrap(), Vec::new(), clock.now()).await;
+    ledger.take(platform.list().await.unwrap(), Vec::new(), clock.now()).await;
     // The record says that the first pad has become the second, which is another known phone.
     platform.lists.state().infos.remove(0);
     clock.advance(Duration::from_secs(1));
-    let [first, second] = ["n-ac00000", "n-ac00001"].map(|id| registry.get(&DeviceId::new(id).ok().unwrap()).unwrap());
-    assert!(platform.reread(&registry, &first, &clock).await.is_err());
-    assert!(platform.reread(&registry, &second, &clock).await.is_ok());
+    let [first, second] = ["n-ac00000", "n-ac00001"].map(|id| ledger.get(&DeviceId::new(id).ok().unwrap()).unwrap());
+    assert!(platform.reread(&ledger, &first, &clock).await.is_err());
+    assert!(platform.reread(&ledger, &second, &clock).await.is_ok());
 }

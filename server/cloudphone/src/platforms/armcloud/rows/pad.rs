@@ -1,7 +1,7 @@
 //! The row of one pad.
 
 use super::{conditions, loose};
-use crate::adapter_kit::device_registry::Row;
+use crate::adapter_kit::phone_ledger::Row;
 use crate::phones::port::DeviceSnapshot;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use toolwarrant::text::Untrusted;
 
 /// The data in the platform's lists about a pad. Members have the platform's names, in answers and
-/// in the file of the device registry.
+/// in the ledger.
 ///
 /// Its proxy is not among them: `proxyIp` is for proxies that the platform manages, and has no port
 /// and no scheme.
@@ -98,7 +98,7 @@ impl Row for Pad {
         self.pad_code.as_deref().unwrap_or_default()
     }
 
-    fn seat(&self) -> Option<String> {
+    fn serial(&self) -> Option<String> {
         self.equipment_id.clone().filter(|seat| seat != "0" && !seat.starts_with('-'))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::conditions::{CVM_STATUS, PAD_STATUS, condition};
 use super::*;
-use crate::adapter_kit::device_registry::{KeptRow, Row, SHOWN_FOR};
+use crate::adapter_kit::phone_ledger::{KeptRow, Row, SHOWN_FOR};
 use crate::phones::contract::{DeviceCapability, DeviceId, DeviceState};
 use crate::phones::port::DeviceReading;
 use std::fmt::Write;
@@ -63,7 +63,7 @@ fn members_are_read_with_any_type() {
     assert_eq!(odd, pad(r#"{"padCode":"AC1"}"#));
     let long = format!("\"{}\"", "7".repeat(65));
     for seat in ["0", "-1", "\"\"", "\"0\"", "null", &long] {
-        assert_eq!(pad(&format!(r#"{{"padCode":"AC1","equipmentId":{seat}}}"#)).seat(), None, "{seat}");
+        assert_eq!(pad(&format!(r#"{{"padCode":"AC1","equipmentId":{seat}}}"#)).serial(), None, "{seat}");
     }
     let long = pad(&format!(r#"{{"padCode":"AC1","padName":"{}"}}"#, "x".repeat(10_000)));
     assert_eq!(long.pad_name.unwrap().as_str().chars().count(), 64);

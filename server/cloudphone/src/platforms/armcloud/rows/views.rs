@@ -3,7 +3,7 @@
 
 use super::conditions::{Condition, Remedy, condition};
 use super::pad::{Pad, PadViews};
-use crate::adapter_kit::device_registry::{KeptRow, Row, is_current};
+use crate::adapter_kit::phone_ledger::{KeptRow, Row, is_current};
 use crate::phones::contract::{DeviceId, DeviceSpec, PowerAction, ProxyScheme, SessionMode, texts};
 use crate::phones::port::{DeviceReading, DeviceSnapshot, Offers, Paces};
 use std::borrow::Cow;

@@ -1,7 +1,7 @@
 //! The schedule of lists, on simulated time.
 
 use super::*;
-use crate::adapter_kit::device_registry::refresh::{EVERY, FIRST_PAUSE, Refresh, SOONEST, Source};
+use crate::adapter_kit::phone_ledger::refresh::{EVERY, FIRST_PAUSE, Refresh, SOONEST, Source};
 use crate::phones::port::Unreachable;
 use std::sync::Mutex as Lock;
 use toolwarrant::BoxFuture;
@@ -61,20 +61,19 @@ impl Source<TestRow> for Slow {
 const START: Timestamp = Timestamp(1_000_000_000);
 
 struct Kit {
-    _folder: TempDir,
     clock: Clock,
-    registry: Arc<DeviceRegistry<TestRow>>,
+    ledger: Arc<PhoneLedger<TestRow>>,
     slow: Arc<Slow>,
     refresh: Refresh<TestRow>,
 }
 
-fn kit(takes: Duration) -> Kit {
+async fn kit(takes: Duration) -> Kit {
     let (folder, clock) = (TempDir::new().unwrap(), Clock::start_at(START));
-    let registry = Arc::new(open(&folder, &clock));
+    let ledger = open(Arc::new(Memory::default()), &folder, &clock).await;
     let told = Lock::new(SlowState { rows: "A B", records: Some(""), ..SlowState::default() });
     let slow = Arc::new(Slow { clock: clock.clone(), takes, told });
-    let refresh = Refresh::new(Arc::clone(&registry), slow.clone(), clock.clone(), SplitMix(7));
-    Kit { _folder: folder, clock, registry, slow, refresh }
+    let refresh = Refresh::new(Arc::clone(&ledger), slow.clone(), clock.clone(), SplitMix(7));
+    Kit { clock, ledger, slow, refresh }
 }
 
 impl Kit {
@@ -97,9 +96,9 @@ impl Kit {
 #[tokio::test(start_paused = true)]
 async fn at_rest_a_platform_is_listed_each_half_minute_and_no_row_is_shown_that_is_older_than_a_minute() {
     for takes in [0, 5, 25] {
-        let kit = kit(Duration::from_secs(takes));
+        let kit = kit(Duration::from_secs(takes)).await;
         let mut oldest = Duration::ZERO;
-        kit.run(Duration::from_mins(10), || oldest = oldest.max(kit.registry.age().unwrap_or_default())).await;
+        kit.run(Duration::from_mins(10), || oldest = oldest.max(kit.ledger.age().unwrap_or_default())).await;
         assert!((20..=21).contains(&kit.slow.lock().lists.len()), "{takes}");
         assert!(oldest <= EVERY + Duration::from_secs(takes) && oldest < SHOWN_FOR, "{takes}: {oldest:?}");
         assert!(kit.refresh.is_reachable());
@@ -108,7 +107,7 @@ async fn at_rest_a_platform_is_listed_each_half_minute_and_no_row_is_shown_that_
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_needs_a_newer_list_joins_the_running_one() {
-    let kit = kit(Duration::from_secs(4));
+    let kit = kit(Duration::from_secs(4)).await;
     let asked = kit.clock.now();
     let ask = |moment| kit.refresh.at_least(moment);
     let early = futures(50, || ask(asked));
@@ -140,7 +139,7 @@ async fn futures<F: Future<Output = Result<(), Unreachable>>>(count: usize, make
 
 #[tokio::test(start_paused = true)]
 async fn an_outage_is_met_with_growing_pauses_and_its_end_is_seen_within_one() {
-    let kit = kit(Duration::ZERO);
+    let kit = kit(Duration::ZERO).await;
     kit.run(Duration::from_secs(1), || ()).await;
     kit.slow.lock().down = true;
     kit.refresh.wake();
@@ -165,14 +164,14 @@ async fn an_outage_is_met_with_growing_pauses_and_its_end_is_seen_within_one() {
     kit.slow.lock().down = false;
     kit.run(EVERY, || ()).await;
     assert!(kit.refresh.is_reachable());
-    assert!(kit.registry.age().unwrap() < EVERY);
+    assert!(kit.ledger.age().unwrap() < EVERY);
     assert!(FIRST_PAUSE < EVERY);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_source_that_pauses_is_listed_as_soon_as_its_pause_ends() {
     for (pause, gap) in [(0, FIRST_PAUSE), (30, EVERY), (300, Duration::from_mins(5))] {
-        let kit = kit(Duration::from_secs(10));
+        let kit = kit(Duration::from_secs(10)).await;
         (kit.slow.lock().down, kit.slow.lock().pauses) = (true, Some(Duration::from_secs(pause)));
         kit.run(Duration::from_mins(20), || ()).await;
         let lists = std::mem::take(&mut kit.slow.lock().lists);
@@ -183,7 +182,7 @@ async fn a_source_that_pauses_is_listed_as_soon_as_its_pause_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn after_a_write_the_next_list_comes_sooner_but_not_at_once() {
-    let kit = kit(Duration::ZERO);
+    let kit = kit(Duration::ZERO).await;
     kit.run(Duration::from_secs(3), || ()).await;
     kit.refresh.wake();
     kit.run(Duration::from_secs(60), || ()).await;
@@ -196,7 +195,7 @@ async fn after_a_write_the_next_list_comes_sooner_but_not_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn records_are_asked_for_only_where_a_list_puzzles() {
-    let kit = kit(Duration::ZERO);
+    let kit = kit(Duration::ZERO).await;
     for (told, records, asked, expected) in [
         ("A B", None, 0, "n-a=A n-b=B"),
         ("A B C", None, 0, "n-a=A n-b=B n-c=C"),
@@ -213,13 +212,13 @@ async fn records_are_asked_for_only_where_a_list_puzzles() {
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
         kit.refresh.at_least(kit.clock.now()).await.unwrap();
-        assert_eq!((describe(&kit.registry).as_str(), kit.slow.lock().records_asked), (expected, asked), "{told}");
+        assert_eq!((describe(&kit.ledger).as_str(), kit.slow.lock().records_asked), (expected, asked), "{told}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_asks_anew_is_answered_in_a_pause_and_the_schedule_goes_on_from_there() {
-    let kit = kit(Duration::ZERO);
+    let kit = kit(Duration::ZERO).await;
     (kit.slow.lock().down, kit.slow.lock().pauses) = (true, Some(Duration::from_hours(1)));
     let ask = async {
         tokio::time::sleep(Duration::from_secs(60)).await;

@@ -20,8 +20,7 @@ pub fn is_current(read_at: Timestamp, now: Timestamp) -> bool {
     now.since(read_at) <= SHOWN_FOR
 }
 
-/// The data that a platform returns about one phone. It is stored in the file of the device
-/// registry.
+/// The data that a platform returns about one phone. It is stored in the ledger.
 pub trait Row: Clone + PartialEq + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The value that the adapter makes of a row. It stays with the row until the platform returns
     /// other data about the phone.
@@ -33,7 +32,7 @@ pub trait Row: Clone + PartialEq + fmt::Debug + Serialize + DeserializeOwned + S
 
     /// Returns an id that stays with the phone when its code changes; `None` if the platform has no
     /// such id.
-    fn seat(&self) -> Option<String>;
+    fn serial(&self) -> Option<String>;
 
     /// Returns the id of the phone, unless another phone has it. Default: the name of the platform
     /// and the code, in lower case. A phone whose id has other characters than ids is left out.

@@ -7,41 +7,28 @@
 //! stored before the proxy is sent. A phone whose address was not read by then never gets one.
 
 use super::ever::EverRead;
+use crate::adapter_kit::phone_ledger::{Knowledge, OwnAddress, PhoneLedger, Row};
 use crate::phones::contract::{DeviceId, SetProxyArgs};
 use crate::phones::port::{Exits, Unreachable};
 use std::collections::HashMap;
-use std::io;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard};
-use tokio::sync::Mutex as FileMutex;
+use std::sync::{Arc, Mutex};
 use toolwarrant::Timestamp;
 use toolwarrant::base::ignore_poison;
-use toolwarrant::files::{LineFile, ServiceFiles};
 use toolwarrant::tasks::Provability;
-
-/// The text for a phone whose address was not read in time.
-const UNKNOWN: &str = "-";
 
 /// The reason that nothing is provable on an account.
 const NEVER_READ: &str = "no request of a phone of this account has reached the callback listener so far";
 
-/// The addresses of the phones of one platform. The file has a line per phone, `ID ADDRESS;` or `ID
-/// -;`.
+/// The addresses of the phones of one account.
 #[derive(Debug)]
-pub struct DirectAddresses {
-    stored: Arc<StoredAddresses>,
+pub struct OwnAddresses<R: Row> {
+    ledger: Arc<PhoneLedger<R>>,
     /// The phones that were asked in this run.
     asked: Mutex<HashMap<DeviceId, LastReading>>,
     /// True if the operator says that phones share addresses, and that their users are one.
     may_share: bool,
     ever: EverRead,
-}
-
-#[derive(Debug)]
-struct StoredAddresses {
-    phones: Mutex<HashMap<DeviceId, Option<IpAddr>>>,
-    /// Locked for a whole change.
-    lines: FileMutex<LineFile>,
 }
 
 /// The last reading of a phone in this run.
@@ -53,30 +40,13 @@ struct LastReading {
     seen: Option<IpAddr>,
 }
 
-impl DirectAddresses {
-    /// Reads the file of that name, or creates it. If there are several lines about a phone, the
-    /// last counts. A truncated line means that the address is not known.
-    ///
-    /// # Errors
-    /// The file cannot be read or written.
-    pub fn open(files: &ServiceFiles, file: &str) -> io::Result<Self> {
-        let (lines, text) = files.open_lines(file)?;
-        let mut phones = HashMap::new();
-        for line in text.lines() {
-            let (id, address) = line.split_once(' ').unwrap_or((line, ""));
-            if let Ok(id) = DeviceId::new(id) {
-                phones.insert(id, address.strip_suffix(';').and_then(|address| address.parse().ok()));
-            }
-        }
-        let ever = EverRead::new(phones.values().any(Option::is_some));
-        let stored = StoredAddresses { phones: Mutex::new(phones), lines: FileMutex::new(lines) };
-        Ok(Self { stored: Arc::new(stored), asked: Mutex::default(), may_share: false, ever })
-    }
-
-    /// Lets an address count as a phone's own even if other phones have it, too.
+impl<R: Row> OwnAddresses<R> {
+    /// Returns the addresses in a ledger. With `may_share`, an address counts as a phone's own even
+    /// if other phones have it, too.
     #[must_use]
-    pub fn with_shared_addresses(self, may_share: bool) -> Self {
-        Self { may_share, ..self }
+    pub fn new(ledger: Arc<PhoneLedger<R>>, may_share: bool) -> Self {
+        let ever = EverRead::new(ledger.any(|_, known| matches!(known.own_address, Some(OwnAddress::Read(_)))));
+        Self { ledger, asked: Mutex::default(), may_share, ever }
     }
 
     /// Returns true if the operator says that phones share addresses.
@@ -96,12 +66,6 @@ impl DirectAddresses {
             _ if !is_new && self.ever.is_in_vain(now) => Provability::Nothing(NEVER_READ),
             provability => provability,
         }
-    }
-
-    /// Returns the address of a phone; `None` if it is not known.
-    #[must_use]
-    pub fn of(&self, id: &DeviceId) -> Option<IpAddr> {
-        self.phones().get(id).copied().flatten()
     }
 
     /// Adds the address without a proxy to a reading. A reading that was taken before a proxy is
@@ -125,13 +89,16 @@ impl DirectAddresses {
         let exits = reading?;
         let is_own = !differs(public, exits.ordinary);
         if proxy.is_none() && is_own {
-            let _ = self.note(id, Some(exits.ordinary)).await;
+            let _ = self.note(id, OwnAddress::Read(exits.ordinary)).await;
         } else if proxy.is_none() && !self.is_settled(id) {
             let (device, seen) = (id.as_str(), exits.ordinary);
             let shown = public.map(tracing::field::display);
             tracing::warn!(device, %seen, shown, "the platform shows another address of a phone, so no missing proxy is refunded there");
         }
-        let direct = self.of(id).filter(|address| !is_replaced && !differs(public, *address));
+        let direct = match self.ledger.own_address(id) {
+            Some(OwnAddress::Read(address)) if !is_replaced && !differs(public, address) => Some(address),
+            _ => None,
+        };
         let is_shared = match direct {
             Some(address) if !self.may_share => self.is_shared(id, address),
             _ => false,
@@ -160,31 +127,31 @@ impl DirectAddresses {
     /// Returns true if another phone of the account has this address as well. Its user could then
     /// have chosen the address.
     fn is_shared(&self, id: &DeviceId, address: IpAddr) -> bool {
-        self.phones().iter().any(|(other, known)| other != id && *known == Some(address))
+        self.ledger.any(|other, known| other != id && known.own_address == Some(OwnAddress::Read(address)))
     }
 
-    /// Returns true if the phone has an entry.
-    #[must_use]
-    pub fn is_settled(&self, id: &DeviceId) -> bool {
-        self.phones().contains_key(id)
+    /// Returns true if the address was read, or cannot be read any more.
+    fn is_settled(&self, id: &DeviceId) -> bool {
+        self.ledger.own_address(id).is_some()
     }
 
-    /// Stores the address of a phone durably, before the first proxy is sent to it. `None` means
-    /// that a proxy is about to be sent and the address was not read. An earlier entry stays.
+    /// Stores the address of a phone durably, before the first proxy is sent to it. An earlier one
+    /// stays.
     ///
     /// # Errors
-    /// The file cannot be written. Then it is not known if there is an entry.
-    pub async fn note(&self, id: &DeviceId, address: Option<IpAddr>) -> io::Result<()> {
+    /// It cannot be stored.
+    pub async fn note(&self, id: &DeviceId, address: OwnAddress) -> Result<(), Unreachable> {
         if self.is_settled(id) {
             return Ok(());
         }
-        self.append(id, address, false).await
+        let note = move |known: &mut Knowledge| known.own_address = known.own_address.or(Some(address));
+        self.ledger.learn(Some(id), note).await
     }
 
-    /// Stores the address of a phone durably in place of an earlier entry. Returns the address.
+    /// Stores the address of a phone durably in place of an earlier one. Returns the address.
     ///
     /// # Errors
-    /// The platform shows another address, or the file cannot be written.
+    /// The platform shows another address, or it cannot be stored.
     pub async fn replace(
         &self,
         (id, public): (&DeviceId, Option<IpAddr>),
@@ -193,27 +160,8 @@ impl DirectAddresses {
         if differs(public, address) {
             return Err(Unreachable("the platform shows another address of this phone".into()));
         }
-        let replaced = self.append(id, Some(address), true).await;
-        replaced.map(|()| address).map_err(|error| Unreachable(error.to_string().into()))
-    }
-
-    /// Adds an entry, even if the caller goes away. An earlier one stays unless `replaces`.
-    async fn append(&self, id: &DeviceId, address: Option<IpAddr>, replaces: bool) -> io::Result<()> {
-        let (stored, id) = (Arc::clone(&self.stored), id.clone());
-        let append = async move {
-            let mut lines = stored.lines.lock().await;
-            if replaces || !ignore_poison(stored.phones.lock()).contains_key(&id) {
-                let text = address.map_or_else(|| UNKNOWN.to_owned(), |address| address.to_string());
-                lines.append(&format!("{id} {text};")).await?;
-                ignore_poison(stored.phones.lock()).insert(id, address);
-            }
-            Ok(())
-        };
-        tokio::spawn(append).await?
-    }
-
-    fn phones(&self) -> MutexGuard<'_, HashMap<DeviceId, Option<IpAddr>>> {
-        ignore_poison(self.stored.phones.lock())
+        let replace = move |known: &mut Knowledge| known.own_address = Some(OwnAddress::Read(address));
+        self.ledger.learn(Some(id), replace).await.map(|()| address)
     }
 }
 
@@ -225,70 +173,45 @@ fn differs(shown: Option<IpAddr>, seen: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
-    use toolwarrant_memory::Memory;
+    use crate::adapter_kit::phone_ledger::tests::{TestLedger, TestRow};
 
-    #[tokio::test]
-    async fn the_address_from_before_the_first_proxy_stays_and_what_was_not_read_by_then_is_never_known() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("pads.direct");
-        let files = ServiceFiles::in_folder(folder.path());
-        let open = || DirectAddresses::open(&files, "pads.direct").unwrap();
-        let id = |text: &str| DeviceId::new(text).ok().unwrap();
-        let address: IpAddr = "192.0.2.1".parse().unwrap();
-        let other: IpAddr = "192.0.2.2".parse().unwrap();
-        {
-            let direct = open();
-            assert!(!direct.is_settled(&id("a")) && direct.of(&id("a")).is_none());
-            direct.note(&id("a"), Some(address)).await.unwrap();
-            direct.note(&id("a"), Some(other)).await.unwrap();
-            direct.note(&id("b"), None).await.unwrap();
-            direct.note(&id("b"), Some(other)).await.unwrap();
-        }
-        fs::write(&path, fs::read_to_string(&path).unwrap() + "\nc 192.0.2.1").unwrap();
-        for _ in 0..2 {
-            let direct = open();
-            for (phone, known) in [("a", Some(address)), ("b", None), ("c", None), ("d", None)] {
-                assert_eq!(direct.of(&id(phone)), known, "{phone}");
-            }
-            assert_eq!(["a", "b", "c", "d"].map(|phone| direct.is_settled(&id(phone))), [true, true, true, false]);
-        }
-        let direct = open();
-        direct.note(&id("d"), Some(other)).await.unwrap();
-        assert_eq!(open().of(&id("d")), Some(other));
+    /// Returns a ledger with four phones, which have the ids `n-a` to `n-d`.
+    async fn ledger() -> TestLedger {
+        let kept = TestLedger::new().await;
+        kept.take("A B C D").await;
+        kept
+    }
+
+    fn own(kept: &TestLedger) -> OwnAddresses<TestRow> {
+        OwnAddresses::new(Arc::clone(&kept.ledger), false)
+    }
+
+    fn id(name: &str) -> DeviceId {
+        DeviceId::new(&format!("n-{name}")).unwrap()
     }
 
     #[tokio::test]
-    async fn the_next_leader_finds_the_addresses_in_the_store() {
-        let store = Memory::default();
-        let open = async || {
-            let files = ServiceFiles::in_store(Arc::new(store.lead())).await.unwrap();
-            DirectAddresses::open(&files, "pads.direct").unwrap()
-        };
-        let [a, b, c] = ["a", "b", "c"].map(|text| DeviceId::new(text).unwrap());
-        let [one, two]: [IpAddr; 2] = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse().unwrap());
-        let direct = open().await;
-        direct.note(&a, Some(one)).await.unwrap();
-        direct.note(&b, None).await.unwrap();
-        direct.replace((&a, None), two).await.unwrap();
-        let next = open().await;
-        assert_eq!([&a, &b, &c].map(|id| next.of(id)), [Some(two), None, None]);
-        assert_eq!([&a, &b, &c].map(|id| next.is_settled(id)), [true, true, false]);
-        // The former leader stores nothing any more.
-        direct.note(&c, Some(one)).await.unwrap_err();
-        assert!(!direct.is_settled(&c));
+    async fn the_address_from_before_the_first_proxy_stays_and_what_was_not_read_by_then_is_never_known() {
+        let mut kept = ledger().await;
+        let [one, two] = ["192.0.2.1", "192.0.2.2"].map(|text| OwnAddress::Read(text.parse().unwrap()));
+        for (phone, address) in [("a", one), ("a", two), ("b", OwnAddress::Unread), ("b", two)] {
+            own(&kept).note(&id(phone), address).await.unwrap();
+        }
+        for _ in 0..2 {
+            let known = ["a", "b", "c"].map(|phone| kept.ledger.own_address(&id(phone)));
+            assert_eq!(known, [Some(one), Some(OwnAddress::Unread), None]);
+            kept.restart().await;
+        }
     }
 
     #[tokio::test]
     async fn an_address_that_others_may_choose_is_no_evidence_of_an_absence() {
-        let folder = tempfile::tempdir().unwrap();
-        let open = || DirectAddresses::open(&ServiceFiles::in_folder(folder.path()), "pads.direct").unwrap();
-        let id = |text: &str| DeviceId::new(text).unwrap();
+        let kept = ledger().await;
         let [one, two, three]: [IpAddr; 3] = ["192.0.2.1", "192.0.2.2", "192.0.2.3"].map(|text| text.parse().unwrap());
         let read =
             |ordinary| Ok(Exits { ordinary, through: None, direct: None, is_shared: false, former: None, other: None });
-        let direct = open();
-        let complete = async |direct: &DirectAddresses, phone: &str, ordinary, public| {
+        let direct = own(&kept);
+        let complete = async |direct: &OwnAddresses<TestRow>, phone: &str, ordinary, public| {
             let exits = direct.complete((&id(phone), "", public), None, read(ordinary), Timestamp(0)).await.unwrap();
             (exits.direct, exits.is_shared)
         };
@@ -298,22 +221,22 @@ mod tests {
         assert_eq!(complete(&direct, "c", three, Some(one)).await, (None, false));
         assert_eq!(complete(&direct, "d", one, None).await, (Some(one), true));
         assert_eq!(complete(&direct, "a", one, None).await, (Some(one), true));
-        let direct = open().with_shared_addresses(true);
+        let direct = OwnAddresses::new(Arc::clone(&kept.ledger), true);
         assert_eq!(complete(&direct, "a", one, None).await, (Some(one), false));
         // The app has gone.
         direct.replace((&id("d"), Some(one)), three).await.unwrap_err();
         direct.replace((&id("d"), None), three).await.unwrap();
-        assert_eq!(complete(&open(), "d", three, None).await, (Some(three), false));
-        assert_eq!(complete(&open(), "a", one, None).await, (Some(one), false));
+        assert_eq!(complete(&own(&kept), "d", three, None).await, (Some(three), false));
+        assert_eq!(complete(&own(&kept), "a", one, None).await, (Some(one), false));
         // It began after the address was noted.
-        assert_eq!(complete(&open(), "b", two, Some(one)).await, (None, false));
+        assert_eq!(complete(&own(&kept), "b", two, Some(one)).await, (None, false));
     }
 
     #[tokio::test]
     async fn a_reading_has_the_address_of_the_one_before_and_no_own_address_of_a_phone_that_was_replaced() {
-        let folder = tempfile::tempdir().unwrap();
-        let direct = DirectAddresses::open(&ServiceFiles::in_folder(folder.path()), "pads.direct").unwrap();
-        let id = DeviceId::new("a").unwrap();
+        let kept = ledger().await;
+        let direct = own(&kept);
+        let id = id("a");
         let [one, two]: [IpAddr; 2] = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse().unwrap());
         let proxy = super::super::tests::proxy("socks5", "192.0.2.2", 1080);
         let read = async |name: &str, proxy: Option<&SetProxyArgs>, ordinary: Option<IpAddr>| {
@@ -338,9 +261,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_new_phone_is_read_once_and_an_account_that_was_never_read_is_not_tried_by_each_write() {
-        let folder = tempfile::tempdir().unwrap();
-        let direct = DirectAddresses::open(&ServiceFiles::in_folder(folder.path()), "pads.direct").unwrap();
-        let [one, two, three] = ["a", "b", "c"].map(|text| DeviceId::new(text).unwrap());
+        let kept = ledger().await;
+        let direct = own(&kept);
+        let [one, two, three] = ["a", "b", "c"].map(id);
         let blind = Provability::Nothing("no program");
         let fail = async |id: &DeviceId| {
             let lost = Err(Unreachable("nothing arrived".into()));

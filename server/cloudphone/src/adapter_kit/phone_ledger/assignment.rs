@@ -1,23 +1,24 @@
-//! The assignment of ids to phones. Pure: it does not use a clock, a file or a platform.
+//! The assignment of ids to phones. Pure: it does not use a clock, a store or a platform.
 //!
-//! A phone is identified by its seat, or by its code if it has no seat. An id is made of the code
-//! that the phone had when it was first seen, and is never assigned again:
+//! A phone is identified by its serial, or by its code if it has no serial. An id is made of the
+//! code that the phone had when it was first seen, and is never assigned again:
 //!
-//! * A seat that shows another code keeps its id, so the id no longer looks like the code.
-//! * A code that appears on another seat is another phone. It gets its own id, which ends with `-2`
-//!   or more if the plain id was assigned before. The phone that had the code is hidden until its
-//!   seat is seen with a code. A phone without a seat stays hidden for good.
-//! * A record of a changed code moves the id of a phone without a seat, if the old code is not
+//! * A serial that shows another code keeps its id, so the id no longer looks like the code.
+//! * A code that appears on another serial is another phone. It gets its own id, which ends with
+//!   `-2` or more if the plain id was assigned before. The phone that had the code is hidden until
+//!   its serial is seen with a code. A phone without a serial stays hidden for good.
+//! * A record of a changed code moves the id of a phone without a serial, if the old code is not
 //!   listed and no other record moves a phone to it.
-//! * A code that several seats show in one list does not identify any of them: those phones are
-//!   hidden until a list is consistent. A seat that shows several codes does not count as a seat
-//!   meanwhile.
+//! * A code that several serials show in one list does not identify any of them: those phones are
+//!   hidden until a list is consistent. A serial that shows several codes does not count
+//!   as a serial meanwhile.
 //! * A phone that is gone keeps its id, and has it again when it comes back.
 
+use super::knowledge::Knowledge;
 use super::row::{KeptRow, ListedPhone, Recoded, Row};
 use crate::phones::contract::DeviceId;
 use crate::phones::port::PlatformName;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use toolwarrant::Timestamp;
 
@@ -29,33 +30,33 @@ const MISSED_MAX: u8 = 2;
 /// out, because a forgotten id might be assigned to another phone.
 const IDS_MAX: usize = 200_000;
 
-/// The most phones whose codes differ only in case, or whose code one seat used after another.
+/// The most phones whose codes differ only in case, or whose code one serial used after another.
 const NAMESAKES_MAX: u32 = 99;
 
 /// All phones that were ever seen.
 #[derive(Debug)]
-pub(super) struct Book<R: Row> {
+pub(super) struct IdAssignment<R: Row> {
     pub(super) name: PlatformName,
     /// The time when the last accepted list began.
     pub(super) listed_at: Option<Timestamp>,
     /// The number of phones of the last list that have no id.
     pub(super) left_out: usize,
     pub(super) holders: Vec<Holder<R>>,
-    by_seat: HashMap<String, usize>,
+    by_serial: HashMap<String, usize>,
     by_code: HashMap<String, usize>,
-    ids: HashSet<DeviceId>,
+    by_id: HashMap<DeviceId, usize>,
     /// Codes that no phone has now, with the time at which they were seen to be given up. A reading
     /// that began before that time does not know of the change.
     given_up: HashMap<String, Timestamp>,
-    /// True if the file lacks a change that affects ids or members.
-    pub(super) dirty: bool,
+    /// The holders whose entries in the store lack a change that affects ids or members.
+    pub(super) dirty: BTreeSet<usize>,
 }
 
 /// The holder of an id.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Holder<R: Row> {
     pub(super) id: DeviceId,
-    pub(super) seat: Option<String>,
+    pub(super) serial: Option<String>,
     /// The code; `None` if another phone has it.
     pub(super) code: Option<String>,
     /// The time when the reading began that gave the code, or that showed that the code is another
@@ -65,10 +66,14 @@ pub(super) struct Holder<R: Row> {
     pub(super) row: Option<Arc<KeptRow<R>>>,
     /// The number of lists in a row that lacked the phone.
     pub(super) missed: u8,
+    /// True if the store has the id. Until then the phone is not shown, because the next process
+    /// could give its id to another one.
+    pub(super) is_stored: bool,
+    pub(super) known: Knowledge,
 }
 
-/// The seat in a row.
-enum Seat {
+/// The serial in a row.
+enum Serial {
     None,
     One(String),
     /// Other rows of the same list have it, too.
@@ -84,41 +89,59 @@ pub(super) struct Merged {
     left_out: usize,
 }
 
-impl<R: Row> Book<R> {
-    /// Creates an empty book.
-    pub(super) fn empty(name: PlatformName) -> Self {
-        let (by_seat, by_code, ids, given_up) = Default::default();
-        Self { name, listed_at: None, left_out: 0, holders: Vec::new(), by_seat, by_code, ids, given_up, dirty: false }
+impl<R: Row> Holder<R> {
+    /// The holder of an id whose phone is not known.
+    pub(super) fn new(id: DeviceId) -> Self {
+        let read_at = Timestamp(0);
+        Self {
+            id,
+            serial: None,
+            code: None,
+            read_at,
+            row: None,
+            missed: 0,
+            is_stored: false,
+            known: Knowledge::default(),
+        }
+    }
+}
+
+impl<R: Row> IdAssignment<R> {
+    /// Creates an assignment without phones.
+    pub(super) fn new(name: PlatformName) -> Self {
+        let (holders, by_serial, by_code, by_id, given_up, dirty) = Default::default();
+        Self { name, listed_at: None, left_out: 0, holders, by_serial, by_code, by_id, given_up, dirty }
     }
 
-    /// Creates a book from its stored content.
+    /// Adds a holder with a new id.
     ///
     /// # Errors
-    /// The contradiction in the content.
-    pub(super) fn new(
-        name: PlatformName,
-        listed_at: Option<Timestamp>,
-        holders: Vec<Holder<R>>,
-    ) -> Result<Self, &'static str> {
-        let mut book = Self { listed_at, ..Self::empty(name) };
-        for (slot, holder) in holders.iter().enumerate() {
-            let Holder { id, seat, code, read_at: _, row, missed: _ } = holder;
-            let ours = id.as_str().strip_prefix(book.name.as_str()).is_some_and(|rest| rest.starts_with('-'));
-            if !ours || !book.ids.insert(id.clone()) {
-                return Err("an id belongs to another platform, or occurs twice");
-            }
-            if seat.as_ref().is_some_and(|seat| book.by_seat.insert(seat.clone(), slot).is_some()) {
-                return Err("a seat occurs twice");
-            }
-            if code.as_ref().is_some_and(|code| book.by_code.insert(code.clone(), slot).is_some()) {
-                return Err("a code occurs twice");
-            }
-            if row.as_ref().is_some_and(|row| Some(row.code()) != code.as_deref()) {
-                return Err("a row does not have the code of its phone");
-            }
+    /// The contradiction to other holders. Then nothing is added.
+    pub(super) fn add(&mut self, holder: Holder<R>) -> Result<usize, &'static str> {
+        let (slot, Holder { id, serial, code, row, .. }) = (self.holders.len(), &holder);
+        let is_ours = id.as_str().strip_prefix(self.name.as_str()).is_some_and(|rest| rest.starts_with('-'));
+        if !is_ours || self.by_id.contains_key(id) {
+            return Err("its id belongs to another platform, or occurs twice");
         }
-        book.holders = holders;
-        Ok(book)
+        if serial.as_ref().is_some_and(|serial| self.by_serial.contains_key(serial)) {
+            return Err("another phone has its serial");
+        }
+        if code.as_ref().is_some_and(|code| self.by_code.contains_key(code)) {
+            return Err("another phone has its code");
+        }
+        if row.as_ref().is_some_and(|row| Some(row.code()) != code.as_deref()) {
+            return Err("its row has another code");
+        }
+        self.by_id.insert(id.clone(), slot);
+        self.by_serial.extend(serial.clone().map(|serial| (serial, slot)));
+        self.by_code.extend(code.clone().map(|code| (code, slot)));
+        self.holders.push(holder);
+        Ok(slot)
+    }
+
+    /// Returns the slot of an id.
+    pub(super) fn slot_of(&self, id: &DeviceId) -> Option<usize> {
+        self.by_id.get(id).copied()
     }
 
     /// Returns all phones that are shown.
@@ -129,17 +152,17 @@ impl<R: Row> Book<R> {
 
     /// Returns the id at `slot`, and its phone if it is shown.
     pub(super) fn visible_phone_at(&self, slot: usize) -> (DeviceId, Option<ListedPhone<R>>) {
-        let Holder { id, row, read_at, .. } = &self.holders[slot];
-        (id.clone(), row.as_ref().map(|row| (Arc::clone(row), *read_at)))
+        let Holder { id, row, read_at, is_stored, .. } = &self.holders[slot];
+        (id.clone(), row.as_ref().filter(|_| *is_stored).map(|row| (Arc::clone(row), *read_at)))
     }
 
-    /// Returns true if a row has no seat, and its code belongs to no phone now.
+    /// Returns true if a row has no serial, and its code belongs to no phone now.
     pub(super) fn is_stranger(&self, row: &R) -> bool {
-        row.seat().is_none() && self.by_code.get(row.code()).is_none_or(|slot| self.holders[*slot].row.is_none())
+        row.serial().is_none() && self.by_code.get(row.code()).is_none_or(|slot| self.holders[*slot].row.is_none())
     }
 
-    /// See [`DeviceRegistry::is_puzzled_by`](super::Roster::is_puzzled_by).
-    pub(super) fn is_puzzled_by(&self, rows: &[R]) -> bool {
+    /// See [`PhoneLedger::needs_code_changes`](super::PhoneLedger::needs_code_changes).
+    pub(super) fn needs_code_changes(&self, rows: &[R]) -> bool {
         let listed: HashSet<&str> = rows.iter().map(Row::code).collect();
         let lacks =
             |holder: &Holder<R>| holder.row.is_some() && !holder.code.as_deref().is_some_and(|c| listed.contains(c));
@@ -156,14 +179,14 @@ impl<R: Row> Book<R> {
         if left_out > self.left_out {
             tracing::warn!(platform = %self.name, left_out, "phones are left out: no id can be made of their platform's codes");
         }
-        self.dirty |= self.listed_at.is_none();
         (self.listed_at, self.left_out) = (Some(began), left_out);
         self.given_up.retain(|_, at| *at > began);
-        for holder in self.holders.iter_mut().filter(|holder| holder.row.is_some() && holder.read_at < began) {
+        let lacked = |holder: &Holder<R>| holder.row.is_some() && holder.read_at < began;
+        for (slot, holder) in self.holders.iter_mut().enumerate().filter(|(_, holder)| lacked(holder)) {
             holder.missed += 1;
             if holder.missed >= MISSED_MAX {
                 holder.row = None;
-                self.dirty = true;
+                self.dirty.insert(slot);
             }
         }
     }
@@ -182,8 +205,8 @@ impl<R: Row> Book<R> {
                 merged.touched.push(slot);
             }
         }
-        for (row, seat) in rows {
-            self.place(row, seat, &moved, began, &mut merged);
+        for (row, serial) in rows {
+            self.place(row, serial, &moved, began, &mut merged);
         }
         // A list that began earlier may still contain the intermediate codes.
         for Recoded { from, to: _ } in recoded.iter().filter(|record| !self.by_code.contains_key(&record.from)) {
@@ -193,7 +216,7 @@ impl<R: Row> Book<R> {
     }
 
     /// Returns, per code to which a record moved a phone, the slot of that phone.
-    fn slots_of_moved(&self, rows: &[(R, Seat)], recoded: &[Recoded]) -> HashMap<String, usize> {
+    fn slots_of_moved(&self, rows: &[(R, Serial)], recoded: &[Recoded]) -> HashMap<String, usize> {
         let listed: HashSet<&str> = rows.iter().map(|(row, _)| row.code()).collect();
         let mut before = HashMap::<&str, Option<&str>>::new();
         for Recoded { from, to } in recoded {
@@ -201,7 +224,7 @@ impl<R: Row> Book<R> {
             *told = told.filter(|other| other == from);
         }
         let mut moved = HashMap::<usize, Vec<&str>>::new();
-        for (row, _) in rows.iter().filter(|(row, seat)| matches!(seat, Seat::None) && self.is_stranger(row)) {
+        for (row, _) in rows.iter().filter(|(row, serial)| matches!(serial, Serial::None) && self.is_stranger(row)) {
             let mut code = row.code();
             // At most as many steps as there are records, because records may form a cycle.
             for _ in recoded {
@@ -224,15 +247,16 @@ impl<R: Row> Book<R> {
     }
 
     /// Finds or creates the holder of a row and gives it the row, unless a later reading is known.
-    fn place(&mut self, row: R, seat: Seat, moved: &HashMap<String, usize>, began: Timestamp, merged: &mut Merged) {
+    fn place(&mut self, row: R, serial: Serial, moved: &HashMap<String, usize>, began: Timestamp, merged: &mut Merged) {
         let code = row.code();
         let by_code = self.by_code.get(code).copied();
-        let with_code =
-            |admits: &dyn Fn(Option<&str>) -> bool| by_code.filter(|slot| admits(self.holders[*slot].seat.as_deref()));
-        let known = match &seat {
-            Seat::None => moved.get(code).copied().or(by_code),
-            Seat::One(seat) => self.by_seat.get(seat).copied().or_else(|| with_code(&|other| other.is_none())),
-            Seat::Shared(seat) => with_code(&|other| other.is_none_or(|other| other == seat)),
+        let with_code = |admits: &dyn Fn(Option<&str>) -> bool| {
+            by_code.filter(|slot| admits(self.holders[*slot].serial.as_deref()))
+        };
+        let known = match &serial {
+            Serial::None => moved.get(code).copied().or(by_code),
+            Serial::One(serial) => self.by_serial.get(serial).copied().or_else(|| with_code(&|other| other.is_none())),
+            Serial::Shared(serial) => with_code(&|other| other.is_none_or(|other| other == serial)),
         };
         let later = |slot: Option<usize>| slot.is_some_and(|slot| self.holders[slot].read_at > began);
         if later(known) || later(by_code) || self.given_up.get(code).is_some_and(|at| *at > began) {
@@ -247,8 +271,8 @@ impl<R: Row> Book<R> {
             return;
         };
         let holder = &mut self.holders[slot];
-        let seat = match seat {
-            Seat::One(seat) if holder.seat.as_ref() != Some(&seat) => Some(seat),
+        let serial = match serial {
+            Serial::One(serial) if holder.serial.as_ref() != Some(&serial) => Some(serial),
             _ => None,
         };
         if holder.code.as_deref() != Some(row.code()) {
@@ -258,12 +282,14 @@ impl<R: Row> Book<R> {
             }
             self.given_up.remove(row.code());
             self.by_code.insert(row.code().to_owned(), slot);
-            self.dirty = true;
+            self.dirty.insert(slot);
         }
-        self.dirty |= holder.row.is_none() || seat.is_some();
-        if let Some(seat) = seat {
-            self.by_seat.insert(seat.clone(), slot);
-            holder.seat = Some(seat);
+        if holder.row.is_none() || serial.is_some() {
+            self.dirty.insert(slot);
+        }
+        if let Some(serial) = serial {
+            self.by_serial.insert(serial.clone(), slot);
+            holder.serial = Some(serial);
         }
         // An equal row keeps the old one, together with the value that was made of it.
         if holder.row.as_ref().is_none_or(|kept| kept.row != row) {
@@ -283,10 +309,10 @@ impl<R: Row> Book<R> {
         }
         holder.row = None;
         holder.read_at = began;
-        self.dirty = true;
+        self.dirty.insert(slot);
     }
 
-    /// Assigns an id to a phone that was never seen, still without a seat and a code. Returns
+    /// Assigns an id to a phone that was never seen, still without a serial and a code. Returns
     /// `None` if no id is available.
     fn admit(&mut self, row: &R) -> Option<usize> {
         if self.holders.len() >= IDS_MAX || row.code().is_empty() {
@@ -295,36 +321,34 @@ impl<R: Row> Book<R> {
         let plain = row.plain_id(&self.name);
         let others = (2..=NAMESAKES_MAX).map(|n| format!("{plain}-{n}"));
         let ids = [plain.clone()].into_iter().chain(others).map_while(|id| DeviceId::new(&id).ok());
-        let id = ids.into_iter().find(|id| !self.ids.contains(id))?;
-        self.ids.insert(id.clone());
-        self.holders.push(Holder { id, seat: None, code: None, read_at: Timestamp(0), row: None, missed: 0 });
-        Some(self.holders.len() - 1)
+        let id = ids.into_iter().find(|id| !self.by_id.contains_key(id))?;
+        self.add(Holder::new(id)).ok()
     }
 }
 
-/// Returns the rows of a list, one per code, with their seats, and the codes that several phones
+/// Returns the rows of a list, one per code, with their serials, and the codes that several phones
 /// have in it.
-fn consistent<R: Row>(rows: Vec<R>) -> (Vec<(R, Seat)>, Vec<String>) {
-    let mut of_seat = HashMap::<String, HashSet<String>>::new();
+fn consistent<R: Row>(rows: Vec<R>) -> (Vec<(R, Serial)>, Vec<String>) {
+    let mut of_serial = HashMap::<String, HashSet<String>>::new();
     let mut of_code = BTreeMap::<String, (R, Option<String>)>::new();
     let mut contested = HashSet::new();
     for row in rows {
-        let (code, seat) = (row.code().to_owned(), row.seat());
-        if let Some(seat) = &seat {
-            of_seat.entry(seat.clone()).or_default().insert(code.clone());
+        let (code, serial) = (row.code().to_owned(), row.serial());
+        if let Some(serial) = &serial {
+            of_serial.entry(serial.clone()).or_default().insert(code.clone());
         }
         // If a page has shifted, a list shows a phone twice. The second row was read later.
-        if let Some((_, other)) = of_code.insert(code.clone(), (row, seat.clone()))
-            && other != seat
+        if let Some((_, other)) = of_code.insert(code.clone(), (row, serial.clone()))
+            && other != serial
         {
             contested.insert(code);
         }
     }
     of_code.retain(|code, _| !contested.contains(code));
-    let seated = |(row, seat): (R, Option<String>)| match seat {
-        None => (row, Seat::None),
-        Some(seat) if of_seat[&seat].len() == 1 => (row, Seat::One(seat)),
-        Some(seat) => (row, Seat::Shared(seat)),
+    let identified = |(row, serial): (R, Option<String>)| match serial {
+        None => (row, Serial::None),
+        Some(serial) if of_serial[&serial].len() == 1 => (row, Serial::One(serial)),
+        Some(serial) => (row, Serial::Shared(serial)),
     };
-    (of_code.into_values().map(seated).collect(), contested.into_iter().collect())
+    (of_code.into_values().map(identified).collect(), contested.into_iter().collect())
 }

@@ -14,10 +14,10 @@ const PHONES: u32 = 5;
 enum Act {
     /// A phone appears, or disappears.
     Toggle(u32),
-    /// A phone gets another code. With seats it is one of a few, which others may have had;
+    /// A phone gets another code. With serials it is one of a few, which others may have had;
     /// otherwise it is a new one.
     Recode(u32, u8),
-    /// Two phones with seats exchange their codes.
+    /// Two phones with serials exchange their codes.
     Swap(u32, u32),
     /// The reading of a list begins; it will lack some phones and contain some twice.
     Begin {
@@ -45,10 +45,10 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// The data with which the platform identifies phones: seats, or records of changed codes.
+/// The data with which the platform identifies phones: serials, or records of changed codes.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
-    Seats,
+    Serials,
     Records,
 }
 
@@ -80,19 +80,19 @@ impl World {
     }
 
     fn row_of(&self, phone: u32) -> TestRow {
-        let seat = (self.kind == Kind::Seats).then(|| phone.to_string());
-        TestRow { code: self.codes[phone as usize].clone(), seat, phone }
+        let serial = (self.kind == Kind::Serials).then(|| phone.to_string());
+        TestRow { code: self.codes[phone as usize].clone(), serial, phone }
     }
 
     fn all(&self) -> Vec<TestRow> {
         (0..PHONES).filter(|phone| self.there[*phone as usize]).map(|phone| self.row_of(phone)).collect()
     }
 
-    async fn act(&mut self, act: &Act, kept: &mut TestRegistry) {
+    async fn act(&mut self, act: &Act, kept: &mut TestLedger) {
         let now = kept.tick();
         match (self.kind, *act) {
             (_, Act::Toggle(phone)) => self.there[phone as usize] ^= true,
-            (Kind::Seats, Act::Recode(phone, n)) => {
+            (Kind::Serials, Act::Recode(phone, n)) => {
                 // Codes that differ only in case give the same id.
                 let code = ["P0", "p0", "P1", "P7"][usize::from(n) % 4];
                 if !self.codes.iter().any(|used| used == code) {
@@ -104,7 +104,7 @@ impl World {
                 let from = std::mem::replace(&mut self.codes[phone as usize], to.clone());
                 self.records.push(Recoded { from, to });
             }
-            (Kind::Seats, Act::Swap(one, other)) => self.codes.swap(one as usize, other as usize),
+            (Kind::Serials, Act::Swap(one, other)) => self.codes.swap(one as usize, other as usize),
             (Kind::Records, Act::Swap(..)) => {}
             (_, Act::Begin { lost, twice }) => {
                 let told = self.all().into_iter();
@@ -114,26 +114,26 @@ impl World {
             }
             (_, Act::End) => {
                 if let Some((list, records, began)) = self.reading.take() {
-                    kept.registry.take(list, records, began).await;
+                    kept.ledger.take(list, records, began).await;
                 }
             }
             (_, Act::Note(phone)) => {
-                // Without a seat, only a phone that has an id can be recognised.
-                let known = self.kind == Kind::Seats || self.ids.contains_key(&phone);
+                // Without a serial, only a phone that has an id can be recognised.
+                let known = self.kind == Kind::Serials || self.ids.contains_key(&phone);
                 if self.there[phone as usize] && known {
-                    kept.registry.note(self.row_of(phone), self.records.clone(), now).await;
+                    kept.ledger.note(self.row_of(phone), self.records.clone(), now).await;
                 }
             }
             (_, Act::Restart) => {
                 self.reading = None;
-                kept.restart();
+                kept.restart().await;
                 self.read_at.clear();
             }
         }
     }
 
-    fn check(&mut self, registry: &DeviceRegistry<TestRow>) {
-        let page = page(registry, None, u16::MAX);
+    fn check(&mut self, ledger: &PhoneLedger<TestRow>) {
+        let page = page(ledger, None, u16::MAX);
         assert!(page.is_sorted_by(|one, next| one.id < next.id));
         let mut codes: Vec<&str> = page.iter().map(|phone| phone.row.code()).collect();
         codes.sort_unstable();
@@ -144,18 +144,18 @@ impl World {
             let before = self.read_at.insert(id.clone(), *read_at);
             assert!(before.is_none_or(|before| before <= *read_at), "{id} was overwritten by an older reading");
         }
-        assert_eq!(registry.count(), page.len());
+        assert_eq!(ledger.count(), page.len());
     }
 
     /// Checks that two lists suffice to show the platform as it is, once it does not change any
     /// more.
-    async fn settle(&mut self, kept: &TestRegistry) {
+    async fn settle(&mut self, kept: &TestLedger) {
         for _ in 0..2 {
-            kept.registry.take(self.all(), self.records.clone(), kept.tick()).await;
-            self.check(&kept.registry);
+            kept.ledger.take(self.all(), self.records.clone(), kept.tick()).await;
+            self.check(&kept.ledger);
         }
         let mut shown: Vec<TestRow> =
-            page(&kept.registry, None, u16::MAX).iter().map(|phone| TestRow::clone(&phone.row)).collect();
+            page(&kept.ledger, None, u16::MAX).iter().map(|phone| TestRow::clone(&phone.row)).collect();
         shown.sort_by_key(|row| row.phone);
         assert_eq!(shown, self.all());
     }
@@ -164,10 +164,10 @@ impl World {
 fn lives(kind: Kind, acts: &[Act]) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        let (mut world, mut kept) = (World::new(kind), TestRegistry::new());
+        let (mut world, mut kept) = (World::new(kind), TestLedger::new().await);
         for act in acts {
             world.act(act, &mut kept).await;
-            world.check(&kept.registry);
+            world.check(&kept.ledger);
         }
         world.settle(&kept).await;
     });
@@ -177,8 +177,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn an_id_leads_to_one_phone_where_the_platform_has_seats(acts in vec(act(), 0..40)) {
-        lives(Kind::Seats, &acts);
+    fn an_id_leads_to_one_phone_where_the_platform_has_serials(acts in vec(act(), 0..40)) {
+        lives(Kind::Serials, &acts);
     }
 
     #[test]

@@ -8,7 +8,7 @@ type Step = (&'static str, &'static str, &'static str);
 
 const STORIES: &[(&str, &[Step])] = &[
     (
-        "a code on another seat is another phone, and the one that had it is hidden until its seat is seen",
+        "a code on another serial is another phone, and the one that had it is hidden until its serial is seen",
         &[
             ("A@1", "", "n-a=A"),
             ("A@2", "", "n-a-2=A"),
@@ -17,7 +17,7 @@ const STORIES: &[(&str, &[Step])] = &[
         ],
     ),
     (
-        "a code that two seats have in one list says nothing of either",
+        "a code that two serials have in one list says nothing of either",
         &[
             ("A@1 B@2", "", "n-a=A n-b=B"),
             ("A@1 A@2", "", "n-b=B"),
@@ -26,7 +26,7 @@ const STORIES: &[(&str, &[Step])] = &[
         ],
     ),
     (
-        "a seat that has two codes is none",
+        "a serial that has two codes is none",
         &[("A@1 B@1", "", "n-a=A n-b=B"), ("A@1 B@1", "", "n-a=A n-b=B"), ("B@1", "", "n-a=A n-b=B")],
     ),
     (
@@ -65,13 +65,13 @@ const STORIES: &[(&str, &[Step])] = &[
 #[tokio::test]
 async fn an_id_leads_to_no_other_phone_when_lists_and_records_contradict_each_other() {
     for (story, steps) in STORIES {
-        let mut kept = TestRegistry::new();
+        let mut kept = TestLedger::new().await;
         for (list, recoded, expected) in *steps {
-            kept.registry.take(rows(list), records(recoded), kept.tick()).await;
-            assert_eq!(describe(&kept.registry), *expected, "{story}: `{list}`");
+            kept.ledger.take(rows(list), records(recoded), kept.tick()).await;
+            assert_eq!(describe(&kept.ledger), *expected, "{story}: `{list}`");
         }
-        let before = describe(&kept.registry);
-        kept.restart();
-        assert_eq!(describe(&kept.registry), before, "{story}: after a restart");
+        let before = describe(&kept.ledger);
+        kept.restart().await;
+        assert_eq!(describe(&kept.ledger), before, "{story}: after a restart");
     }
 }

@@ -4,7 +4,7 @@
 //! A [`Source`] reads the list. It also deals with limits of calls and with repeats of single
 //! calls. Start at [`Refresh::run`].
 
-use super::{DeviceRegistry, Recoded, Row};
+use super::{PhoneLedger, Recoded, Row};
 use crate::phones::port::Unreachable;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex as Lock};
@@ -43,9 +43,9 @@ pub trait Source<R>: Send + Sync + 'static {
     }
 }
 
-/// Keeps a device registry fresh.
+/// Keeps a ledger fresh.
 pub struct Refresh<R: Row> {
-    registry: Arc<DeviceRegistry<R>>,
+    ledger: Arc<PhoneLedger<R>>,
     source: Arc<dyn Source<R>>,
     clock: Clock,
     jitter: Lock<SplitMix>,
@@ -67,11 +67,11 @@ struct Attempt {
 }
 
 impl<R: Row> Refresh<R> {
-    /// Creates the refresh of `registry` from `source`. Does not read yet.
+    /// Creates the refresh of `ledger` from `source`. Does not read yet.
     #[must_use]
-    pub fn new(registry: Arc<DeviceRegistry<R>>, source: Arc<dyn Source<R>>, clock: Clock, jitter: SplitMix) -> Self {
+    pub fn new(ledger: Arc<PhoneLedger<R>>, source: Arc<dyn Source<R>>, clock: Clock, jitter: SplitMix) -> Self {
         Self {
-            registry,
+            ledger,
             source,
             clock,
             jitter: Lock::new(jitter),
@@ -93,7 +93,7 @@ impl<R: Row> Refresh<R> {
         self.woken.notify_one();
     }
 
-    /// Returns when the device registry has a list that began at `moment` or later. That list may
+    /// Returns when the ledger has a list that began at `moment` or later. That list may
     /// exist already, may be running, or is read by this call, also in the pause after a failure.
     ///
     /// # Errors
@@ -107,9 +107,9 @@ impl<R: Row> Refresh<R> {
         let outcome = self.read(began).await;
         let before = last.as_ref().map_or(0, |last| last.failed);
         if let (None | Some(Attempt { failed: 0, .. }), Err(error)) = (&*last, &outcome) {
-            tracing::warn!(platform = %self.registry.name(), %error, "a platform cannot be listed");
+            tracing::warn!(platform = %self.ledger.name(), %error, "a platform cannot be listed");
         } else if let (None | Some(Attempt { failed: 1.., .. }), Ok(())) = (&*last, &outcome) {
-            tracing::info!(platform = %self.registry.name(), phones = self.registry.count(), "a platform was listed");
+            tracing::info!(platform = %self.ledger.name(), phones = self.ledger.count(), "a platform was listed");
         }
         self.reachable.store(outcome.is_ok(), Relaxed);
         let (failed, next) = match &outcome {
@@ -155,20 +155,18 @@ impl<R: Row> Refresh<R> {
     async fn read(&self, began: Timestamp) -> Result<(), Unreachable> {
         let mut rows = self.source.list().await?;
         let mut recoded = Vec::new();
-        if self.registry.is_puzzled_by(&rows).await {
+        if self.ledger.needs_code_changes(&rows).await {
             match self.source.code_changes().await {
                 Ok(records) => recoded = records,
                 Err(Unreachable(why)) => {
-                    self.registry.withhold_strangers(&mut rows).await;
-                    let (platform, why) = (self.registry.name(), why.as_str());
+                    self.ledger.withhold_strangers(&mut rows).await;
+                    let (platform, why) = (self.ledger.name(), why.as_str());
                     tracing::warn!(%platform, why, "phones with unknown codes are left out: changes of codes cannot be read");
                 }
             }
         }
-        match self.registry.take(rows, recoded, began).await {
-            true => Ok(()),
-            false => Err(Unreachable("the list could not be stored".into())),
-        }
+        self.ledger.take(rows, recoded, began).await;
+        Ok(())
     }
 
     /// Returns the pause after a failure, given the number of failures before it.

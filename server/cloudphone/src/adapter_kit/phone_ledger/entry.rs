@@ -1,0 +1,97 @@
+//! The entries of a ledger in the store: a JSON document for each phone, and one for the account.
+
+use super::assignment::{Holder, IdAssignment};
+use super::knowledge::{Knowledge, OwnAddress};
+use super::row::{Row, SHOWN_FOR};
+use crate::phones::contract::DeviceId;
+use crate::phones::port::PlatformName;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use toolwarrant::Timestamp;
+
+/// The beginning of the names of all entries.
+const PREFIX: &str = "phones/";
+
+/// The entry of a phone.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct PhoneEntry<S, R, K> {
+    serial: Option<S>,
+    code: Option<S>,
+    read_at: Timestamp,
+    row: Option<R>,
+    known: K,
+}
+
+/// The entry of the account.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AccountEntry {
+    /// The time when the last accepted list began.
+    pub(super) listed_at: Option<Timestamp>,
+    pub(super) known: Knowledge,
+}
+
+/// Reads the entries of an account; `None` if it has none. A phone whose entry is damaged keeps its
+/// id, which then leads to no phone. If the entry of the account is damaged, nothing is proven.
+pub(super) fn decode<R: Row>(
+    files: &HashMap<String, Vec<u8>>,
+    name: &PlatformName,
+    now: Timestamp,
+) -> Option<(AccountEntry, IdAssignment<R>)> {
+    let account = files.get(&name_of(name.as_str()))?;
+    let account: AccountEntry = serde_json::from_slice(account).unwrap_or_else(|error| {
+        tracing::error!(platform = %name, %error, "the entry of a platform is damaged; what was proven must be proven again");
+        AccountEntry::default()
+    });
+    let mut phones = IdAssignment::new(name.clone());
+    phones.listed_at = account.listed_at.map(|at| to_former(at, now));
+    let prefix = name_of(&format!("{name}-"));
+    let mut names: Vec<_> = files.keys().filter(|file| file.starts_with(&prefix)).collect();
+    names.sort_unstable();
+    for file in names {
+        let Ok(id) = DeviceId::new(&file[PREFIX.len()..]) else { continue };
+        let parsed = parse(id.clone(), &files[file], now);
+        if let Err(why) = parsed.and_then(|holder| Ok(phones.add(holder).map(drop)?)) {
+            tracing::error!(
+                device = id.as_str(),
+                why,
+                "the entry of a phone is damaged; its id leads to no phone any more"
+            );
+            let known = Knowledge { own_address: Some(OwnAddress::Unread), ..Knowledge::default() };
+            let _ = phones.add(Holder { is_stored: true, known, ..Holder::new(id) });
+        }
+    }
+    Some((account, phones))
+}
+
+/// Encodes the entry of the account, and those of phones that the store lacks.
+pub(super) fn encode<R: Row>(account: &AccountEntry, phones: &IdAssignment<R>) -> Vec<(String, Vec<u8>)> {
+    let account = (name_of(phones.name.as_str()), serde_json::to_vec(account).unwrap_or_default());
+    let phones = phones.dirty.iter().map(|slot| {
+        let Holder { id, serial, code, read_at, row, missed: _, is_stored: _, known } = &phones.holders[*slot];
+        let (serial, code, row) = (serial.as_deref(), code.as_deref(), row.as_deref().map(|row| &**row));
+        let entry = PhoneEntry::<&str, &R, _> { serial, code, read_at: *read_at, row, known };
+        (name_of(id.as_str()), serde_json::to_vec(&entry).unwrap_or_default())
+    });
+    [account].into_iter().chain(phones).collect()
+}
+
+/// Returns a time before which a row that another process read cannot be current, even if a clock
+/// was set back in between.
+pub(super) fn to_former(at: Timestamp, now: Timestamp) -> Timestamp {
+    at.min(now.minus(SHOWN_FOR + Duration::from_millis(1)))
+}
+
+fn parse<R: Row>(id: DeviceId, content: &[u8], now: Timestamp) -> Result<Holder<R>, String> {
+    let PhoneEntry { serial, code, read_at, row, known }: PhoneEntry<String, R, Knowledge> =
+        serde_json::from_slice(content).map_err(|error| error.to_string())?;
+    let (read_at, row) = (to_former(read_at, now), row.map(|row| Arc::new(row.into())));
+    Ok(Holder { id, serial, code, read_at, row, missed: 0, is_stored: true, known })
+}
+
+fn name_of(id: &str) -> String {
+    format!("{PREFIX}{id}")
+}
