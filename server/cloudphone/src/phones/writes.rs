@@ -10,12 +10,16 @@ use super::port::{PhoneStart, Platform, Through, Unreachable};
 use super::views::Views;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use toolwarrant::tasks::{Executor, Facts, Leave, Reading, Sent, Unreadable, Verdict, Write};
 use toolwarrant::text::Remark;
 use toolwarrant::{BoxFuture, Timestamp};
 
 /// The longest boot id, in bytes. Evidence shows two of them in full.
 const BOOT_ID_MAX: usize = 64;
+
+/// The greatest difference between the clock of a phone's age and that of a process before this.
+const CLOCKS_APART: Duration = Duration::from_secs(2);
 
 /// Carries out writes on the phones of all platforms.
 pub struct Writes {
@@ -75,7 +79,10 @@ impl Executor for Writes {
             let WriteOrder { device, probe, .. } = WriteOrder::read(write)?;
             match probe {
                 Some(Probe::ExitIp) => Ok(canonical(self.platforms.of(&device)?.exits(&device, None).await?.ordinary)),
-                Some(Probe::BootId) => Ok(read_boot_id(self.platforms.of(&device)?, &device).await?.value),
+                Some(Probe::BootId) => {
+                    let (begun, platform) = (self.views.now(), self.platforms.of(&device)?);
+                    Ok(format!("{};{}", read_boot_id(platform, &device).await?.value, begun.0))
+                }
                 Some(Probe::PowerState) | None => Err(Unreadable("nothing is compared".into())),
             }
         })
@@ -204,7 +211,9 @@ impl Writes {
         Ok(make_reading(verdict, format!("state {}", expected.as_str()), observed))
     }
 
-    /// Compares starts. Without a start from before the send, a start after the send is the effect.
+    /// Compares starts. The effect is another start than before, and one that is younger than the
+    /// reading before. Two phones whose connections change places show each other's start. Without
+    /// a start from before the send, a start after the send is the effect.
     async fn boot_id(
         &self,
         device: &DeviceId,
@@ -219,8 +228,15 @@ impl Writes {
             let observed = format!("before: not read; after: {now}, which had run for {} s", age.as_secs());
             return Ok(make_reading(verdict, "after: a start after the request".to_owned(), observed));
         };
+        // A task that an earlier version accepted has no time of its reading.
+        let timed = before.rsplit_once(';').and_then(|(value, at)| Some((value, Some(at.parse().ok()?))));
+        let (before, read_at) = timed.unwrap_or((before, None));
         if read_on(before) != read_on(&now) {
             return Err(Unreadable("the platform has replaced the phone since it was read before the send".into()));
+        }
+        let is_older = |age, read_at| begun.minus(age).plus(CLOCKS_APART) < Timestamp(read_at);
+        if now != before && age.zip(read_at).is_some_and(|(age, read_at)| is_older(age, read_at)) {
+            return Err(Unreadable("a phone answers that started before the request, so it is another one".into()));
         }
         let verdict = if now == before { Verdict::Absent } else { Verdict::Present };
         if verdict == Verdict::Present

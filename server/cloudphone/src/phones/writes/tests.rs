@@ -95,6 +95,27 @@ async fn a_restart_is_another_boot_id_than_before() {
     }
 }
 
+/// The clock stands at 100 s.
+#[tokio::test]
+async fn another_start_is_no_restart_if_it_is_older_than_the_reading_before_the_send() {
+    for (before, age, verdict) in [
+        ("4f@x;60000", Some(39), Present),
+        // The clocks of two processes may differ.
+        ("4f@x;60000", Some(41), Present),
+        ("4f@x;60000", Some(43), Unread),
+        ("4f@x;60000", Some(9_000), Unread),
+        ("4f@x;60000", None, Present),
+        ("4f@x", Some(9_000), Present),
+        ("a1@x;60000", Some(9_000), Absent),
+    ] {
+        let staged = Staged { boot: Some("a1@x"), age, ..Staged::default() };
+        let writes = writes_at(Timestamp(100_000), Arc::new(staged));
+        let reading = writes.probe(&set_power("restart", Probe::BootId, Some(before))).await;
+        assert_eq!(reading.verdict, verdict, "{before} {age:?}");
+        assert!(!format!("{reading:?}").contains(";60000"), "{reading:?}");
+    }
+}
+
 /// The clock stands at 100 s, and the request had left by 60 s.
 #[tokio::test]
 async fn without_a_start_from_before_a_restart_is_a_start_after_the_request() {
@@ -120,7 +141,7 @@ async fn the_reading_from_before_is_of_the_probe_that_compares() {
     let [shows, mute, empty] = [shows, mute, empty].map(writes);
     let restart = set_power("restart", Probe::BootId, None);
     assert_eq!(shows.baseline(&set_proxy(None)).await.as_deref(), Ok("192.0.2.1"));
-    assert_eq!(shows.baseline(&restart).await.as_deref(), Ok("4f"));
+    assert_eq!(shows.baseline(&restart).await.as_deref(), Ok("4f;0"));
     assert!(shows.baseline(&set_power("boot", Probe::PowerState, None)).await.is_err());
     assert!(mute.baseline(&set_proxy(None)).await.is_err() && mute.baseline(&restart).await.is_err());
     assert!(empty.baseline(&restart).await.is_err(), "an empty boot id would differ from every other");
