@@ -5,6 +5,7 @@ use crate::phones::port::PlatformName;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
+use std::net::IpAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +34,12 @@ pub trait Row: Clone + PartialEq + fmt::Debug + Serialize + DeserializeOwned + S
     /// Returns an id that stays with the phone when its code changes; `None` if the platform has no
     /// such id.
     fn serial(&self) -> Option<String>;
+
+    /// Returns the address of the phone's requests, as the platform shows it. Default: `None`, which
+    /// is right for a platform that shows none.
+    fn public_address(&self) -> Option<IpAddr> {
+        None
+    }
 
     /// Returns the id of the phone, unless another phone has it. Default: the name of the platform
     /// and the code, in lower case. A phone whose id has other characters than ids is left out.

@@ -10,6 +10,7 @@ mod stories;
 use super::*;
 use crate::phones::port::NoPlatformName;
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use tempfile::TempDir;
 use toolwarrant_core::store::Stored;
@@ -33,6 +34,15 @@ impl Row for TestRow {
 
     fn serial(&self) -> Option<String> {
         self.serial.clone()
+    }
+
+    /// It stands after a colon in the code.
+    fn public_address(&self) -> Option<IpAddr> {
+        self.code.split_once(':')?.1.parse().ok()
+    }
+
+    fn plain_id(&self, platform: &PlatformName) -> String {
+        format!("{platform}-{}", self.code.replace([':', '.'], "-").to_ascii_lowercase())
     }
 }
 

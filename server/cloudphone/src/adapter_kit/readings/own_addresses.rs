@@ -124,10 +124,14 @@ impl<R: Row> OwnAddresses<R> {
         (former, last.name != name)
     }
 
-    /// Returns true if another phone of the account has this address as well. Its user could then
-    /// have chosen the address.
+    /// Returns true if another phone of the account has this address as well, as far as it was read
+    /// or the platform shows it. The user of that phone can make requests come from there.
     fn is_shared(&self, id: &DeviceId, address: IpAddr) -> bool {
-        self.ledger.any(|other, known| other != id && known.own_address == Some(OwnAddress::Read(address)))
+        let is_read = |known: &Knowledge| known.own_address == Some(OwnAddress::Read(address));
+        self.ledger.any(|other, known| other != id && is_read(known))
+            || self.ledger.page(None, u16::MAX, |mut phones| {
+                Iterator::any(&mut phones, |(other, row, _)| other != id && row.public_address() == Some(address))
+            })
     }
 
     /// Returns true if the address was read, or cannot be read any more.
@@ -223,6 +227,9 @@ mod tests {
         assert_eq!(complete(&direct, "a", one, None).await, (Some(one), true));
         let direct = OwnAddresses::new(Arc::clone(&kept.ledger), true);
         assert_eq!(complete(&direct, "a", one, None).await, (Some(one), false));
+        // The platform shows that another phone has the address, which was never read.
+        kept.take("A B C D X:192.0.2.2").await;
+        assert_eq!(complete(&own(&kept), "b", two, None).await, (Some(two), true));
         // The app has gone.
         direct.replace((&id("d"), Some(one)), three).await.unwrap_err();
         direct.replace((&id("d"), None), three).await.unwrap();

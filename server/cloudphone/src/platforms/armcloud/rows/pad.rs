@@ -63,12 +63,6 @@ impl Pad {
         matches!(self.pad_status, Some(conditions::DELETED | conditions::DELETED_IN_CALLBACKS))
     }
 
-    /// Returns the address from which the pad makes requests, by the platform's word.
-    #[must_use]
-    pub fn public_address(&self) -> Option<IpAddr> {
-        self.public_ip.as_ref()?.parse().ok()
-    }
-
     /// Joins the data of two lists about one pad. If both have a value, that of `self` counts.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
@@ -96,6 +90,11 @@ impl Row for Pad {
 
     fn code(&self) -> &str {
         self.pad_code.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the address from which the pad makes requests, by the platform's word.
+    fn public_address(&self) -> Option<IpAddr> {
+        self.public_ip.as_ref()?.parse().ok()
     }
 
     fn serial(&self) -> Option<String> {
