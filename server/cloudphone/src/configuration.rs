@@ -83,6 +83,16 @@ pub(crate) fn platforms(config: &Config) -> Result<Vec<(PlatformName, PlatformCo
                 account.map(|account| PlatformConfig::Armcloud { account, reads_through_proxy })
             }
         };
+        let server = |platform: &PlatformConfig| match platform {
+            PlatformConfig::Adb(settings) => Some(settings.server.clone()),
+            PlatformConfig::Armcloud { .. } | PlatformConfig::Simulator => None,
+        };
+        let uses_server =
+            |(_, other): &(PlatformName, PlatformConfig)| server(other) == platform.as_ref().and_then(server);
+        if platform.as_ref().and_then(server).is_some() && platforms.iter().any(uses_server) {
+            let help = "name the phones of both in one `only`, or start a second adb server".to_owned();
+            found.add(key.span(), "another platform has this adb server, so each phone would have two ids", Some(help));
+        }
         platforms.extend(name.ok().zip(platform));
     }
     found.finish()?;

@@ -120,6 +120,28 @@ async fn a_server_that_comes_back_is_used_again_and_phones_keep_their_ids_meanwh
 }
 
 #[tokio::test]
+async fn a_phone_that_is_connected_beside_a_pattern_has_one_id_and_keeps_it_when_the_other_connection_goes() {
+    let (double, site) = (Double::start(2, FAST).await, Site::new());
+    let codes = double.codes().await;
+    site.configure(&format!(
+        "[platform.rack]\nkind = \"adb\"\nserver = \"{}\"\nonly = [\"*\"]\nconnect = [\"{}:5555\"]\n",
+        double.adb(),
+        codes[0]
+    ));
+    let program = site.start(2, &[]).await;
+    let phone = id("rack", &codes[0]);
+    until(async || site.operate("platform check rack").await.1.contains("is a second connection of a phone")).await;
+    double.switch(Some(&codes[0]), &json!({"adb_state": "absent"})).await;
+    let state =
+        async || program.call("get_device", json!({"device_id": phone})).await.expect("its id stays")["state"].clone();
+    until(async || state().await == "unknown").await;
+    until(async || state().await == "running").await;
+    let restarted = end(&program, "set_power", restart(&phone)).await;
+    assert_eq!(restarted["status"], "success", "{restarted}");
+    assert_eq!(list_all(&program).await.len(), 2);
+}
+
+#[tokio::test]
 async fn a_store_that_replicas_share_is_refused_by_name() {
     let (_double, _, config) = rack().await;
     let site = Site::new();
@@ -133,7 +155,8 @@ async fn each_mistake_in_a_table_has_its_place_and_its_remedy() {
     let site = Site::new();
     site.configure(
         "[platform.far]\nkind = \"adb\"\nserver = \"192.0.2.7:5037\"\nonly = [\"model:Pixel\", \"a\"]\n\
-         names = { b = \"Anna\" }\n[platform.bare]\nkind = \"adb\"\nconnect = [\"192.0.2.7\"]\n",
+         names = { b = \"Anna\" }\n[platform.bare]\nkind = \"adb\"\nconnect = [\"192.0.2.7\"]\n\
+         [platform.one]\nkind = \"adb\"\nonly = [\"a\"]\n[platform.two]\nkind = \"adb\"\nonly = [\"b\"]\n",
     );
     let (code, text) = site.operate("config check").await;
     insta::assert_snapshot!(format!("exit {code}\n{}", steady(&text, site.home.path())));

@@ -41,7 +41,11 @@ pub async fn check(platform: &dyn Platform) -> Vec<Finding> {
             return findings;
         }
         Ok(phones) if phones.is_empty() => {
-            findings.push(Finding::faulty("listing", "there is no phone", "buy one, or use the account that has it"));
+            findings.push(Finding::faulty(
+                "listing",
+                "there is no phone",
+                "connect one, or use the account that has it",
+            ));
             return findings;
         }
         Ok(phones) => phones,

@@ -8,11 +8,13 @@
 
 mod address;
 mod asking;
+mod connections;
 mod control;
 mod facts;
 mod lines;
 mod listing;
 mod programs;
+mod row;
 mod server;
 mod states;
 mod wire;
@@ -32,8 +34,9 @@ use crate::phones::port::{
 use anyhow::Context;
 use asking::PhoneAsker;
 use facts::PhoneFacts;
-use listing::{AdbListing, AdbRow};
+use listing::AdbListing;
 use programs::PhonePrograms;
+use row::AdbRow;
 use server::AdbServer;
 use states::AdbState;
 use std::borrow::Cow;
@@ -128,8 +131,11 @@ impl Adb {
             programs: Arc::clone(&programs),
             connect: connect.into(),
             revived: Arc::default(),
+            unmarked: Arc::default(),
+            random: random.clone(),
         };
-        let listing = Arc::new(AdbListing::new(asker, only));
+        let known = ledger.page(None, u16::MAX, |rows| rows.map(|(_, row, _)| AdbRow::clone(row)).collect());
+        let listing = Arc::new(AdbListing::new(asker, only, known));
         let refresh = Arc::new(Refresh::new(Arc::clone(&ledger), listing.clone(), clock.clone(), jitter));
         let pace =
             |seconds: u32| Pace { settle_seconds: seconds, deadline_seconds: seconds.saturating_add(ROOM_SECONDS) };
@@ -165,7 +171,7 @@ impl Adb {
 
     /// Makes the view of a row. `is_known` is true if its state may still be shown.
     fn view(&self, id: &DeviceId, row: &AdbRow, is_known: bool) -> DeviceReading {
-        let AdbRow { address, state, facts } = row;
+        let AdbRow { address, state, facts, .. } = row;
         let PhoneFacts { start, model, release, cores, memory_mb, storage_gb, .. } = facts;
         let offered = |is_ready: bool| match is_known {
             true if is_ready => Flag::Offered,
@@ -177,6 +183,8 @@ impl Adb {
         let power = match (state, start) {
             // Switching on and off needs no connection to the phone.
             (state, _) if self.programs.named.power.is_some() && state.may_be_off() => offered(true),
+            // The operator's program restarts a phone that hangs, too.
+            (state, _) if self.programs.named.restart.is_some() && state.may_run() => offered(true),
             (AdbState::Running, None) => Flag::Refused(NO_START),
             (state, _) if state.may_run() => offered(runs),
             _ => Flag::Refused(state.why()),
@@ -188,7 +196,7 @@ impl Adb {
         };
         DeviceReading {
             id: id.clone(),
-            name: Untrusted::clean(self.programs.names.get(address).unwrap_or(address)),
+            name: Untrusted::clean(self.programs.find_name(row).unwrap_or(address)),
             state: state.visible_state().filter(|_| is_known),
             offers: Offers { proxy, power, session: Flag::Refused(NO_SESSION) },
             spec: Arc::new(DeviceSpec {
@@ -221,7 +229,7 @@ impl Adb {
             return if self.ledger.is_known() { Ok(None) } else { Err(unread()) };
         }
         let ((known, address), began) = (self.find(id)?, self.clock.now());
-        match self.listing.read_one(&address).await {
+        match self.listing.read_one(&known, &address).await {
             Ok(row) => self.ledger.note(row, Vec::new(), began).await,
             Err(error) => {
                 tracing::debug!(device = id.as_str(), %error, "a phone could not be read again");

@@ -30,7 +30,7 @@ const NETWORK: &str = ":5555";
 
 /// Stands in for `read -t SECONDS NAME`, which a phone's shell has and dash lacks. The double
 /// itself ends standard input after that time.
-const READ: &str = "read() { shift 2;command read -r \"$1\"; };";
+const READ: &str = "read() { [ \"$1\" != -t ]||shift 2;command read -r \"$@\"; };";
 
 /// The time for which a pad waits for a word.
 const WORD_WITHIN: Duration = Duration::from_secs(5);

@@ -82,6 +82,10 @@ pub(crate) async fn start<'a>(
     let folder = tempfile::Builder::new().prefix("run").tempdir_in(&world.folder)?;
     let (home, file) = (folder.path().join("home"), folder.path().join("phone.json"));
     fs::create_dir(&home)?;
+    // Files that outlive a script.
+    let data = world.folder.join(format!("data{}", seat.0));
+    fs::create_dir_all(&data)?;
+    let script = script.replace("/data/local/tmp", &data.display().to_string());
     fs::write(&file, serde_json::to_vec(&phone)?)?;
     let child = Command::new("/bin/sh")
         .arg("-c")

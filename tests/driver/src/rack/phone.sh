@@ -14,5 +14,6 @@ while :; do
     echo "$(date +%s.%6N) start" >> "$folder/journal"
     unshare --pid --mount --uts --fork --kill-child sh -c '
         mount -t proc proc "$0/proc" && mount --bind "$1/boot_id" "$0/proc/sys/kernel/random/boot_id" &&
-            mount --bind "$1" "$0/run" && [ ! -e "$1/off" ] && exec chroot "$0" /usr/sbin/init' "$root" "$folder"
+            mount --bind "$1" "$0/run" && mkdir -p "$1/tmp" "$0/data/local/tmp" &&
+            mount --bind "$1/tmp" "$0/data/local/tmp" && [ ! -e "$1/off" ] && exec chroot "$0" /usr/sbin/init' "$root" "$folder"
 done

@@ -60,7 +60,7 @@ impl FromStr for NetworkAddress {
 
     fn from_str(text: &str) -> Result<Self, NoNetworkAddress> {
         let (host, port) = text.rsplit_once(':').ok_or(NoNetworkAddress)?;
-        let is_port = port.parse::<u16>().is_ok_and(|port| port != 0) && !host.is_empty();
+        let is_port = port.parse::<u16>().is_ok_and(|port| port != 0) && !host.is_empty() && !host.contains(' ');
         PhoneAddress::of_serial(text).filter(|_| is_port).map(Self).ok_or(NoNetworkAddress)
     }
 }
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn the_address_of_a_phone_has_a_host_and_a_port() {
-        for text in ["192.0.2.7:5555", "[fd00::7]:5555", "pixel.lan:5555"] {
+        for text in ["192.0.2.7:5555", "[fe80::7%eth0]:5555", "pixel.lan:5555"] {
             assert!(text.parse::<NetworkAddress>().is_ok(), "{text}");
         }
         for text in ["192.0.2.7", ":5555", "192.0.2.7:0", "192.0.2.7:70000", "usb:1", "-x:5555", "a b:5555"] {

@@ -3,23 +3,26 @@
 //! does not wait for that. Start at [`PhoneAsker::ask`].
 
 use super::address::NetworkAddress;
-use super::facts::{PhoneFacts, script};
+use super::facts::{PhoneFacts, mark_script, script};
 use super::programs::PhonePrograms;
 use super::server::AdbServer;
 use super::states::AdbState;
 use super::wire::PhoneAddress;
 use crate::phones::port::{PhoneStart, Unreachable};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use toolwarrant::Timestamp;
-use toolwarrant::base::ignore_poison;
+use toolwarrant::base::{hex, ignore_poison};
+use toolwarrant::{Random, Timestamp};
 
 /// The longest time for an answer of the server or of a phone.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(4);
 
 /// The shortest time between two tries to bring a phone back.
 const REVIVED_EVERY: Duration = Duration::from_secs(60);
+
+/// The address of a phone, and its start.
+type StartedPhone = (PhoneAddress, Option<String>);
 
 /// Asks phones. Its clones share what they know.
 #[derive(Clone)]
@@ -29,6 +32,9 @@ pub(super) struct PhoneAsker {
     pub(super) connect: Arc<[NetworkAddress]>,
     /// The phones that did not answer, each with the time of the last try to bring it back.
     pub(super) revived: Arc<Mutex<BTreeMap<PhoneAddress, Timestamp>>>,
+    /// The phones that cannot be marked.
+    pub(super) unmarked: Arc<Mutex<BTreeSet<StartedPhone>>>,
+    pub(super) random: Random,
 }
 
 impl PhoneAsker {
@@ -41,11 +47,13 @@ impl PhoneAsker {
         if is_off { (AdbState::Stopped, None) } else { asked }
     }
 
-    /// Asks a phone like [`Self::ask`], and tries to bring it back if it is lost or stuck.
+    /// Asks a phone like [`Self::ask`], and tries to bring it back if it is lost or stuck. Marks a
+    /// phone that has no mark, with that of the phone that had the address before.
     pub(super) async fn ask_or_revive(
         &self,
         address: &PhoneAddress,
         state: AdbState,
+        mark: Option<String>,
     ) -> (AdbState, Option<PhoneFacts>) {
         let is_lost = matches!(state, AdbState::Absent | AdbState::Offline);
         let state = if is_lost && self.connects(address) && self.must_revive(address, true) {
@@ -55,7 +63,10 @@ impl PhoneAsker {
         } else {
             state
         };
-        let asked = self.ask(address, state).await;
+        let mut asked = self.ask(address, state).await;
+        if let (AdbState::Running, Some(facts @ PhoneFacts { mark: None, .. })) = (asked.0, &mut asked.1) {
+            facts.mark = self.mark(address, mark, facts.start.clone()).await;
+        }
         match asked.0 {
             AdbState::Running | AdbState::Booting => drop(ignore_poison(self.revived.lock()).remove(address)),
             AdbState::Silent if self.must_revive(address, false) => {
@@ -82,6 +93,33 @@ impl PhoneAsker {
                 (if features.is_ok_and(is_too_old) { AdbState::TooOld } else { AdbState::Silent }, None)
             }
         }
+    }
+
+    /// Writes a mark on a phone. Returns it if it can be read there.
+    async fn mark(&self, address: &PhoneAddress, mark: Option<String>, start: Option<String>) -> Option<String> {
+        let phone = (address.clone(), start);
+        if ignore_poison(self.unmarked.lock()).contains(&phone) {
+            return None;
+        }
+        let mark = mark.or_else(|| self.make_word())?;
+        self.run(address, &mark_script(&mark)).await.ok()?;
+        // It may have been marked over another connection meanwhile.
+        let read = self.server.read_facts(address, self.server.clock.now().plus(ANSWER_WITHIN)).await.ok()?.mark;
+        if read.is_none() {
+            tracing::info!(%address, "a phone cannot be marked, so each connection of it has an id of its own");
+            ignore_poison(self.unmarked.lock()).insert(phone);
+        }
+        read
+    }
+
+    /// Runs a script on a phone.
+    pub(super) async fn run(&self, address: &PhoneAddress, script: &str) -> Result<String, Unreachable> {
+        self.server.reach(address, self.server.clock.now().plus(ANSWER_WITHIN)).await?.run(script).await
+    }
+
+    /// Makes a mark or a word that nobody can guess; `None` if the system has no randomness.
+    pub(super) fn make_word(&self) -> Option<String> {
+        self.random.bytes::<16>().ok().map(|bytes| hex::encode(&bytes))
     }
 
     async fn tell_server(&self, service: &str) -> Result<String, Unreachable> {

@@ -2,7 +2,7 @@
 //! `platform check`.
 
 use super::facts::Netcat;
-use super::listing::LastList;
+use super::row::LastList;
 use super::states::AdbState;
 use super::{Adb, NO_SESSION, NO_START};
 use crate::adapter_kit::phone_ledger::OwnAddress;
@@ -49,7 +49,7 @@ impl Adb {
             if !before.has_booted {
                 return Err(Unreachable(AdbState::Booting.why().into()));
             }
-            if before.identity != row.facts.identity {
+            if before.identity != row.facts.identity || before.is_of_another(&row.facts) {
                 return Err(Unreachable("another phone has this address meanwhile".into()));
             }
             let word = self.random.bytes::<8>().map_err(|_| Unreachable("the system has no randomness".into()))?;
@@ -74,7 +74,7 @@ impl Adb {
                     self.find(id)
                 };
                 match prepare.await {
-                    Ok((_, address)) => self.programs.carry_out(program, &address, (task, command), leave).await,
+                    Ok((row, _)) => self.programs.carry_out(program, &row, (task, command), leave).await,
                     Err(Unreachable(why)) => Sent::NotSent(why),
                 }
             }

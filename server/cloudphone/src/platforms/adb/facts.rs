@@ -10,6 +10,9 @@ use toolwarrant::text::Untrusted;
 /// The longest identity of a phone, in bytes. Evidence shows it after the start.
 const IDENTITY_MAX: usize = 32;
 
+/// The length of a mark, and of a word.
+const MARK_DIGITS: usize = 32;
+
 /// The readings of a phone that has answered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct PhoneFacts {
@@ -18,6 +21,12 @@ pub(super) struct PhoneFacts {
     /// The serial in the phone's own properties. It stays when the connection changes. Clones may
     /// share it, and it is empty if the phone has none.
     pub(super) identity: String,
+    /// The mark that this server has written on the phone, if it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) mark: Option<String>,
+    /// The word with which connections are compared.
+    #[serde(skip)]
+    pub(super) word: String,
     /// The start of the phone; `None` if it cannot be read.
     pub(super) start: Option<String>,
     pub(super) model: Option<Untrusted>,
@@ -50,6 +59,19 @@ impl Netcat {
 /// The line before the start.
 const START_FOLLOWS: &str = "\nstart=\n";
 
+/// The file on a phone in which its mark is.
+const MARK: &str = "/data/local/tmp/.cloudphone";
+
+/// Returns the script that writes a mark on a phone that has none.
+pub(super) fn mark_script(mark: &str) -> String {
+    format!("umask 077;set -C;echo {mark} >{MARK}")
+}
+
+/// Returns the script that writes a mark again, with a word by which connections are compared.
+pub(super) fn word_script(mark: &str, word: &str) -> String {
+    format!("umask 077;echo {mark} {word} >{MARK}")
+}
+
 /// Returns the script, which prints one line `NAME=VALUE` for each reading, and the start last.
 pub(super) fn script() -> String {
     format!(
@@ -57,6 +79,7 @@ pub(super) fn script() -> String {
          done;echo cores=$(grep -c ^processor /proc/cpuinfo);echo memory=$(grep ^MemTotal: /proc/meminfo);\
          echo storage=$(df -k /data|tail -n 1);\
          if command -v nc >/dev/null;then echo netcat=nc;elif toybox|grep -qw nc;then echo netcat=toybox nc;fi;\
+         {{ read mark word <{MARK};}} 2>/dev/null;echo mark=$mark;echo word=$word;\
          echo start=;{START}"
     )
 }
@@ -65,6 +88,11 @@ impl PhoneFacts {
     /// Returns the name of the phone in readings: its identity, or `-`.
     pub(super) fn name(&self) -> &str {
         if self.identity.is_empty() { "-" } else { &self.identity }
+    }
+
+    /// Returns true if another phone was read, as far as marks tell.
+    pub(super) fn is_of_another(&self, known: &Self) -> bool {
+        self.mark.is_some() && known.mark.is_some() && self.mark != known.mark
     }
 
     /// Returns the start of the phone in the output of [`script`].
@@ -85,6 +113,10 @@ impl PhoneFacts {
         Some(Self {
             has_booted: value("sys.boot_completed") == "1",
             identity: value("ro.serialno").chars().filter(plain).take(IDENTITY_MAX).collect(),
+            mark: Some(value("mark"))
+                .filter(|mark| mark.len() == MARK_DIGITS && mark.bytes().all(|byte| byte.is_ascii_hexdigit()))
+                .map(str::to_owned),
+            word: value("word").chars().filter(char::is_ascii_hexdigit).take(MARK_DIGITS).collect(),
             start: start_of(start).map(|start| start.value),
             model: text("ro.product.model"),
             release: text("ro.build.version.release"),
@@ -110,6 +142,7 @@ cores=8
 memory=MemTotal: 3906252 kB
 storage=/dev/block/dm-5 115249236 12000000 103249236 11% /data
 netcat=toybox nc
+mark=00112233445566778899aabbccddeeff
 start=
 2c7b8f3e-8a2f-4a55-9d3e-0f6a1b2c3d4e
 1 (init) S 0 0 0 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 23 4
@@ -125,6 +158,7 @@ start=
         assert_eq!(facts.model.as_ref().map(Untrusted::as_str), Some("Pixel 6"));
         assert_eq!((facts.cores, facts.memory_mb, facts.storage_gb), (Some(8), Some(3_814), Some(109)));
         assert_eq!(facts.netcat, Some(Netcat::ToyboxNc));
+        assert_eq!(facts.mark.as_deref(), Some("00112233445566778899aabbccddeeff"));
         let bare = PhoneFacts::parse("sys.boot_completed=\nstart=\n").unwrap();
         assert_eq!(bare, PhoneFacts::default());
         assert_eq!(PhoneFacts::parse("sys.boot_completed=1\n"), None, "not whole");

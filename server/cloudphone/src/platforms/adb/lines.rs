@@ -1,9 +1,11 @@
 //! The adb server's list, and the phones in it that the operator serves. Pure.
 //!
-//! A phone names itself in its line, so a line is data: one odd line costs no other. A phone is
-//! addressed by its serial, or by its USB path if the operator names that, and never by an id out
-//! of the list. Start at [`parse_list`] and [`select`].
+//! A phone names itself in its line, so a line is data: one odd line costs no other. It is read
+//! from its end, where the server's own words stand. A phone is addressed by its serial, or by its
+//! USB path if the operator names that, and never by an id out of the list. Start at [`parse_list`]
+//! and [`select`].
 
+use super::address::NetworkAddress;
 use super::states::AdbState;
 use super::wire::PhoneAddress;
 use std::collections::{BTreeMap, HashMap};
@@ -73,26 +75,37 @@ pub(super) fn parse_list(text: &str) -> Vec<Option<ListLine>> {
     text.lines().filter(|line| !line.trim().is_empty()).map(parse_line).collect()
 }
 
-/// Parses a line: a serial, which may contain blanks, and after it a state. A USB path stands right
-/// after the state. Only there it is the server's own word.
+/// Parses a line: a serial, which may contain anything, then a state, the USB path of a phone that
+/// has one, and words with a name and a colon.
 fn parse_line(line: &str) -> Option<ListLine> {
     if line.len() > LINE_MAX {
         return None;
     }
-    line.match_indices(char::is_whitespace).find_map(|(at, _)| {
-        let (serial, rest) = (line[..at].trim_end(), line[at..].trim_start());
-        let (state, rest) = AdbState::find(rest)?;
-        // This state explains itself in brackets.
-        let rest =
-            if state == AdbState::NoPermissions { rest.rsplit_once("] ").map_or("", |(_, rest)| rest) } else { rest };
-        let usb_path = rest.split_whitespace().next().and_then(|word| word.strip_prefix("usb:"));
-        Some(ListLine { serial: serial.to_owned(), state, usb_path: usb_path.map(str::to_owned) })
-    })
+    let mut line = line.trim_end();
+    for name in ["transport_id:", "device:", "model:", "product:"] {
+        line = split_last(line).filter(|(_, word)| word.starts_with(name)).map_or(line, |(rest, _)| rest);
+    }
+    let path = split_last(line).and_then(|(rest, word)| Some((rest, usb_path(word)?)));
+    let (line, usb_path) = path.map_or((line, None), |(rest, path)| (rest, Some(path.to_owned())));
+    let (serial, state) = AdbState::split(line)?;
+    Some(ListLine { serial: serial.trim().to_owned(), state, usb_path })
 }
 
-/// Selects the phones of a list that the operator serves. A phone that a pattern names in full is
-/// among them even if it is not in the list.
-pub(super) fn select(only: &[PhonePattern], lines: &[Option<ListLine>]) -> SelectedPhones {
+/// Splits the last word off.
+fn split_last(line: &str) -> Option<(&str, &str)> {
+    line.rsplit_once(char::is_whitespace).map(|(rest, word)| (rest.trim_end(), word))
+}
+
+/// Returns the path in a word. A server that uses libusb writes `1-1.2` in place of `usb:1-1.2`.
+fn usb_path(word: &str) -> Option<&str> {
+    let is_path =
+        |word: &str| word.contains('-') && word.bytes().all(|byte| byte.is_ascii_digit() || b"-.".contains(&byte));
+    word.strip_prefix("usb:").or_else(|| Some(word).filter(|word| is_path(word)))
+}
+
+/// Selects the phones of a list that the operator serves. A phone that a pattern names in full, or
+/// that is to be connected, is among them even if it is not in the list.
+pub(super) fn select(only: &[PhonePattern], connect: &[NetworkAddress], lines: &[Option<ListLine>]) -> SelectedPhones {
     let mut selected = SelectedPhones::default();
     let mut counts = HashMap::<&str, usize>::new();
     for line in lines.iter().flatten() {
@@ -123,7 +136,8 @@ pub(super) fn select(only: &[PhonePattern], lines: &[Option<ListLine>]) -> Selec
             None => selected.left_out.push((serial.clone(), "its serial could select other phones, too")),
         }
     }
-    for address in only.iter().filter_map(PhonePattern::only_phone) {
+    let connected = connect.iter().map(|NetworkAddress(address)| address.clone());
+    for address in only.iter().filter_map(PhonePattern::only_phone).chain(connected) {
         selected.served.entry(address).or_insert(AdbState::Absent);
     }
     selected
@@ -140,7 +154,7 @@ emulator-5554          device product:sdk model:Pixel_6 device:emu64 transport_i
 0123456789ABCDEF       unauthorized usb:1-1.3 transport_id:5
 (no serial number)     no permissions (user in plugdev group; are your udev rules wrong?); see [http://x.example] usb:1-4 transport_id:6
 192.0.2.7:5555         offline transport_id:7
-model:Pixel            device product:x usb:9-9 transport_id:8
+model:Pixel            device product:x transport_id:8
 nothing that is known
 ";
 
@@ -149,7 +163,7 @@ nothing that is known
     }
 
     fn serve_phones(only: &[&str]) -> Vec<(String, AdbState)> {
-        let selected = select(&patterns(only), &parse_list(LIST));
+        let selected = select(&patterns(only), &[], &parse_list(LIST));
         selected.served.into_iter().map(|(address, state)| (address.to_string(), state)).collect()
     }
 
@@ -176,17 +190,53 @@ nothing that is known
         assert_eq!(serve_phones(&["usb:1-1.2", "0123*"]), phones_of(&both));
         assert_eq!(
             serve_phones(&["emulator-5556", "usb:9-9"]),
-            phones_of(&[
-                ("emulator-5556", AdbState::Absent),
-                // A phone's own word is no path.
-                ("usb:9-9", AdbState::Absent),
-            ])
+            phones_of(&[("emulator-5556", AdbState::Absent), ("usb:9-9", AdbState::Absent),])
+        );
+    }
+
+    #[test]
+    fn a_line_is_read_from_its_end_whatever_a_phone_calls_itself() {
+        for (line, serial, state, path) in [
+            (
+                "x device usb:1-1.2     device usb:2-1 transport_id:4",
+                "x device usb:1-1.2",
+                AdbState::Silent,
+                Some("2-1"),
+            ),
+            ("R58M device 3-1 product:a model:b device:c transport_id:1", "R58M", AdbState::Silent, Some("3-1")),
+            ("x offline              device transport_id:9", "x offline", AdbState::Silent, None),
+            ("adb-X (2)._adb-tls-connect._tcp offline", "adb-X (2)._adb-tls-connect._tcp", AdbState::Offline, None),
+            ("[fe80::1%eth0]:5555    device product:p", "[fe80::1%eth0]:5555", AdbState::Silent, None),
+            ("a no permissions (why?); see [http://x] 3-1.4", "a", AdbState::NoPermissions, Some("3-1.4")),
+            (
+                "a no permissions x     no permissions (why?); see [http://x]",
+                "a no permissions x",
+                AdbState::NoPermissions,
+                None,
+            ),
+            ("a authorizing", "a", AdbState::Connecting, None),
+        ] {
+            let usb_path = path.map(str::to_owned);
+            assert_eq!(parse_line(line), Some(ListLine { serial: serial.to_owned(), state, usb_path }), "{line}");
+        }
+        for line in ["device", "x", "x devices", "x device product", ""] {
+            assert_eq!(parse_line(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_phone_that_is_to_be_connected_is_served_beside_a_pattern() {
+        let connect = ["192.0.2.8:5555".parse().unwrap()];
+        let served = select(&patterns(&["*"]), &connect, &[]).served;
+        assert_eq!(
+            served.into_iter().map(|(address, state)| (address.to_string(), state)).collect::<Vec<_>>(),
+            [("192.0.2.8:5555".to_owned(), AdbState::Absent)]
         );
     }
 
     #[test]
     fn each_line_that_is_not_served_has_a_reason() {
-        let selected = select(&patterns(&["model*", "emulator-5554"]), &parse_list(LIST));
+        let selected = select(&patterns(&["model*", "emulator-5554"]), &[], &parse_list(LIST));
         let reasons: Vec<_> = selected.left_out.iter().map(|(serial, why)| format!("{serial}: {why}")).collect();
         assert_eq!(
             reasons,
@@ -203,7 +253,7 @@ nothing that is known
 
     #[test]
     fn a_pattern_is_a_serial_or_a_path_with_a_star_at_its_end_at_most() {
-        for text in ["", "usb:", "a*b", "**", "model:*", "a b", "*x"] {
+        for text in ["", "usb:", "a*b", "**", "model:*", "*x"] {
             assert_eq!(text.parse::<PhonePattern>(), Err(NoPhonePattern), "{text}");
         }
         let [all, paths] = &patterns(&["*", "usb:*"])[..] else { panic!("two") };
@@ -221,7 +271,7 @@ nothing that is known
             ).prop_map(|lines| lines.join("\n")),
         ) {
             let lines = parse_list(&text);
-            let SelectedPhones { served, left_out } = select(&patterns(&["*", "usb:*"]), &lines);
+            let SelectedPhones { served, left_out } = select(&patterns(&["*", "usb:*"]), &[], &lines);
             prop_assert!(served.len() + left_out.len() <= lines.len());
             for address in served.keys() {
                 prop_assert_eq!(PhoneAddress::parse(address.as_str()), Some(address.clone()));

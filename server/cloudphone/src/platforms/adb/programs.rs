@@ -1,6 +1,7 @@
 //! The programs of this machine that do for a phone what adb cannot: switch it on and off, and give
 //! all of its traffic a proxy.
 
+use super::row::AdbRow;
 use super::wire::PhoneAddress;
 use crate::adapter_kit::host_program::{HostProgram, ProgramTarget, RunningPrograms};
 use crate::phones::contract::{Command, PowerAction, SetPowerArgs};
@@ -85,7 +86,7 @@ impl PhonePrograms {
     pub(super) async fn carry_out(
         &self,
         program: &HostProgram,
-        address: &PhoneAddress,
+        phone: &AdbRow,
         (task, command): (TaskId, &Command),
         leave: Leave,
     ) -> Sent {
@@ -97,7 +98,10 @@ impl PhonePrograms {
         };
         let input = Secret::new(input);
         match written {
-            Ok(()) => self.running.act(program, self.target(address), (task, input), (leave, &self.clock)).await,
+            Ok(()) => {
+                let target = ProgramTarget { serial: &phone.address, name: self.find_name(phone).map(String::as_str) };
+                self.running.act(program, target, (task, input), (leave, &self.clock)).await
+            }
             Err(error) => Sent::NotSent(error.to_string().into()),
         }
     }
@@ -111,6 +115,11 @@ impl PhonePrograms {
         let obstacles =
             restart.iter().chain(power).chain(proxy).filter_map(|program| program.find_obstacle(self.target(address)));
         obstacles.map(|obstacle| Finding::faulty("program", obstacle, REMEDY)).collect()
+    }
+
+    /// Returns the name that the operator has given a phone, by any of its addresses.
+    pub(super) fn find_name(&self, phone: &AdbRow) -> Option<&String> {
+        [&phone.address].into_iter().chain(&phone.others).find_map(|address| self.names.get(address))
     }
 
     fn target<'a>(&'a self, address: &'a PhoneAddress) -> ProgramTarget<'a> {

@@ -83,7 +83,12 @@ impl AdbServer {
     /// # Errors
     /// The server cannot be reached, or has no such phone.
     pub(super) async fn reach(&self, phone: &PhoneAddress, until: Timestamp) -> Result<PhoneStream, Unreachable> {
-        Ok(PhoneStream(self.ask(&format!("host:transport:{phone}"), until).await?))
+        let asked = self.ask(&format!("host:transport:{phone}"), until).await;
+        match (asked, phone.as_str().strip_prefix("usb:")) {
+            // A server that uses libusb knows the path without its prefix.
+            (Err(_), Some(path)) => Ok(PhoneStream(self.ask(&format!("host:transport:{path}"), until).await?)),
+            (asked, _) => Ok(PhoneStream(asked?)),
+        }
     }
 }
 

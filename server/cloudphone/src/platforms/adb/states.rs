@@ -24,6 +24,7 @@ pub(super) enum AdbState {
     Recovery,
     Bootloader,
     Unconnected,
+    Connecting,
 }
 
 /// A state, its words in a list, the state that clients see if it is known, the reason why the
@@ -31,7 +32,7 @@ pub(super) enum AdbState {
 type StateRow = (AdbState, &'static [&'static str], Option<DeviceState>, &'static str, &'static str);
 
 /// All states. The order is that of [`AdbState`].
-const STATES: [StateRow; 13] = [
+const STATES: [StateRow; 14] = [
     (S::Running, &[], Some(Running), "", ""),
     (S::Booting, &[], Some(Booting), "the phone is booting", "wait until it has booted"),
     (S::Stopped, &[], Some(Stopped), "the phone is switched off", "boot it"),
@@ -40,11 +41,12 @@ const STATES: [StateRow; 13] = [
     (S::Shared, &[], None, "several phones have this serial", "name their USB paths in `only`, as `usb:PATH`"),
     (S::Absent, &[], None, "the adb server does not list the phone", "plug it in, or run `adb connect HOST:PORT`"),
     (S::Offline, &["offline"], None, "the adb server has lost the phone", "run `adb reconnect offline`"),
-    (S::Unauthorized, &["unauthorized", "authorizing"], None, "the phone has not allowed adb", ON_SCREEN),
+    (S::Unauthorized, &["unauthorized"], None, "the phone has not allowed adb", ON_SCREEN),
     (S::NoPermissions, &["no permissions"], None, "adb may not open the USB device of the phone", UDEV),
     (S::Recovery, &["recovery", "rescue", "sideload"], None, "the phone is in recovery", "run `adb -s SERIAL reboot`"),
     (S::Bootloader, &["bootloader"], None, "the phone is in its bootloader", "run `fastboot reboot`"),
-    (S::Unconnected, &["connecting", "detached", "host"], None, "adb is not connected to it", "run `adb reconnect`"),
+    (S::Unconnected, &["detached", "host"], None, "adb is not connected to it", "run `adb reconnect`"),
+    (S::Connecting, &["connecting", "authorizing"], None, "adb connects to the phone", "wait, and run `adb reconnect`"),
 ];
 
 const ON_SCREEN: &str = "unlock the phone, and accept the question on its screen";
@@ -58,7 +60,7 @@ impl AdbState {
 
     /// Returns true if the phone runs, or may do so in a moment.
     pub(super) fn may_run(self) -> bool {
-        matches!(self, S::Running | S::Booting | S::Silent | S::Absent | S::Offline)
+        matches!(self, S::Running | S::Booting | S::Silent | S::Absent | S::Offline | S::Connecting)
     }
 
     /// Returns true if nothing speaks against switching the phone on or off.
@@ -77,12 +79,14 @@ impl AdbState {
         STATES[self as usize].4
     }
 
-    /// Finds the state whose word begins a text. Returns the text after the word, too.
-    pub(super) fn find(text: &str) -> Option<(Self, &str)> {
+    /// Splits the state off that ends a text.
+    pub(super) fn split(text: &str) -> Option<(&str, Self)> {
+        // This state explains itself in brackets.
+        let text = text.rfind("no permissions (").map_or(text, |at| &text[..at + "no permissions".len()]);
         let words = STATES.iter().flat_map(|(state, words, ..)| words.iter().map(move |word| (*state, word)));
         words.into_iter().find_map(|(state, word)| {
-            let rest = text.strip_prefix(word)?;
-            (rest.is_empty() || rest.starts_with(char::is_whitespace)).then_some((state, rest.trim_start()))
+            let rest = text.strip_suffix(word)?;
+            rest.ends_with(char::is_whitespace).then_some((rest, state))
         })
     }
 }

@@ -69,10 +69,14 @@ impl fmt::Display for PhoneAddress {
     }
 }
 
-/// Returns true for a text that means itself wherever it stands, as an argument of a program, too.
+/// Returns true for a text that means itself as an argument of a program, too. A text in brackets
+/// stands for a serial that is missing.
 fn is_plain(text: &str) -> bool {
-    let admits = |byte: u8| byte.is_ascii_alphanumeric() || b"._:[]-".contains(&byte);
-    (1..=SERIAL_MAX).contains(&text.len()) && text.bytes().all(admits) && !text.starts_with('-')
+    // A `*` stands for any rest in what an operator writes.
+    let admits = |byte: u8| (byte.is_ascii_graphic() && byte != b'*') || byte == b' ';
+    let begins = |byte: &u8| !b"-( ".contains(byte);
+    let bytes = text.as_bytes();
+    (1..=SERIAL_MAX).contains(&text.len()) && text.bytes().all(admits) && bytes.first().is_some_and(begins)
 }
 
 /// A frame from a shell on a phone.
@@ -151,12 +155,17 @@ mod tests {
 
     #[test]
     fn an_address_selects_one_phone() {
-        for text in ["emulator-5554", "127.0.0.1:5555", "[fe80::1]:5555", "usb:1-1.2", "adb-X-y._adb-tls-connect._tcp"]
-        {
+        for text in [
+            "emulator-5554",
+            "127.0.0.1:5555",
+            "[fe80::1%eth0]:5555",
+            "usb:1-1.2",
+            "adb-X (2)._adb-tls-connect._tcp",
+            "a#+/@;b",
+        ] {
             assert_eq!(PhoneAddress::parse(text).map(|address| address.to_string()).as_deref(), Some(text));
         }
-        for text in ["", "usb:", "model:Pixel", "product:x", "device:y", "a b", "a\n", "x;reboot", "usb:model:é", "-e"]
-        {
+        for text in ["", "usb:", "model:Pixel", "product:x", "device:y", " a", "a\n", "usb:model:é", "-e", "(none)"] {
             assert_eq!(PhoneAddress::parse(text), None, "{text}");
         }
         assert_eq!(PhoneAddress::of_serial("usb:1-1"), None, "the list names a path elsewhere");

@@ -1,0 +1,79 @@
+//! A phone of the list, as the ledger stores it.
+
+use super::facts::PhoneFacts;
+use super::states::AdbState;
+use super::wire::PhoneAddress;
+use crate::adapter_kit::phone_ledger::Row;
+use crate::phones::port::{DeviceSnapshot, PlatformName};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
+
+/// A phone of the list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct AdbRow {
+    /// Its serial, or `usb:` and its USB path.
+    pub(super) address: String,
+    /// Its other addresses so far.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) others: BTreeSet<String>,
+    pub(super) state: AdbState,
+    /// The readings of its last answer.
+    pub(super) facts: PhoneFacts,
+}
+
+/// The views of a row, each made once: of an old row, and of a current one.
+pub(super) type RowViews = [OnceLock<Arc<DeviceSnapshot>>; 2];
+
+impl AdbRow {
+    /// A phone that is not in the list.
+    pub(super) fn new(address: &str) -> Self {
+        let (state, facts) = (AdbState::Absent, PhoneFacts::default());
+        Self { address: address.to_owned(), others: BTreeSet::new(), state, facts }
+    }
+
+    /// Returns true if the phone answers.
+    pub(super) fn answers(&self) -> bool {
+        matches!(self.state, AdbState::Running | AdbState::Booting)
+    }
+}
+
+impl Row for AdbRow {
+    type Made = RowViews;
+
+    fn code(&self) -> &str {
+        &self.address
+    }
+
+    /// The mark alone stays with a phone: clones share what they say of themselves.
+    fn serial(&self) -> Option<String> {
+        self.facts.mark.clone()
+    }
+
+    fn plain_id(&self, platform: &PlatformName) -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+        format!("{platform}-{}", self.address.chars().map(plain).collect::<String>())
+    }
+}
+
+/// The last list.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LastList {
+    /// The phones that are served.
+    pub(super) rows: BTreeMap<PhoneAddress, AdbRow>,
+    /// The other lines: a serial, and the reason why it is not served.
+    pub(super) left_out: Vec<(String, &'static str)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_has_a_dash_for_what_ids_lack() {
+        let platform = PlatformName::parse("rack").unwrap();
+        for (address, id) in [("192.0.2.7:5555", "rack-192-0-2-7-5555"), ("usb:1-1.2", "rack-usb-1-1-2")] {
+            assert_eq!(AdbRow::new(address).plain_id(&platform), id);
+        }
+    }
+}
