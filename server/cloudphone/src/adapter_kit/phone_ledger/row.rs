@@ -35,8 +35,8 @@ pub trait Row: Clone + PartialEq + fmt::Debug + Serialize + DeserializeOwned + S
     /// such id.
     fn serial(&self) -> Option<String>;
 
-    /// Returns the address of the phone's requests, as the platform shows it. Default: `None`, which
-    /// is right for a platform that shows none.
+    /// Returns the address of the phone's requests, as the platform shows it. Default: `None`,
+    /// which is right for a platform that shows none.
     fn public_address(&self) -> Option<IpAddr> {
         None
     }

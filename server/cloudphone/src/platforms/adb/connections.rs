@@ -1,10 +1,10 @@
 //! The connections of phones: which of them lead to the same phone.
 //!
 //! A phone has one id, whatever connects it: USB, Wi-Fi, or a name on the network, and several of
-//! them at a time. The words of a phone about itself are no proof, because another phone can say the
-//! same. So this server writes a mark on each phone, which no other phone knows. A copy of a phone
-//! has its mark, too. Two connections lead to one phone if a word that is written over one is read
-//! over the other. Start at [`unite`].
+//! them at a time. The words of a phone about itself are no proof, because another phone can say
+//! the same. So this server writes a mark on each phone, which no other phone knows. A copy of a
+//! phone has its mark, too. Two connections lead to one phone if a word that is written over one is
+//! read over the other. Start at [`unite`].
 
 use super::row::{AdbRow, LastList};
 use super::wire::PhoneAddress;
