@@ -175,7 +175,7 @@ pub const REVISIONS: [&str; 4] = ["2026-07-28", "2025-11-25", "2025-06-18", FALL
 pub const FALLBACK: &str = "2025-03-26";
 
 /// The platform's reports about a write, as a task shows them.
-pub(crate) const REPORTS: [&str; 4] = ["success", "failure", "no_answer", "not_sent"];
+pub(crate) const REPORTS: [&str; 5] = ["success", "failure", "no_answer", "not_sent", "busy"];
 
 /// The types of the framework that the runtime defines; generated code only names them.
 pub const RUNTIME_TYPES: [&str; 4] = ["Evidence", "Refund", "TaskStatus", "UpstreamReport"];

@@ -39,8 +39,10 @@ const PROMISES: [(&str, &str); 11] = [
         "SELECT * FROM task LEFT JOIN ledger ON task_id = task.id AND kind = 'charge' WHERE (state ->> 'attempts' > 0) <> (task_id IS NOT NULL)",
     ),
     (
-        "exactly the charges of attempts that sent nothing are reversed",
-        "SELECT * FROM task LEFT JOIN ledger ON task_id = task.id AND kind = 'reversal' WHERE (state ->> 'attempts' > 0 AND NOT state ->> 'left') <> (task_id IS NOT NULL)",
+        "exactly the charges of attempts that sent nothing, or that a busy platform measurably did not carry out, are reversed",
+        "SELECT * FROM task LEFT JOIN ledger ON task_id = task.id AND kind = 'reversal'
+         WHERE (state ->> 'attempts' > 0 AND (NOT state ->> 'left' OR state ->> '$.outcome[0].busy' IS NOT NULL
+             AND NOT coalesce(state ->> 'unanswered', 0) AND state ->> '$.settled.absent' > 0)) <> (task_id IS NOT NULL)",
     ),
     // A call can wait for the store after it has arrived, so a task counts from its first step. The
     // clocks of replicas differ by less than a second.

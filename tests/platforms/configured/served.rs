@@ -134,6 +134,26 @@ async fn a_restart_that_was_seen_proves_the_readings_of_later_restarts_on_that_p
 }
 
 #[tokio::test]
+async fn a_platform_that_was_busy_is_told_as_busy_and_a_restart_that_it_measurably_did_not_make_is_not_charged() {
+    let (site, double) = (Site::new(), Double::start(2, FAST).await);
+    site.configure(&site.table("lab", &double));
+    let program = site.start(2, &[]).await;
+    let code = double.codes().await.swap_remove(0);
+    let restart = json!({"device_id": id("lab", &code), "action": "restart"});
+    assert_eq!(end(&program, "set_power", restart.clone()).await["status"], "success", "its start is proven");
+    for (refusal, reversals) in [(json!({"code": 1218}), 1), (json!({"http_status": 429}), 2)] {
+        let (kind, value) = refusal.as_object().and_then(|refusal| refusal.iter().next()).expect("a switch");
+        let switch = json!({kind: {"value": value, "endpoint": "restart", "calls": 1}});
+        double.switch(Some(&code), &switch).await;
+        let busy = end(&program, "set_power", restart.clone()).await;
+        let reported = &busy["evidence"]["reported"];
+        assert_eq!((&busy["status"], reported), (&json!("failed"), &json!("busy")), "{busy}");
+        assert!(busy["next_step"].as_str().is_some_and(|next| next.contains("in a minute")), "{busy}");
+        assert_eq!(site.ledger().get("reversal"), Some(&reversals), "{busy}");
+    }
+}
+
+#[tokio::test]
 async fn a_check_reads_an_own_address_again_and_proves_restarts_without_a_proxy() {
     let (site, double) = (Site::new(), Double::start(2, FAST).await);
     site.configure(&(echo() + &site.table("lab", &double)));

@@ -91,6 +91,7 @@ fn upstream_report() -> Arc<NamedType> {
         ("failure", "It failed."),
         ("no_answer", "Nothing that could be understood; it may have been done."),
         ("not_sent", "Nothing was asked of it: no request ever left."),
+        ("busy", "It was busy and refused it."),
     ];
     let members = members.map(|(name, doc)| Member { name: name.to_owned(), doc: doc.to_owned() });
     make_type("UpstreamReport", "What the platform said of a write.", Kind::Enum(members.into()))

@@ -13,10 +13,13 @@ pub enum UpstreamReport {
     NoAnswer,
     /// No request was sent.
     NotSent,
+    /// The upstream refused it, because it was busy.
+    Busy,
 }
 values!(UpstreamReport {
     Success = "success",
     Failure = "failure",
     NoAnswer = "no_answer",
     NotSent = "not_sent",
+    Busy = "busy",
 });

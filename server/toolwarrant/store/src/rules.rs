@@ -61,8 +61,8 @@ pub enum IntegrityRule {
     Layout,
     /// A task that ended as `failed_silent` has one refund. Other tasks have no refund.
     Refunds,
-    /// A task has one charge from its first send on. It has one reversal if it has ended and
-    /// nothing had left.
+    /// A task has one charge from its first send on. It has one reversal if it has failed, and
+    /// nothing had left or an upstream that was busy measurably did nothing.
     Charges,
     /// At most one task is in flight on a target.
     TargetLocks,

@@ -227,11 +227,14 @@ impl Step {
     fn on_sent(mut self, sent: Sent, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         match sent {
             Sent::NotSent(_) => self.not_sent(now, facts),
-            Sent::Refused(Refusal { code, why: _, precedes_act: true }) => {
-                self.task.outcome = Some((UpstreamAnswer::Refused(code), now));
+            Sent::Refused(Refusal { code, why: _, precedes_act, is_busy }) => {
+                let answer = if is_busy { UpstreamAnswer::Busy(code) } else { UpstreamAnswer::Refused(code) };
+                if !precedes_act {
+                    return self.on_answer(answer, now, facts);
+                }
+                self.task.outcome = Some((answer, now));
                 self.not_sent(now, facts)
             }
-            Sent::Refused(Refusal { code, .. }) => self.on_answer(UpstreamAnswer::Refused(code), now, facts),
             Sent::Pending(operation) => {
                 self.task.left = true;
                 self.task.outcome = None;
@@ -304,7 +307,7 @@ impl Step {
         let Task { outcome, unanswered, deadline_at, .. } = self.task;
         match outcome.map(|(upstream, _)| upstream) {
             Some(UpstreamAnswer::Ok) => self.end(TaskStatus::SuccessUnverified, now),
-            Some(UpstreamAnswer::Err | UpstreamAnswer::Refused(_)) if !unanswered => self.end(TaskStatus::Failed, now),
+            Some(upstream) if upstream.is_failure() && !unanswered => self.end(TaskStatus::Failed, now),
             _ if now >= deadline_at => self.end(TaskStatus::Timeout, now),
             _ => self.wait(deadline_at),
         }
@@ -357,9 +360,7 @@ impl Step {
             (_, Verdict::Present) => self.end(TaskStatus::Success, now),
             (UpstreamAnswer::Ok, _) if answered && settled.absent >= 2 => self.end(TaskStatus::FailedSilent, now),
             (UpstreamAnswer::Ok, _) if settled.not_absent >= 2 => self.end(TaskStatus::SuccessUnverified, now),
-            (UpstreamAnswer::Err | UpstreamAnswer::Refused(_), _) if answered && seen => {
-                self.end(TaskStatus::Failed, now)
-            }
+            _ if upstream.is_failure() && answered && seen => self.end(TaskStatus::Failed, now),
             (UpstreamAnswer::None, Verdict::Absent) if facts().gone.is_none() && self.may_repeat(begun, now) => {
                 self.task.not_before = now;
                 self.task.settled = Readings::default();
@@ -379,7 +380,7 @@ impl Step {
         let Readings { absent, unreadable, not_absent } = *settled;
         let is_read_twice = absent.saturating_add(unreadable).saturating_add(not_absent) >= 2;
         // A reported failure ends with the second reading, whatever that proves.
-        let is_failure = matches!(outcome, Some((UpstreamAnswer::Err | UpstreamAnswer::Refused(_), _)));
+        let is_failure = outcome.is_some_and(|(upstream, _)| upstream.is_failure());
         let elapsed = match obstacle.is_some() && unreadable >= 1 && !is_failure {
             // Such a reading proves nothing here, and a later one will hardly prove more.
             true => policy.deadline(),
@@ -417,17 +418,14 @@ impl Step {
         if self.task.left {
             return self.on_answer(UpstreamAnswer::None, now, facts);
         }
-        if self.task.attempts > 0 {
-            self.entries.push(Entry::ReverseCharge);
-        }
         self.task.last_send_at = None;
         self.end(TaskStatus::Failed, now)
     }
 
     fn end(mut self, status: TaskStatus, now: Timestamp) -> Self {
-        if status == TaskStatus::FailedSilent {
-            self.entries.push(Entry::Refund);
-        }
+        self.task.phase = Phase::Done(status);
+        let due = [Entry::ReverseCharge, Entry::Refund].into_iter().filter(|entry| entry.is_due(&self.task));
+        self.entries.extend(due);
         let Task { policy, baseline, last_send_at, outcome, left, unanswered, .. } = &self.task;
         // Without a reading from before, the target may have been in the wanted state already,
         // while the command is still on its way.

@@ -178,8 +178,18 @@ pub enum UpstreamAnswer {
     None,
     /// A refusal with this code. If nothing has left, it is known to come before the act.
     Refused(i64),
+    /// The same, because the upstream was busy.
+    Busy(i64),
     /// An answer that the outcome is not known, and never will be.
     Unsure,
+}
+
+impl UpstreamAnswer {
+    /// Returns true if the upstream reported that it did not do it.
+    #[must_use]
+    pub fn is_failure(self) -> bool {
+        matches!(self, Self::Err | Self::Refused(_) | Self::Busy(_))
+    }
 }
 
 /// Readings that count towards the status.
@@ -282,6 +292,7 @@ impl Task {
             None => UpstreamReport::NotSent,
             Some((UpstreamAnswer::Ok, _)) => UpstreamReport::Success,
             Some((UpstreamAnswer::Err | UpstreamAnswer::Refused(_), _)) => UpstreamReport::Failure,
+            Some((UpstreamAnswer::Busy(_), _)) => UpstreamReport::Busy,
             Some((UpstreamAnswer::None | UpstreamAnswer::Unsure, _)) => UpstreamReport::NoAnswer,
         };
         let probe = self.policy.probe.as_ref();
@@ -305,8 +316,12 @@ impl Task {
                     UpstreamAnswer::Ok => "it says that it is done",
                     UpstreamAnswer::Err => "it says that it failed",
                     UpstreamAnswer::None => "none that could be understood",
-                    UpstreamAnswer::Refused(_) if self.left => "it does not promise that a refusal means not done",
-                    UpstreamAnswer::Refused(_) => "such a refusal comes before the act, so nothing was done",
+                    UpstreamAnswer::Refused(_) | UpstreamAnswer::Busy(_) if self.left => {
+                        "it does not promise that a refusal means not done"
+                    }
+                    UpstreamAnswer::Refused(_) | UpstreamAnswer::Busy(_) => {
+                        "such a refusal comes before the act, so nothing was done"
+                    }
                     UpstreamAnswer::Unsure => "it does not know the outcome",
                 };
                 ("upstream_answer", "the platform's answer", observed, at)
@@ -314,6 +329,7 @@ impl Task {
         };
         let refused = match self.outcome {
             Some((UpstreamAnswer::Refused(code), _)) => format!("refused by the platform with {code}; "),
+            Some((UpstreamAnswer::Busy(code), _)) => format!("refused by the platform, which was busy, with {code}; "),
             _ => String::new(),
         };
         let obstacle = self.obstacle.as_ref().map_or(String::new(), |why| format!("; {why}"));

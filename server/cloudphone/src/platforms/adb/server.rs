@@ -262,7 +262,8 @@ async fn pass_on(shell: DialedConnection, connection: DuplexStream) -> io::Resul
 
 /// Interprets the exit status of a command that waits for a word.
 fn interpret(status: u8) -> Sent {
-    let undone = |why: &str| Sent::Refused(Refusal { code: status.into(), why: why.into(), precedes_act: true });
+    let undone =
+        |why: &str| Sent::Refused(Refusal { code: status.into(), why: why.into(), precedes_act: true, is_busy: true });
     match status {
         0 => Sent::Ok,
         NO_WORD => undone("the word came too late, so the phone did nothing"),

@@ -176,11 +176,12 @@ impl WritePort for Armcloud {
             let sent = self.transmit(command, leave).await;
             self.refresh.wake();
             let precedes_act = sent.as_ref().is_err_and(ApiError::precedes_act);
+            let is_busy = sent.as_ref().is_err_and(ApiError::is_too_often);
             match sent {
                 Ok(Some(Accepted { task_id })) => Sent::Pending(task_id.to_string()),
                 Ok(None) => Sent::Ok,
                 Err(ApiError::NotSent(why) | ApiError::NotServed(why)) => Sent::NotSent(why),
-                Err(ApiError::Refused { code, why }) => Sent::Refused(Refusal { code, why, precedes_act }),
+                Err(ApiError::Refused { code, why }) => Sent::Refused(Refusal { code, why, precedes_act, is_busy }),
                 Err(ApiError::Failed { why, .. }) => Sent::Err(why),
                 Err(ApiError::Unknown(what)) => Sent::NoAnswer(what),
             }

@@ -1,5 +1,6 @@
 //! The reason why a task ended as it did: one sentence for each row of the decision tables.
 
+use super::Entry;
 use crate::task::{Readings, Task, TaskStatus, UpstreamAnswer};
 
 /// Explains the end of a task in one sentence. Returns `None` for a task in flight.
@@ -17,6 +18,7 @@ pub fn explain_end(task: &Task) -> Option<String> {
     };
     let refused = match answer {
         Some(UpstreamAnswer::Refused(code)) => format!("the platform refused the request with {code}"),
+        Some(UpstreamAnswer::Busy(code)) => format!("the platform was busy and refused the request with {code}"),
         _ => "the platform reported a failure".to_owned(),
     };
     Some(match status {
@@ -33,6 +35,9 @@ pub fn explain_end(task: &Task) -> Option<String> {
             "the platform reported success, and {absent} readings after the settling time showed that the effect is absent; the charge is \
              refunded"
         ),
+        TaskStatus::Failed if *left && Entry::ReverseCharge.is_due(task) => {
+            format!("{refused}, and a reading showed that nothing was done, so the charge is reversed")
+        }
         TaskStatus::Failed if *left && reading.is_some() => {
             format!("{refused}, and no reading showed the effect")
         }
@@ -56,10 +61,12 @@ pub fn explain_end(task: &Task) -> Option<String> {
         TaskStatus::Timeout => {
             let known = match answer {
                 Some(UpstreamAnswer::Ok) => "the platform reported success",
-                Some(UpstreamAnswer::Err | UpstreamAnswer::Refused(_)) if *unanswered => {
+                Some(answer) if answer.is_failure() && *unanswered => {
                     "the platform reported a failure, but an earlier send was not answered and may still take effect"
                 }
-                Some(UpstreamAnswer::Err | UpstreamAnswer::Refused(_)) => "the platform reported a failure",
+                Some(UpstreamAnswer::Err | UpstreamAnswer::Refused(_) | UpstreamAnswer::Busy(_)) => {
+                    "the platform reported a failure"
+                }
                 Some(UpstreamAnswer::Unsure) => "the platform does not know the outcome",
                 Some(UpstreamAnswer::None) | None => "the platform did not answer in a way that could be understood",
             };

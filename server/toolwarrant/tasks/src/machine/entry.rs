@@ -2,7 +2,7 @@
 //! release of the target.
 
 use super::times::CLOCKS_APART;
-use crate::task::{Task, TaskStatus};
+use crate::task::{Task, TaskStatus, UpstreamAnswer};
 use toolwarrant_base::clock::Timestamp;
 
 /// An entry to store in the same transaction as the task.
@@ -49,10 +49,14 @@ impl Entry {
     /// once.
     #[must_use]
     pub fn is_due(self, task: &Task) -> bool {
-        let Task { attempts, left, .. } = *task;
+        let Task { attempts, left, unanswered, settled, outcome, .. } = *task;
         match self {
             Self::Charge => attempts > 0,
-            Self::ReverseCharge => attempts > 0 && !left && task.status().is_some(),
+            Self::ReverseCharge => {
+                let is_busy = matches!(outcome, Some((UpstreamAnswer::Busy(_), _)));
+                let is_undone = !left || is_busy && !unanswered && settled.absent > 0;
+                attempts > 0 && is_undone && task.status() == Some(TaskStatus::Failed)
+            }
             Self::Refund => task.status() == Some(TaskStatus::FailedSilent),
             Self::Release(_) => task.status().is_some(),
         }

@@ -114,9 +114,10 @@ impl fmt::Display for Sent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotSent(why) => write!(f, "nothing left: {}", why.as_str()),
-            Self::Refused(Refusal { code, why, precedes_act }) => {
+            Self::Refused(Refusal { code, why, precedes_act, is_busy }) => {
+                let busy = if *is_busy { "was busy and " } else { "" };
                 let when = if *precedes_act { ", before it acted" } else { "" };
-                write!(f, "the upstream refused it with {code}{when}: {}", why.as_str())
+                write!(f, "the upstream {busy}refused it with {code}{when}: {}", why.as_str())
             }
             Self::Ok => f.write_str("the upstream says that it is done"),
             Self::Err(how) => write!(f, "the upstream says that it failed: {}", how.as_str()),

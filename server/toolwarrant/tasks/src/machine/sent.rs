@@ -36,6 +36,10 @@ pub struct Refusal {
     /// True if such a refusal is known to come before the upstream acts. Then the engine tries
     /// again. After any other refusal it reads the target, and does not send again.
     pub precedes_act: bool,
+    /// True if the upstream was busy, so that it may take the same request later. The charge is
+    /// taken back if a reading shows that nothing was done.
+    #[serde(default)]
+    pub is_busy: bool,
 }
 
 impl Sent {

@@ -34,7 +34,11 @@ fn err() -> Sent {
 }
 
 fn refusal(precedes_act: bool) -> Sent {
-    Sent::Refused(Refusal { code: 429, why: "too many".into(), precedes_act })
+    Sent::Refused(Refusal { code: 429, why: "too many".into(), precedes_act, is_busy: false })
+}
+
+fn busy() -> Sent {
+    Sent::Refused(Refusal { code: 429, why: "too many".into(), precedes_act: false, is_busy: true })
 }
 
 fn not_sent() -> Sent {
@@ -161,7 +165,7 @@ fn decision_table() -> Vec<Row> {
 
 /// Rows of refusals that may come after the act, and of upstreams that do not know the outcome.
 fn unclear_answers() -> Vec<Row> {
-    use Verdict::{Absent, Present};
+    use Verdict::{Absent, Present, Unreadable};
     let row = |name, policy, sent, then: &[(u64, Event)], ends| Row { name, policy, sent, then: then.to_vec(), ends };
     let (sighted, blind) = (|| policy(probe(false), true), || policy(None, false));
     vec![
@@ -169,6 +173,16 @@ fn unclear_answers() -> Vec<Row> {
         row("refused, absent", sighted(), refusal(false), &[(10, reading(Absent))], Some(TaskStatus::Failed)),
         row("refused, absent before it settles", sighted(), refusal(false), &[(9, reading(Absent))], None),
         row("refused, blind", blind(), refusal(false), &[], Some(TaskStatus::Failed)),
+        row("busy, present", sighted(), busy(), &[(1, reading(Present))], Some(TaskStatus::Success)),
+        row("busy, absent", sighted(), busy(), &[(10, reading(Absent))], Some(TaskStatus::Failed)),
+        row("busy, blind", blind(), busy(), &[], Some(TaskStatus::Failed)),
+        row(
+            "busy, unreadable",
+            sighted(),
+            busy(),
+            &[(10, reading(Unreadable)), (12, reading(Unreadable))],
+            Some(TaskStatus::Failed),
+        ),
         row("unsure, present", sighted(), unsure(), &[(30, reading(Present))], Some(TaskStatus::Success)),
         row("unsure, absent", sighted(), unsure(), &[(30, reading(Absent)), (40, reading(Absent))], None),
         row("unsure, absent at the deadline", sighted(), unsure(), &[(60, reading(Absent))], Some(TaskStatus::Timeout)),
@@ -184,7 +198,8 @@ fn every_row_of_the_decision_table_ends_as_it_says() {
         let count = |entry| entries.iter().filter(|written| **written == entry).count();
         assert_eq!(count(Entry::Charge), 1, "{name}");
         assert_eq!(count(Entry::Refund), usize::from(ends == Some(TaskStatus::FailedSilent)), "{name}");
-        assert_eq!(count(Entry::ReverseCharge), usize::from(name == "not sent, to the end"), "{name}");
+        let is_undone = ["not sent, to the end", "busy, absent"].contains(&name);
+        assert_eq!(count(Entry::ReverseCharge), usize::from(is_undone), "{name}");
     }
 }
 
@@ -441,7 +456,7 @@ fn a_reading_that_began_before_the_effect_had_settled_does_not_count() {
 #[test]
 fn a_line_of_a_timeline_is_one_line_without_terminal_sequences() {
     let raw = "7\u{1b}[31m\n8";
-    let refused = Sent::Refused(Refusal { code: 429, why: raw.into(), precedes_act: false });
+    let refused = Sent::Refused(Refusal { code: 429, why: raw.into(), precedes_act: false, is_busy: false });
     let answers = [Sent::Err(raw.into()), Sent::Pending(raw.into()), Sent::NoAnswer(raw.into())];
     let sent = answers.into_iter().chain([Sent::NotSent(raw.into()), Sent::Unsure(raw.into()), refused]);
     let sent: Vec<Sent> = sent.collect();
@@ -487,6 +502,11 @@ fn the_end_of_a_task_is_explained_by_the_row_of_the_table_that_decided_it() {
         (None, sent(Sent::Err("no".into())), "reported a failure, and no reading could contradict it"),
         (
             probe(false),
+            then(busy(), Verdict::Absent),
+            "was busy and refused the request with 429, and a reading showed that nothing was done",
+        ),
+        (
+            probe(false),
             then(none(), Verdict::Unreadable),
             "did not answer in a way that could be understood, and the readings did not",
         ),
@@ -508,7 +528,7 @@ fn the_end_of_a_task_is_explained_by_the_row_of_the_table_that_decided_it() {
 
 #[test]
 fn an_event_is_the_same_after_it_was_stored() {
-    let refused = Refusal { code: 429, why: "slow down".into(), precedes_act: true };
+    let refused = Refusal { code: 429, why: "slow down".into(), precedes_act: true, is_busy: false };
     let sent =
         [Sent::NotSent("x".into()), Sent::Refused(refused), Sent::Ok, Sent::Pending("7".to_owned()), none(), unsure()];
     let events = sent.into_iter().flat_map(|sent| [Event::Sent(sent.clone()), Event::LookedUp(Some(Some(sent)))]);

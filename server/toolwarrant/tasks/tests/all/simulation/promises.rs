@@ -130,7 +130,7 @@ fn says_what_happened(record: &Record, truth: &Truth, violated: &mut impl FnMut(
         Some(TaskStatus::Failed) if said.is_none() && truth.left > 0 => violated("it left, and says that it did not"),
         Some(TaskStatus::Failed) if settled.absent > 0 && truth.done > 0 => violated("it was done"),
         Some(TaskStatus::Failed) if truth.done > 1 => violated("it was done, by a send that was not answered"),
-        Some(TaskStatus::Failed) if !matches!(said, None | Some(UpstreamAnswer::Err | UpstreamAnswer::Refused(_))) => {
+        Some(TaskStatus::Failed) if !said.is_none_or(UpstreamAnswer::is_failure) => {
             violated("nobody said that it failed")
         }
         _ => {}
@@ -204,7 +204,9 @@ fn says_all_that_can_be_known(record: &Record, truth: &Truth, sight: &Sight, vio
         }
         (Some(Provability::Nothing(_)), UpstreamAnswer::Ok, _) => &[TaskStatus::SuccessUnverified],
         (Some(Provability::Presence), UpstreamAnswer::Ok, false) => &[TaskStatus::Timeout],
-        (Some(_), UpstreamAnswer::Err | UpstreamAnswer::Refused(_), _) => &[TaskStatus::Failed],
+        (Some(_), UpstreamAnswer::Err | UpstreamAnswer::Refused(_) | UpstreamAnswer::Busy(_), _) => {
+            &[TaskStatus::Failed]
+        }
         (Some(_), UpstreamAnswer::None | UpstreamAnswer::Unsure, _) => &[TaskStatus::Timeout],
     };
     // If an earlier send was not answered, nothing proves that it had no effect.
