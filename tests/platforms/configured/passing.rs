@@ -40,6 +40,8 @@ async fn a_state_that_passes_is_refused_for_now_and_a_restart_is_offered_to_an_a
             let refused = program.call(tool, arguments).await.expect_err("it cannot be done now");
             assert_eq!((&refused["code"], &refused["retryable"]), (&json!("upstream_unavailable"), &json!(true)));
             assert!(refused["retry_after_seconds"].is_u64(), "{refused}");
+            let message = refused["message"].as_str().expect("text");
+            assert!(message.contains("is false for this device at present: the phone is "), "{message}");
         }
     }
     double.switch(Some(&code), &shown(14)).await;

@@ -22,7 +22,7 @@ pub use through::{Dial, DialedConnection, Duplex, ProxyReader};
 
 use super::shell::{Shell, run_whole};
 use crate::phones::contract::{DeviceId, SetProxyArgs};
-use crate::phones::port::{Exits, NoAddress, OtherExits, PhoneStart, Through, Unreachable};
+use crate::phones::port::{Exits, NOTHING_ARRIVED, NoAddress, OtherExits, PhoneStart, Through, Unreachable};
 use crate::phones::proxy_hosts::ProxyHosts;
 use provability::{Asker, Tools};
 use std::net::IpAddr;
@@ -196,8 +196,6 @@ struct FamilyReading {
     through: Option<Through>,
     tool: Option<Tool>,
 }
-
-const NOTHING_ARRIVED: &str = "a request of the phone did not arrive";
 
 /// The reason that no address is read if the operator has not set up a callback listener.
 const NO_ECHO: &str = "this server has no echo for phones to ask";

@@ -13,7 +13,7 @@ mod reading;
 mod snapshot;
 mod start;
 
-pub use exits::{Exits, OtherExits, Through};
+pub use exits::{Exits, NOTHING_ARRIVED, OtherExits, Through};
 pub use platform_name::{NoPlatformName, PlatformName};
 pub use reading::{DeviceReading, Offers, Pace, Paces};
 pub use snapshot::{DeviceSnapshot, RENDERED_MAX};

@@ -20,6 +20,8 @@ pub(super) struct Staged {
     pub(super) own: Option<&'static str>,
     pub(super) through: Option<&'static str>,
     pub(super) boot: Option<&'static str>,
+    /// The reason why no address can be read.
+    pub(super) unread: Option<&'static str>,
     /// The seconds for which a phone has run.
     pub(super) age: Option<u64>,
     /// The address that a phone has without a proxy.
@@ -66,6 +68,9 @@ impl WritePort for Staged {
 
     fn exits<'a>(&'a self, _: &'a DeviceId, proxy: Option<&'a SetProxyArgs>) -> Query<'a, Exits> {
         Box::pin(async move {
+            if let Some(why) = self.unread {
+                return Err(Unreachable(why.into()));
+            }
             let through = proxy.map(|_| stage(self.through)).transpose()?;
             Ok(Exits {
                 ordinary: stage(self.own)?.parse().unwrap(),

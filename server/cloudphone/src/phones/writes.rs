@@ -6,7 +6,7 @@
 
 use super::contract::{ClearProxyArgs, Command, DeviceId, DeviceState, PowerAction, Probe, SetPowerArgs, SetProxyArgs};
 use super::platforms::Platforms;
-use super::port::{PhoneStart, Platform, Through, Unreachable};
+use super::port::{NOTHING_ARRIVED, PhoneStart, Platform, Through, Unreachable};
 use super::views::Views;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -129,11 +129,11 @@ impl Executor for Writes {
             self.forget(write);
             reading.unwrap_or_else(|Unreadable(why)| {
                 tracing::debug!(task = %write.id, why = why.as_str(), "a phone could not be read");
-                make_reading(
-                    Verdict::Unreadable,
-                    "a reading of the phone".to_owned(),
-                    "the phone could not be read".to_owned(),
-                )
+                let observed = match why.as_str() {
+                    NOTHING_ARRIVED => "the phone answers, but no request of it arrives",
+                    _ => "the phone could not be read",
+                };
+                make_reading(Verdict::Unreadable, "a reading of the phone".to_owned(), observed.to_owned())
             })
         })
     }

@@ -455,7 +455,8 @@ pub async fn require<H: Resource<Id>, Id: Sync>(
     })?;
     match capability.map_or(Flag::Offered, |capability| H::flag(&view, capability)) {
         Flag::Offered => Ok(Target::proven(view, H::policy)),
-        Flag::Unreachable | Flag::Passing(_) => Err(unavailable()),
+        Flag::Unreachable => Err(unavailable()),
+        flag @ Flag::Passing(_) => Err(refusals::passing(call, &flag, handlers.retry_after_seconds(id))),
         flag => Err(not_supported(call, &flag)),
     }
 }

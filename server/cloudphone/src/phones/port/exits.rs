@@ -4,6 +4,10 @@ use crate::phones::contract::SetProxyArgs;
 use std::net::IpAddr;
 use toolwarrant::tasks::Verdict;
 
+/// The reason why a phone that runs commands has no address: its requests go nowhere, such as
+/// through a proxy that is dead or asks for a login.
+pub const NOTHING_ARRIVED: &str = "a request of the phone did not arrive";
+
 /// The addresses from which requests left at about the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exits {

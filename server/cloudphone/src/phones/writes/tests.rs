@@ -164,6 +164,18 @@ async fn a_write_that_cannot_be_verified_is_unreadable_and_does_not_quote_the_pl
 }
 
 #[tokio::test]
+async fn a_phone_whose_requests_go_nowhere_is_told_apart_from_one_that_cannot_be_read() {
+    for (why, observed) in [
+        (NOTHING_ARRIVED, "the phone answers, but no request of it arrives"),
+        ("vendor says no", "the phone could not be read"),
+    ] {
+        let writes = writes(Staged { unread: Some(why), ..Staged::default() });
+        let reading = writes.probe(&set_proxy(Some("192.0.2.1"))).await;
+        assert_eq!((reading.verdict, reading.observed.as_str()), (Unread, observed));
+    }
+}
+
+#[tokio::test]
 async fn a_write_goes_out_under_the_id_of_its_task_and_is_looked_up_by_it() {
     let staged = Arc::new(Staged::default());
     let writes = writes_at(Timestamp(0), staged.clone());

@@ -6,6 +6,7 @@ use crate::catalogue::Catalogue;
 use crate::failure::Failure;
 use crate::handler::{Call, Flag};
 use crate::tasks::WriteRefusal;
+use toolwarrant_base::wording::Words;
 use toolwarrant_base::words;
 
 pub(super) const USED: &str = "this X-Nonce was used before: sign each request, a retry too, with a nonce of its own.";
@@ -46,13 +47,26 @@ pub(super) fn find_target(call: &Call<'_>) -> Advice {
     resource.map_or(Advice::NONE, |resource| resource.find)
 }
 
+/// Makes the failure for a flag that is false and becomes true by itself.
+pub(super) fn passing(call: &Call<'_>, flag: &Flag, seconds: Option<u64>) -> Failure {
+    let failure = Failure::new(call.catalogue.roles.upstream_unavailable, explain_flag(call, flag, " at present"));
+    match seconds {
+        Some(seconds) => failure.with("retry_after_seconds", seconds),
+        None => failure,
+    }
+}
+
+/// Says of which capability a flag is false, and why.
+fn explain_flag(call: &Call<'_>, flag: &Flag, when: &'static str) -> Words {
+    let target = call.tool.target.as_ref();
+    let (named, name) = target.map_or(("target", ""), |target| (target.resource, target.requires.unwrap_or_default()));
+    words!["`capabilities.", name, "` is false for this ", named, when, ": ", flag.refusal().unwrap_or_default()]
+}
+
 /// Makes the failure for a flag that is false. It is not retryable even if there is a remedy,
 /// because only the remedy changes the flag.
 pub(super) fn not_supported(call: &Call<'_>, flag: &Flag) -> Failure {
-    let target = call.tool.target.as_ref();
-    let (named, name) = target.map_or(("target", ""), |target| (target.resource, target.requires.unwrap_or_default()));
-    let why = flag.refusal().unwrap_or_default();
-    let what = words!["`capabilities.", name, "` is false for this ", named, ": ", why];
+    let what = explain_flag(call, flag, "");
     let (role, reader) = (call.catalogue.roles.not_supported, call.caller.application.permissions);
     match flag {
         Flag::Curable { why: _, cure } => {

@@ -54,8 +54,9 @@ impl Entry {
             Self::Charge => attempts > 0,
             Self::ReverseCharge => {
                 let is_busy = matches!(outcome, Some((UpstreamAnswer::Busy(_), _)));
-                let is_undone = !left || is_busy && !unanswered && settled.absent > 0;
-                attempts > 0 && is_undone && task.status() == Some(TaskStatus::Failed)
+                let is_undone = is_busy && !unanswered && settled.absent > 0;
+                let ends = |status| !left || is_undone && status == TaskStatus::Failed;
+                attempts > 0 && task.status().is_some_and(ends)
             }
             Self::Refund => task.status() == Some(TaskStatus::FailedSilent),
             Self::Release(_) => task.status().is_some(),
