@@ -44,8 +44,9 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
     });
     let probes = contract.probes.iter().map(|probe| {
         let name = &probe.name;
-        let [unread, timeout] = [&probe.unread, &probe.timeout].map(|text| advice(contract, text));
-        quote!(rt::catalogue::ProbeDef { name: #name, unread: #unread, timeout: #timeout })
+        let [unread, timeout, success] =
+            [&probe.unread, &probe.timeout, &probe.success].map(|text| advice(contract, text));
+        quote!(rt::catalogue::ProbeDef { name: #name, unread: #unread, timeout: #timeout, success: #success })
     });
     let commands = contract.tools().filter(|tool| tool.task().is_some()).map(command);
     let Phrases { same_write, other_write, lost_task, curable, .. } = &contract.phrases;

@@ -193,16 +193,18 @@ fn reach(steps: &[Vec<usize>], start: usize) -> Vec<usize> {
 }
 
 fn probes(raw: &Named<raw::Probe>, words: &Words, report: &mut Report) -> Vec<Arc<ProbeSpec>> {
-    let lower = |(name, raw::Probe { doc, baseline, unread, timeout }): (&At<String>, &raw::Probe)| {
+    let lower = |(name, raw::Probe { doc, baseline, unread, timeout, success }): (&At<String>, &raw::Probe)| {
         require_name(SERVICE, name, report);
         require_text(SERVICE, doc, report);
-        let [unread, timeout] = [unread, timeout].map(|text| words.say(SERVICE, text.as_ref(), report));
+        let [unread, timeout, success] =
+            [unread, timeout, success].map(|text| words.say(SERVICE, text.as_ref(), report));
         Arc::new(ProbeSpec {
             name: name.to_string(),
             doc: doc.to_string(),
             baseline: baseline.unwrap_or(false),
             unread,
             timeout,
+            success,
         })
     };
     raw.iter().map(lower).collect()

@@ -146,6 +146,8 @@ pub struct ProbeSpec {
     pub unread: String,
     /// The next step if its task ended as `timeout`; empty if there is no special one.
     pub timeout: String,
+    /// The next step if its task ended as `success`; empty if there is no special one.
+    pub success: String,
 }
 
 /// An error code.

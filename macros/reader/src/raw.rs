@@ -182,6 +182,8 @@ tables!(
         unread: Option<At<String>>,
         /// The next step if its task ended as `timeout`.
         timeout: Option<At<String>>,
+        /// The next step if its task ended as `success`.
+        success: Option<At<String>>,
     }
     /// `[state.NAME]`: a state of a task.
     State {

@@ -104,7 +104,8 @@ impl Facts<'_> {
         }
         for probe in probes {
             let key = format!("probe.{}", probe.name);
-            self.texts(&key, &[("doc", &probe.doc), ("unread", &probe.unread), ("timeout", &probe.timeout)]);
+            self.texts(&key, &[("doc", &probe.doc), ("unread", &probe.unread)]);
+            self.texts(&key, &[("timeout", &probe.timeout), ("success", &probe.success)]);
             self.flag(format!("{key}.baseline"), probe.baseline);
         }
     }

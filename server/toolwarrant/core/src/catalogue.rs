@@ -327,6 +327,8 @@ pub struct ProbeDef {
     pub unread: Advice,
     /// Advice if its task ended as `timeout`.
     pub timeout: Advice,
+    /// Advice if its task ended as `success`.
+    pub success: Advice,
 }
 
 /// The framework's own answers, in the contract's words.

@@ -82,6 +82,7 @@ fn next_step(catalogue: &Catalogue, task: &TaskView, reader: PermissionSet) -> O
         let probe = catalogue.probes.iter().find(|probe| *probe.name == **checked);
         by_probe = match (status, reported) {
             (TaskStatus::Timeout, _) => probe.map(|probe| probe.timeout),
+            (TaskStatus::Success, _) => probe.map(|probe| probe.success),
             (_, UpstreamReport::NotSent) => probe.map(|probe| probe.unread),
             _ => None,
         };

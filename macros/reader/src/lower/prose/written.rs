@@ -59,9 +59,9 @@ pub(super) fn collect_texts<'a>(contract: &'a Contract, files: &'a Files) -> Vec
         all.extend(find.iter().map(|text| text_of(SERVICE, text, Some(vec![]))));
         all.extend(capability.iter().flat_map(Named::iter).map(|(_, doc)| text_of(SERVICE, doc, None)));
     }
-    for (_, raw::Probe { doc, baseline: _, unread, timeout }) in probe.iter() {
+    for (_, raw::Probe { doc, baseline: _, unread, timeout, success }) in probe.iter() {
         all.push(text_of(SERVICE, doc, None));
-        all.extend([unread, timeout].into_iter().flatten().map(|text| text_of(SERVICE, text, Some(vec![]))));
+        all.extend([unread, timeout, success].into_iter().flatten().map(|text| text_of(SERVICE, text, Some(vec![]))));
     }
     for (_, raw::State { brief, meaning, next_step, reported }) in state.iter() {
         let reported = reported.iter().flat_map(Named::iter).map(|(_, text)| text);
