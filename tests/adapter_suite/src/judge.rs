@@ -62,7 +62,10 @@ pub(crate) fn judge(operation: Operation, fault: Mishap, told: Result<Value, Val
         (end == "success" && done == 0 && !is_so_already(operation, fault), "a success without an effect".to_owned()),
         (end == "success_unverified" && reported != "success", format!("unverified, and reported as {reported}")),
         (end == "failed" && reported == "success", "a failure that was reported as a success".to_owned()),
-        (end == "failed" && done > 0 && reported != "failure", "a failure with an effect".to_owned()),
+        (
+            end == "failed" && done > 0 && !["failure", "busy"].contains(&&*reported),
+            "a failure with an effect".to_owned(),
+        ),
     ];
     let violations = rules.into_iter().filter(|(broken, _)| *broken).map(|(_, what)| what).collect();
     CaseEnd { operation, fault, end, done, violations }

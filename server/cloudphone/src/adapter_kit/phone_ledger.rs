@@ -108,7 +108,7 @@ impl<R: Row> PhoneLedger<R> {
 
     /// Shows the next phones in the order of their ids: `limit` phones, or fewer at the end. Each
     /// comes with its row and the time when the reading of the row began. The phone `after` may
-    /// have disappeared. Changes of the registry wait for `see`.
+    /// have disappeared. Changes of the ledger wait for `see`.
     pub fn page<T>(&self, after: Option<&DeviceId>, limit: u16, see: impl FnOnce(KnownPhones<'_, R>) -> T) -> T {
         let after = after.map_or(Bound::Unbounded, Bound::Excluded);
         see(&mut self.lock_view().phones.range::<DeviceId, _>((after, Bound::Unbounded)).take(limit.into()).map(flat))
@@ -240,6 +240,11 @@ impl<R: Row> PhoneLedger<R> {
         identity: Option<String>,
     ) -> Result<(), Unreachable> {
         self.learn(id, move |known| known.set_proof(direction, identity)).await
+    }
+
+    /// Returns true if `is_so` holds for the row of any phone.
+    pub fn any_row(&self, is_so: impl Fn(&DeviceId, &R) -> bool) -> bool {
+        self.lock_view().phones.iter().any(|(id, (row, _))| is_so(id, row))
     }
 
     /// Edits durably what was learned about a phone or, without an id, about the account. The

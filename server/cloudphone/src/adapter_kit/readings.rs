@@ -172,12 +172,6 @@ impl PhoneReadings {
         }
     }
 
-    /// Returns the program that made the phone's last request, if known.
-    #[must_use]
-    pub fn tool(&self, id: &DeviceId) -> Option<Tool> {
-        self.tools.get(id)
-    }
-
     /// Reads a value that changes when the phone starts: the boot id of its kernel, abbreviated,
     /// and the start of its first process, in ticks since the boot. Containers share the boot id of
     /// their host, so the boot id alone does not suffice.

@@ -234,7 +234,8 @@ impl Writes {
         if read_on(before) != read_on(&now) {
             return Err(Unreadable("the platform has replaced the phone since it was read before the send".into()));
         }
-        let is_older = |age, read_at| begun.minus(age).plus(CLOCKS_APART) < Timestamp(read_at);
+        let ended = self.views.now();
+        let is_older = |age, read_at| ended.minus(age).plus(CLOCKS_APART) < Timestamp(read_at);
         if now != before && age.zip(read_at).is_some_and(|(age, read_at)| is_older(age, read_at)) {
             return Err(Unreadable("a phone answers that started before the request, so it is another one".into()));
         }

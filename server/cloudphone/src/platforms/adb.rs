@@ -196,7 +196,7 @@ impl Adb {
         };
         DeviceReading {
             id: id.clone(),
-            name: Untrusted::clean(self.programs.find_name(row).unwrap_or(address)),
+            name: Untrusted::clean(self.programs.names.get(address).unwrap_or(address)),
             state: state.visible_state().filter(|_| is_known),
             offers: Offers { proxy, power, session: Flag::Refused(NO_SESSION) },
             spec: Arc::new(DeviceSpec {

@@ -2,7 +2,7 @@
 //! or without a running server.
 //!
 //! The parts are copied one after the other, the database first. Files that only grow are copied
-//! after it: the audit trail, and the files of a service about its upstreams. They contain
+//! after it: the audit trail, and the files that a service keeps in the folder. They contain
 //! everything that the database refers to, and maybe a little more. That is not a contradiction,
 //! because those events did happen.
 
@@ -119,7 +119,7 @@ fn write(place: Place, names: &Names, folder: &Path, made_at: Timestamp) -> Resu
             left_out.push(name.display().to_string());
         }
     }
-    // The files of the service, about its upstreams, come last.
+    // The files of the service come last.
     files[1..].sort_by_key(|name| !name.starts_with(AUDIT));
 
     let archive = private().truncate(true).open(&draft.0).map_err(failed)?;

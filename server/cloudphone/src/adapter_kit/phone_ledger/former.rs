@@ -80,7 +80,9 @@ pub(super) fn read<R: Row>(
     }
     for (direction, file) in PROOFS {
         for (id, text) in lines(files, folder, name, file)? {
-            let identity = text.strip_suffix(';').filter(|identity| *identity != "?").map(str::to_owned);
+            // A truncated line proves nothing.
+            let Some(identity) = text.strip_suffix(';') else { continue };
+            let identity = Some(identity.to_owned()).filter(|identity| identity != "?");
             learn(&mut phones, &id, |known| known.set_proof(direction, identity));
         }
     }

@@ -129,9 +129,7 @@ impl<R: Row> OwnAddresses<R> {
     fn is_shared(&self, id: &DeviceId, address: IpAddr) -> bool {
         let is_read = |known: &Knowledge| known.own_address == Some(OwnAddress::Read(address));
         self.ledger.any(|other, known| other != id && is_read(known))
-            || self.ledger.page(None, u16::MAX, |mut phones| {
-                Iterator::any(&mut phones, |(other, row, _)| other != id && row.public_address() == Some(address))
-            })
+            || self.ledger.any_row(|other, row| other != id && row.public_address() == Some(address))
     }
 
     /// Returns true if the address was read, or cannot be read any more.

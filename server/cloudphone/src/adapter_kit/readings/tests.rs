@@ -366,7 +366,7 @@ async fn a_phone_makes_its_requests_with_what_it_has() {
         let exits = readings.exits(&shell, None, &phone(), Some(&proxy("socks5", "proxy.example", 1080))).await;
         assert_eq!(exits.as_ref().ok().map(|exits| exits.ordinary), arrives.then(|| address("127.0.0.1")), "{tool:?}");
         let known = arrives || tool == Tool::Missing;
-        assert_eq!(readings.tool(&phone()), known.then_some(tool), "{exits:?}");
+        assert_eq!(readings.tools.get(&phone()), known.then_some(tool), "{exits:?}");
     }
 }
 
@@ -414,12 +414,12 @@ async fn the_program_of_a_phone_is_forgotten_when_it_fails_and_the_cache_is_boun
     assert!(matches!(readings.provability(&phone(), &name, false), Provability::Nothing(_)));
     program(folder.path(), "nc", "exit 1");
     assert!(readings.exits(&shell, None, &phone(), None).await.is_err());
-    assert_eq!(readings.tool(&phone()), None, "its request did not arrive");
+    assert_eq!(readings.tools.get(&phone()), None, "its request did not arrive");
     program(folder.path(), "nc", NETCAT);
     readings.exits(&shell, None, &phone(), None).await.unwrap();
     shell.way = |_| "Success".to_owned();
     assert!(readings.exits(&shell, None, &phone(), None).await.is_err());
-    assert_eq!(readings.tool(&phone()), None, "its command did not run whole");
+    assert_eq!(readings.tools.get(&phone()), None, "its command did not run whole");
     assert_eq!(readings.provability(&phone(), &name, false), Provability::Both);
 
     let tools = Tools::default();

@@ -9,7 +9,7 @@ use super::server::AdbServer;
 use super::states::AdbState;
 use super::wire::PhoneAddress;
 use crate::phones::port::{PhoneStart, Unreachable};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use toolwarrant::base::{hex, ignore_poison};
@@ -21,9 +21,6 @@ pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(4);
 /// The shortest time between two tries to bring a phone back.
 const REVIVED_EVERY: Duration = Duration::from_secs(60);
 
-/// The address of a phone, and its start.
-type StartedPhone = (PhoneAddress, Option<String>);
-
 /// Asks phones. Its clones share what they know.
 #[derive(Clone)]
 pub(super) struct PhoneAsker {
@@ -32,8 +29,8 @@ pub(super) struct PhoneAsker {
     pub(super) connect: Arc<[NetworkAddress]>,
     /// The phones that did not answer, each with the time of the last try to bring it back.
     pub(super) revived: Arc<Mutex<BTreeMap<PhoneAddress, Timestamp>>>,
-    /// The phones that cannot be marked.
-    pub(super) unmarked: Arc<Mutex<BTreeSet<StartedPhone>>>,
+    /// The phones that cannot be marked, each with its start.
+    pub(super) unmarked: Arc<Mutex<BTreeMap<PhoneAddress, Option<String>>>>,
     pub(super) random: Random,
 }
 
@@ -47,13 +44,11 @@ impl PhoneAsker {
         if is_off { (AdbState::Stopped, None) } else { asked }
     }
 
-    /// Asks a phone like [`Self::ask`], and tries to bring it back if it is lost or stuck. Marks a
-    /// phone that has no mark, with that of the phone that had the address before.
+    /// Asks a phone like [`Self::ask`], and tries to bring it back if it is lost or stuck.
     pub(super) async fn ask_or_revive(
         &self,
         address: &PhoneAddress,
         state: AdbState,
-        mark: Option<String>,
     ) -> (AdbState, Option<PhoneFacts>) {
         let is_lost = matches!(state, AdbState::Absent | AdbState::Offline);
         let state = if is_lost && self.connects(address) && self.must_revive(address, true) {
@@ -63,10 +58,7 @@ impl PhoneAsker {
         } else {
             state
         };
-        let mut asked = self.ask(address, state).await;
-        if let (AdbState::Running, Some(facts @ PhoneFacts { mark: None, .. })) = (asked.0, &mut asked.1) {
-            facts.mark = self.mark(address, mark, facts.start.clone()).await;
-        }
+        let asked = self.ask(address, state).await;
         match asked.0 {
             AdbState::Running | AdbState::Booting => drop(ignore_poison(self.revived.lock()).remove(address)),
             AdbState::Silent if self.must_revive(address, false) => {
@@ -95,10 +87,15 @@ impl PhoneAsker {
         }
     }
 
-    /// Writes a mark on a phone. Returns it if it can be read there.
-    async fn mark(&self, address: &PhoneAddress, mark: Option<String>, start: Option<String>) -> Option<String> {
-        let phone = (address.clone(), start);
-        if ignore_poison(self.unmarked.lock()).contains(&phone) {
+    /// Writes a mark on a phone that runs and has none: `mark`, or a new one. Returns the mark that
+    /// can be read there.
+    pub(super) async fn mark(
+        &self,
+        address: &PhoneAddress,
+        mark: Option<String>,
+        start: Option<String>,
+    ) -> Option<String> {
+        if ignore_poison(self.unmarked.lock()).get(address) == Some(&start) {
             return None;
         }
         let mark = mark.or_else(|| self.make_word())?;
@@ -107,7 +104,7 @@ impl PhoneAsker {
         let read = self.server.read_facts(address, self.server.clock.now().plus(ANSWER_WITHIN)).await.ok()?.mark;
         if read.is_none() {
             tracing::info!(%address, "a phone cannot be marked, so each connection of it has an id of its own");
-            ignore_poison(self.unmarked.lock()).insert(phone);
+            ignore_poison(self.unmarked.lock()).insert(address.clone(), start);
         }
         read
     }

@@ -89,10 +89,13 @@ impl Adb {
 
     /// Reads the start of a phone that has booted.
     async fn read_start(&self, id: &DeviceId) -> Result<PhoneStart, Unreachable> {
-        let (_, address) = self.find(id)?;
+        let (row, address) = self.find(id)?;
         let (now, start) = self.listing.server().read_facts_and_start(&address, self.listing.until()).await?;
         if !now.has_booted {
             return Err(Unreachable(AdbState::Booting.why().into()));
+        }
+        if now.is_of_another(&row.facts) {
+            return Err(Unreachable("another phone has this address meanwhile".into()));
         }
         let start = start.ok_or_else(|| Unreachable("the start of the phone is not readable".into()))?;
         Ok(start.on(now.name()))
@@ -198,7 +201,7 @@ impl CheckPort for Adb {
     }
 
     fn find_unserved(&self) -> Vec<Finding> {
-        let LastList { rows, left_out } = self.listing.last().clone();
+        let LastList { rows, left_out, seconds: _ } = self.listing.last().clone();
         let left_out = left_out.into_iter().map(|(serial, why)| {
             Finding::sound("not served", format!("{}: {why}", Untrusted::<64>::clean(&serial).as_str()))
         });

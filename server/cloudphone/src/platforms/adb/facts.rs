@@ -62,14 +62,17 @@ const START_FOLLOWS: &str = "\nstart=\n";
 /// The file on a phone in which its mark is.
 const MARK: &str = "/data/local/tmp/.cloudphone";
 
-/// Returns the script that writes a mark on a phone that has none.
+/// Returns the script that writes a mark on a phone that has none. Of two that run at the same time
+/// over two connections, one writes. A file without a mark is written again.
 pub(super) fn mark_script(mark: &str) -> String {
-    format!("umask 077;set -C;echo {mark} >{MARK}")
+    format!(
+        "umask 077;(set -C;echo {mark} >{MARK}) 2>/dev/null||{{ read m w <{MARK};[ ${{#m}} = {MARK_DIGITS} ]||echo {mark} >{MARK};}}"
+    )
 }
 
 /// Returns the script that writes a mark again, with a word by which connections are compared.
 pub(super) fn word_script(mark: &str, word: &str) -> String {
-    format!("umask 077;echo {mark} {word} >{MARK}")
+    format!("umask 077;echo {mark} {word} >{MARK}.new&&mv {MARK}.new {MARK}")
 }
 
 /// Returns the script, which prints one line `NAME=VALUE` for each reading, and the start last.

@@ -15,7 +15,7 @@ use super::wire::PhoneAddress;
 use crate::adapter_kit::phone_ledger::Recoded;
 use crate::adapter_kit::phone_ledger::refresh::Source;
 use crate::phones::port::Unreachable;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Mutex, MutexGuard};
 use tokio::task::JoinSet;
 use toolwarrant::base::ignore_poison;
@@ -30,14 +30,14 @@ pub(super) struct AdbListing {
     only: Vec<PhonePattern>,
     last: Mutex<LastList>,
     /// The pairs of connections that lead to one phone, with its mark.
-    pairs: Mutex<HashSet<(String, String, Option<String>)>>,
+    pairs: Mutex<BTreeSet<(PhoneAddress, PhoneAddress, Option<String>)>>,
 }
 
 impl AdbListing {
     /// Creates a listing that knows these phones from an earlier run.
     pub(super) fn new(asker: PhoneAsker, only: Vec<PhonePattern>, known: Vec<AdbRow>) -> Self {
         let rows = known.into_iter().filter_map(|row| Some((PhoneAddress::parse(&row.address)?, row)));
-        let last = LastList { rows: rows.collect(), left_out: Vec::new() };
+        let last = LastList { rows: rows.collect(), ..LastList::default() };
         Self { asker, only, last: Mutex::new(last), pairs: Mutex::default() }
     }
 
@@ -91,9 +91,8 @@ impl AdbListing {
                 && let Some((address, state)) = waiting.next()
             {
                 let asker = self.asker.clone();
-                let mark = self.last().rows.get(&address).and_then(|row| row.facts.mark.clone());
                 asked.spawn(async move {
-                    let answer = asker.ask_or_revive(&address, state, mark).await;
+                    let answer = asker.ask_or_revive(&address, state).await;
                     (address, answer)
                 });
             }
@@ -105,8 +104,13 @@ impl AdbListing {
                 None => break,
             }
         }
-        let known = self.last().rows.clone();
-        let last = unite(LastList { rows, left_out }, &known, self).await;
+        self.mark_all(&mut rows).await;
+        let known = self.last().clone();
+        // Another phone can get an address that does not answer, so its pairs are compared again.
+        let answers = |address: &PhoneAddress| rows.get(address).is_some_and(AdbRow::answers);
+        ignore_poison(self.pairs.lock()).retain(|(first, second, _)| answers(first) && answers(second));
+        let list = LastList { rows, left_out, ..LastList::default() };
+        let last = unite(list, &known, self).await;
         *self.last() = last.clone();
         Ok(last.rows.into_values().collect())
     }
@@ -116,15 +120,39 @@ impl AdbListing {
         AdbRow { state, facts: facts.unwrap_or_else(|| known.facts.clone()), ..known }
     }
 
+    /// Marks the phones that have no mark. A phone gets the mark that was last at its address again
+    /// if it says the same serial, and no other phone shows that mark.
+    async fn mark_all(&self, rows: &mut BTreeMap<PhoneAddress, AdbRow>) {
+        let shown: HashSet<_> = rows.values().filter_map(|row| row.facts.mark.clone()).collect();
+        let mut marking = JoinSet::new();
+        for (address, row) in rows.iter().filter(|(_, row)| row.state == AdbState::Running && row.facts.mark.is_none())
+        {
+            let PhoneFacts { identity, start, .. } = row.facts.clone();
+            let known = self.last().rows.get(address).map(|row| row.facts.clone());
+            let known = known.filter(|known| !identity.is_empty() && known.identity == identity);
+            let mark = known.and_then(|known| known.mark).filter(|mark| !shown.contains(mark));
+            let (asker, address) = (self.asker.clone(), address.clone());
+            marking.spawn(async move { (asker.mark(&address, mark, start).await, address) });
+        }
+        while let Some(Ok((mark, address))) = marking.join_next().await {
+            if let Some(row) = rows.get_mut(&address) {
+                row.facts.mark = mark;
+            }
+        }
+    }
+
     /// Writes a word over one connection, and reads it over another.
     async fn compare(&self, first: &AdbRow, second: &AdbRow) -> Option<bool> {
         let [one, another] = [first, second].map(|row| PhoneAddress::parse(&row.address));
         let (one, another, word, server) = (one?, another?, self.asker.make_word()?, self.server());
         self.asker.run(&one, &word_script(first.facts.mark.as_ref()?, &word)).await.ok()?;
-        let read = server.read_facts(&another, self.until()).await.ok()?;
-        let is_one = read.word == word;
+        if server.read_facts(&one, self.until()).await.ok()?.word != word {
+            return None;
+        }
+        let is_one = server.read_facts(&another, self.until()).await.ok()?.word == word;
         if !is_one {
-            self.asker.run(&another, &word_script(&self.asker.make_word()?, &word)).await.ok()?;
+            // If this fails, the next list compares again.
+            let _ = self.asker.run(&another, &word_script(&self.asker.make_word()?, &word)).await;
         }
         Some(is_one)
     }
@@ -138,7 +166,9 @@ impl AdbListing {
 impl Comparison for AdbListing {
     fn is_one<'a>(&'a self, first: &'a AdbRow, second: &'a AdbRow) -> BoxFuture<'a, bool> {
         Box::pin(async move {
-            let pair = (first.address.clone(), second.address.clone(), first.facts.mark.clone());
+            let [one, another] = [first, second].map(|row| PhoneAddress::parse(&row.address));
+            let (Some(one), Some(another)) = (one, another) else { return false };
+            let pair = (one, another, first.facts.mark.clone());
             if ignore_poison(self.pairs.lock()).contains(&pair) {
                 return true;
             }

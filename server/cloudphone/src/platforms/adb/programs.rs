@@ -99,7 +99,8 @@ impl PhonePrograms {
         let input = Secret::new(input);
         match written {
             Ok(()) => {
-                let target = ProgramTarget { serial: &phone.address, name: self.find_name(phone).map(String::as_str) };
+                let target =
+                    ProgramTarget { serial: &phone.address, name: self.names.get(&phone.address).map(String::as_str) };
                 self.running.act(program, target, (task, input), (leave, &self.clock)).await
             }
             Err(error) => Sent::NotSent(error.to_string().into()),
@@ -115,11 +116,6 @@ impl PhonePrograms {
         let obstacles =
             restart.iter().chain(power).chain(proxy).filter_map(|program| program.find_obstacle(self.target(address)));
         obstacles.map(|obstacle| Finding::faulty("program", obstacle, REMEDY)).collect()
-    }
-
-    /// Returns the name that the operator has given a phone, by any of its addresses.
-    pub(super) fn find_name(&self, phone: &AdbRow) -> Option<&String> {
-        [&phone.address].into_iter().chain(&phone.others).find_map(|address| self.names.get(address))
     }
 
     fn target<'a>(&'a self, address: &'a PhoneAddress) -> ProgramTarget<'a> {

@@ -14,9 +14,6 @@ use std::sync::{Arc, OnceLock};
 pub(super) struct AdbRow {
     /// Its serial, or `usb:` and its USB path.
     pub(super) address: String,
-    /// Its other addresses so far.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub(super) others: BTreeSet<String>,
     pub(super) state: AdbState,
     /// The readings of its last answer.
     pub(super) facts: PhoneFacts,
@@ -29,7 +26,7 @@ impl AdbRow {
     /// A phone that is not in the list.
     pub(super) fn new(address: &str) -> Self {
         let (state, facts) = (AdbState::Absent, PhoneFacts::default());
-        Self { address: address.to_owned(), others: BTreeSet::new(), state, facts }
+        Self { address: address.to_owned(), state, facts }
     }
 
     /// Returns true if the phone answers.
@@ -61,6 +58,8 @@ impl Row for AdbRow {
 pub(super) struct LastList {
     /// The phones that are served.
     pub(super) rows: BTreeMap<PhoneAddress, AdbRow>,
+    /// The addresses that were last seen as second connections of phones.
+    pub(super) seconds: BTreeSet<PhoneAddress>,
     /// The other lines: a serial, and the reason why it is not served.
     pub(super) left_out: Vec<(String, &'static str)>,
 }

@@ -23,6 +23,9 @@ const WORD_SECONDS: u8 = 5;
 /// The bytes of a connection of a phone that are passed on at a time.
 const CONNECTION_BUFFER: usize = 4 << 10;
 
+/// The beginning of the reason if the server refuses a service.
+const REFUSES: &str = "the adb server refuses";
+
 /// The longest time from the word to the exit status.
 const REPORT_WITHIN: Duration = Duration::from_secs(8);
 
@@ -86,7 +89,9 @@ impl AdbServer {
         let asked = self.ask(&format!("host:transport:{phone}"), until).await;
         match (asked, phone.as_str().strip_prefix("usb:")) {
             // A server that uses libusb knows the path without its prefix.
-            (Err(_), Some(path)) => Ok(PhoneStream(self.ask(&format!("host:transport:{path}"), until).await?)),
+            (Err(Unreachable(why)), Some(path)) if why.as_str().starts_with(REFUSES) => {
+                Ok(PhoneStream(self.ask(&format!("host:transport:{path}"), until).await?))
+            }
             (asked, _) => Ok(PhoneStream(asked?)),
         }
     }
@@ -99,7 +104,7 @@ impl AskedServer {
         self.send(&encode_request(service)?).await?;
         match &*self.read(4).await? {
             b"OKAY" => Ok(()),
-            b"FAIL" => Err(Unreachable(format!("the adb server refuses: {}", self.text().await?).into())),
+            b"FAIL" => Err(Unreachable(format!("{REFUSES}: {}", self.text().await?).into())),
             _ => Err(Unreachable("the adb server gives an answer that is none".into())),
         }
     }
@@ -144,7 +149,7 @@ impl AskedServer {
 
 impl PhoneStream {
     /// Runs a command to its end, and returns its standard output. If this fails, the command may
-    /// still run later, so it must not change anything.
+    /// still run later, so it must do no harm then.
     ///
     /// # Errors
     /// The phone does not run it, or its end was not seen.

@@ -72,8 +72,9 @@ impl fmt::Display for PhoneAddress {
 /// Returns true for a text that means itself as an argument of a program, too. A text in brackets
 /// stands for a serial that is missing.
 fn is_plain(text: &str) -> bool {
-    // A `*` stands for any rest in what an operator writes.
-    let admits = |byte: u8| (byte.is_ascii_graphic() && byte != b'*') || byte == b' ';
+    // An operator's program may pass it on to a shell. A `*` stands for any rest in a pattern.
+    let is_special = |byte: u8| b"*;&|<>$`'\"\\!~{}?^".contains(&byte);
+    let admits = |byte: u8| (byte.is_ascii_graphic() && !is_special(byte)) || byte == b' ';
     let begins = |byte: &u8| !b"-( ".contains(byte);
     let bytes = text.as_bytes();
     (1..=SERIAL_MAX).contains(&text.len()) && text.bytes().all(admits) && bytes.first().is_some_and(begins)
@@ -161,11 +162,24 @@ mod tests {
             "[fe80::1%eth0]:5555",
             "usb:1-1.2",
             "adb-X (2)._adb-tls-connect._tcp",
-            "a#+/@;b",
+            "a#+/@b",
         ] {
             assert_eq!(PhoneAddress::parse(text).map(|address| address.to_string()).as_deref(), Some(text));
         }
-        for text in ["", "usb:", "model:Pixel", "product:x", "device:y", " a", "a\n", "usb:model:é", "-e", "(none)"] {
+        for text in [
+            "",
+            "usb:",
+            "model:Pixel",
+            "product:x",
+            "device:y",
+            " a",
+            "a\n",
+            "x;reboot",
+            "x$(id)",
+            "usb:model:é",
+            "-e",
+            "(none)",
+        ] {
             assert_eq!(PhoneAddress::parse(text), None, "{text}");
         }
         assert_eq!(PhoneAddress::of_serial("usb:1-1"), None, "the list names a path elsewhere");

@@ -222,7 +222,7 @@ async fn names_and_seats_come_from_the_list_of_seats_and_no_pad_of_either_list_i
     assert_eq!(
         describe_pads(&listing(state).list().await.unwrap()),
         "A@1 A@2",
-        "the roster sees that it is contradictory"
+        "the ledger sees that it is contradictory"
     );
 }
 
