@@ -6,6 +6,8 @@ use super::{FAST, Site, assert_nowhere, echo, end, id, list_all, until};
 use crate::harness::double::Double;
 use crate::harness::program::{binary, steady};
 use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::sleep;
 
 /// The number of phones in the lists: one of the double's phones is not served, and one that is
 /// served is missing.
@@ -132,8 +134,11 @@ async fn a_phone_that_is_connected_beside_a_pattern_has_one_id_and_keeps_it_when
     let phone = id("rack", &codes[0]);
     until(async || site.operate("platform check rack").await.1.contains("is a second connection of a phone")).await;
     double.switch(Some(&codes[0]), &json!({"adb_state": "absent"})).await;
-    let state =
-        async || program.call("get_device", json!({"device_id": phone})).await.expect("its id stays")["state"].clone();
+    // Seldom enough for the budget of the application.
+    let state = async || {
+        sleep(Duration::from_millis(500)).await;
+        program.call("get_device", json!({"device_id": phone})).await.expect("its id stays")["state"].clone()
+    };
     until(async || state().await == "unknown").await;
     until(async || state().await == "running").await;
     let restarted = end(&program, "set_power", restart(&phone)).await;
