@@ -10,7 +10,7 @@ mod armcloud;
 mod number;
 
 use crate::phones::port::PlatformName;
-use crate::platforms::adb::AdbSettings;
+use crate::platforms::adb::{AdbAddress, AdbSettings};
 use crate::platforms::armcloud::Account;
 use adb::AdbTable;
 use armcloud::ArmcloudTable;
@@ -83,13 +83,8 @@ pub(crate) fn platforms(config: &Config) -> Result<Vec<(PlatformName, PlatformCo
                 account.map(|account| PlatformConfig::Armcloud { account, reads_through_proxy })
             }
         };
-        let server = |platform: &PlatformConfig| match platform {
-            PlatformConfig::Adb(settings) => Some(settings.server.clone()),
-            PlatformConfig::Armcloud { .. } | PlatformConfig::Simulator => None,
-        };
-        let uses_server =
-            |(_, other): &(PlatformName, PlatformConfig)| server(other) == platform.as_ref().and_then(server);
-        if platform.as_ref().and_then(server).is_some() && platforms.iter().any(uses_server) {
+        let server = platform.as_ref().and_then(adb_server);
+        if server.is_some() && platforms.iter().any(|(_, other)| adb_server(other) == server) {
             let help = "name the phones of both in one `only`, or start a second adb server".to_owned();
             found.add(key.span(), "another platform has this adb server, so each phone would have two ids", Some(help));
         }
@@ -98,6 +93,14 @@ pub(crate) fn platforms(config: &Config) -> Result<Vec<(PlatformName, PlatformCo
     found.finish()?;
     platforms.sort_by(|(a, _), (b, _)| a.cmp(b));
     Ok(platforms)
+}
+
+/// Returns the adb server of a platform, if it has one.
+fn adb_server(platform: &PlatformConfig) -> Option<&AdbAddress> {
+    match platform {
+        PlatformConfig::Adb(settings) => Some(&settings.server),
+        PlatformConfig::Armcloud { .. } | PlatformConfig::Simulator => None,
+    }
 }
 
 /// Returns the platforms that the configuration would give, without credentials.

@@ -268,7 +268,7 @@ impl<R: Row> PhoneLedger<R> {
             if known == before {
                 return Ok(());
             }
-            draft.is_account_stored = false;
+            draft.is_account_stored &= slot.is_some();
             draft.phones.dirty.extend(slot);
             let files = draft.encode();
             if let Err(error) = draft.store(files).await {

@@ -125,8 +125,9 @@ impl AdbListing {
     async fn mark_all(&self, rows: &mut BTreeMap<PhoneAddress, AdbRow>) {
         let shown: HashSet<_> = rows.values().filter_map(|row| row.facts.mark.clone()).collect();
         let mut marking = JoinSet::new();
-        for (address, row) in rows.iter().filter(|(_, row)| row.state == AdbState::Running && row.facts.mark.is_none())
-        {
+        let unmarked = |row: &AdbRow| row.state == AdbState::Running && row.facts.mark.is_none();
+        // The next list marks the others.
+        for (address, row) in rows.iter().filter(|(_, row)| unmarked(row)).take(ASKED_AT_ONCE) {
             let PhoneFacts { identity, start, .. } = row.facts.clone();
             let known = self.last().rows.get(address).map(|row| row.facts.clone());
             let known = known.filter(|known| !identity.is_empty() && known.identity == identity);

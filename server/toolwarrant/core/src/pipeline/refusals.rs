@@ -34,7 +34,10 @@ pub(super) fn not_found(call: &Call<'_>) -> Failure {
 /// Makes the failure for a target that is unavailable, with the seconds until a repeat if they are
 /// known.
 pub(super) fn unavailable(call: &Call<'_>, seconds: Option<u64>) -> Failure {
-    let failure = Failure::plain(call.catalogue.roles.upstream_unavailable);
+    with_wait(Failure::plain(call.catalogue.roles.upstream_unavailable), seconds)
+}
+
+fn with_wait(failure: Failure, seconds: Option<u64>) -> Failure {
     match seconds {
         Some(seconds) => failure.with("retry_after_seconds", seconds),
         None => failure,
@@ -49,11 +52,8 @@ pub(super) fn find_target(call: &Call<'_>) -> Advice {
 
 /// Makes the failure for a flag that is false and becomes true by itself.
 pub(super) fn passing(call: &Call<'_>, flag: &Flag, seconds: Option<u64>) -> Failure {
-    let failure = Failure::new(call.catalogue.roles.upstream_unavailable, explain_flag(call, flag, " at present"));
-    match seconds {
-        Some(seconds) => failure.with("retry_after_seconds", seconds),
-        None => failure,
-    }
+    let what = explain_flag(call, flag, " at present");
+    with_wait(Failure::new(call.catalogue.roles.upstream_unavailable, what), seconds)
 }
 
 /// Says of which capability a flag is false, and why.
