@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tempfile::TempDir;
+use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use toolwarrant::files::ServiceFiles;
@@ -40,6 +41,8 @@ struct Rack {
     adapter: OnceLock<Arc<Adb>>,
     echo: (CallbackPaths, String),
     taken: AtomicUsize,
+    /// Set once the own addresses of all phones were read.
+    addresses: OnceCell<()>,
     background: Mutex<JoinSet<()>>,
     folder: TempDir,
 }
@@ -58,6 +61,7 @@ impl Rack {
             shown,
             adapter: OnceLock::new(),
             taken: AtomicUsize::new(0),
+            addresses: OnceCell::new(),
             echo: (paths, url),
             background: Mutex::new(background),
             folder: TempDir::new().expect("a temporary folder"),
@@ -74,6 +78,13 @@ impl Rack {
         let (path, control) = (path.to_str().expect("a text"), self.platform.greeting["control"].as_str());
         let words = [path, "act", "--control", control.expect("a URL"), action, "{serial}"];
         HostProgram::parse(&words.map(str::to_owned)).expect("a program")
+    }
+
+    /// Reads the own address of each phone. Until then, an address may be that of any phone.
+    async fn read_addresses(&self) {
+        for code in &self.codes {
+            self.adapter().renew_address(&id(code)).await.expect("an address");
+        }
     }
 
     async fn wait_until_listed(&self) {
@@ -159,6 +170,7 @@ impl Double for Rack {
         Box::pin(async move {
             let switches = switches(operation, fault)?;
             self.wait_until_listed().await;
+            self.addresses.get_or_init(|| self.read_addresses()).await;
             // The last phone is never staged.
             let code = &self.codes[..self.codes.len() - 1][self.taken.fetch_add(1, Relaxed)];
             let id = id(code);
@@ -172,6 +184,9 @@ impl Double for Rack {
                 self.adapter().read_anew(&id).await.expect("the server answers");
             }
             self.platform.switch(Some(code), &switches).await;
+            if switches.get("own_address").is_some() {
+                self.adapter().renew_address(&id).await.expect("its own address");
+            }
             if fault == Mishap::CannotBeRead {
                 self.adapter().read_anew(&id).await.expect("the server answers");
             }

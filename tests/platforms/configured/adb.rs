@@ -54,6 +54,8 @@ async fn a_proxy_and_a_shutdown_go_through_the_programs_of_the_operator() {
     let mut program = site.start(PHONES, &[]).await;
     let device_id = id("rack", &codes[0]);
     double.switch(Some(&codes[0]), &json!({"proxy_login": "user:open-sesame", "power_ms": 100})).await;
+    // Before any proxy is asked for.
+    until(async || site.read_knowledge(&device_id)["own_address"].is_object()).await;
     let proxy = json!({
         "device_id": device_id, "scheme": "socks5", "host": "203.0.113.7", "port": 1080, "username": "user",
         "password": "open-sesame",

@@ -71,7 +71,12 @@ async fn a_phone_of_the_list_that_an_answer_lacks_is_unavailable_and_not_gone() 
     wait_for_state(&program, &phone, "running").await;
     // Two lists in a row decide that it is gone.
     double.switch(Some(&code), &json!({"unknown_pad": true})).await;
-    until(async || read(&program, &phone).await.is_err_and(|error| error["code"] == "not_found")).await;
+    until(async || {
+        read(&program, &phone).await.is_err_and(|error| {
+            error["code"] == "not_found" && error["message"].as_str().is_some_and(|why| why.contains("is gone"))
+        })
+    })
+    .await;
 }
 
 #[tokio::test]

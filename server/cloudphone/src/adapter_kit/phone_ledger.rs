@@ -76,6 +76,7 @@ struct LedgerView<R: Row> {
     phones: BTreeMap<DeviceId, ListedPhone<R>>,
     listed_at: Option<Timestamp>,
     account: Knowledge,
+    /// The knowledge of each phone that was ever shown.
     known: HashMap<DeviceId, Knowledge>,
 }
 
@@ -127,6 +128,13 @@ impl<R: Row> PhoneLedger<R> {
         let shown = self.lock_view();
         let (row, read_at) = shown.phones.get(id)?;
         Some(Listed { id: id.clone(), row: Arc::clone(row), read_at: *read_at })
+    }
+
+    /// Returns true if a phone had this id, and is not shown now.
+    #[must_use]
+    pub fn has_left(&self, id: &DeviceId) -> bool {
+        let shown = self.lock_view();
+        shown.known.contains_key(id) && !shown.phones.contains_key(id)
     }
 
     /// Returns the number of phones.
@@ -224,9 +232,22 @@ impl<R: Row> PhoneLedger<R> {
         self.lock_view().find_knowledge(Some(id))?.own_address
     }
 
-    /// Returns true if `is_so` holds for any phone.
-    pub fn any(&self, is_so: impl Fn(&DeviceId, &Knowledge) -> bool) -> bool {
-        self.lock_view().known.iter().any(|(id, known)| is_so(id, known))
+    /// Returns true if `is_so` holds for any phone: its id, what was learned about it, and its row
+    /// unless it is gone.
+    pub fn any(&self, is_so: impl Fn(&DeviceId, &Knowledge, Option<&R>) -> bool) -> bool {
+        let shown = self.lock_view();
+        let row = |id| shown.phones.get(id).map(|(row, _)| &***row);
+        shown.known.iter().any(|(id, known)| is_so(id, known, row(id)))
+    }
+
+    /// Returns the first of the phones whose own address was not read before a proxy was sent, by
+    /// the order of `rank`. A phone without a rank is left out.
+    pub fn first_without_address<K: Ord>(&self, rank: impl Fn(&DeviceId, &R) -> Option<K>) -> Option<DeviceId> {
+        let shown = self.lock_view();
+        let is_unread = |id: &DeviceId| shown.known.get(id).is_some_and(|known| known.own_address.is_none());
+        let unread = shown.phones.iter().filter(|(id, _)| is_unread(id));
+        let ranked = unread.filter_map(|(id, (row, _))| Some((rank(id, row)?, id)));
+        ranked.min_by(|(one, _), (another, _)| one.cmp(another)).map(|(_, id)| id.clone())
     }
 
     /// Records durably that a reading is proven for an identity, or that it is not proven.
@@ -240,11 +261,6 @@ impl<R: Row> PhoneLedger<R> {
         identity: Option<String>,
     ) -> Result<(), Unreachable> {
         self.learn(id, move |known| known.set_proof(direction, identity)).await
-    }
-
-    /// Returns true if `is_so` holds for the row of any phone.
-    pub fn any_row(&self, is_so: impl Fn(&DeviceId, &R) -> bool) -> bool {
-        self.lock_view().phones.iter().any(|(id, (row, _))| is_so(id, row))
     }
 
     /// Edits durably what was learned about a phone or, without an id, about the account. The
@@ -325,13 +341,21 @@ impl<R: Row> LedgerDraft<R> {
     /// Shows the phones of these slots as they are, or all.
     fn show(&self, shown: &RwLock<LedgerView<R>>, touched: Option<Vec<usize>>) {
         let whole = touched.is_none().then(|| self.phones.visible_phones());
+        let new: Vec<_> = {
+            let known = &ignore_poison(shown.read()).known;
+            whole.iter().flat_map(BTreeMap::keys).filter(|id| !known.contains_key(*id)).cloned().collect()
+        };
         let mut shown = ignore_poison(shown.write());
         for (id, phone) in touched.iter().flatten().map(|slot| self.phones.visible_phone_at(*slot)) {
             match phone {
-                Some(phone) => drop(shown.phones.insert(id, phone)),
+                Some(phone) => {
+                    shown.known.entry(id.clone()).or_default();
+                    shown.phones.insert(id, phone);
+                }
                 None => drop(shown.phones.remove(&id)),
             }
         }
+        shown.known.extend(new.into_iter().map(|id| (id, Knowledge::default())));
         // The old phones are dropped after the lock is released.
         let old = whole.map(|phones| mem::replace(&mut shown.phones, phones));
         shown.listed_at = self.phones.listed_at;

@@ -88,7 +88,8 @@ impl Phones {
     /// than a list has shown it. Does not check grants.
     ///
     /// # Errors
-    /// `NotFound` if there is no such phone; `Unavailable` if its platform could not be reached.
+    /// `NotFound` if there is no such phone, `Left` if there was one; `Unavailable` if its platform
+    /// could not be reached.
     pub async fn find(&self, id: &DeviceId) -> View {
         let Ok(platform) = self.platforms.of(id) else { return Err(Unresolved::NotFound) };
         let listed = match platform.at_hand(id) {
@@ -96,7 +97,11 @@ impl Phones {
             AtHand::Then(seen, began) => Some((seen, began)),
             AtHand::Nothing => None,
         };
-        self.views.get(id, listed, || async { view(platform.read_anew(id).await) }).await
+        let found = self.views.get(id, listed, || async { view(platform.read_anew(id).await) }).await;
+        found.map_err(|unresolved| match unresolved {
+            Unresolved::NotFound if platform.has_left(id) => Unresolved::Left,
+            unresolved => unresolved,
+        })
     }
 
     /// Shows at most `limit` phones after `after`, in the order of their ids. Examines at most

@@ -94,6 +94,12 @@ pub trait ReadPort: Send + Sync + 'static {
         Ok(found)
     }
 
+    /// Returns true if a phone had this id and has left the lists. Default: false, which is right
+    /// for an adapter whose phones never leave.
+    fn has_left(&self, _: &DeviceId) -> bool {
+        false
+    }
+
     /// Returns true if lists have no phone because the platform was never read. Default: false,
     /// which is right for an adapter that knows its phones from the start.
     fn is_unread(&self) -> bool {

@@ -30,6 +30,7 @@ use crate::adapter_kit::readings::{OwnAddresses, PhoneReadings};
 use crate::phones::contract::{DeviceId, DeviceSpec, PowerAction, ProxyScheme};
 use crate::phones::port::{
     AtHand, DeviceReading, DeviceSnapshot, Found, Offers, Pace, Paces, PlatformName, ReadPort, See, Unreachable,
+    WritePort,
 };
 use anyhow::Context;
 use asking::PhoneAsker;
@@ -43,6 +44,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use toolwarrant::base::SplitMix;
 use toolwarrant::files::ServiceFiles;
 use toolwarrant::handler::Flag;
@@ -91,6 +93,9 @@ pub struct AdbSettings {
 /// The time for the report and for readings, in seconds. The deadline of a write is this plus the
 /// settle time.
 const ROOM_SECONDS: u32 = 90;
+
+/// The time until phones are looked for again whose own address is to be read.
+const ADDRESSES_EVERY: Duration = Duration::from_secs(5);
 
 const NO_PROXY: &str = "a proxy must apply to all traffic of a phone, which adb cannot do, as apps may ignore Android's \
                         own proxy setting; the operator names no program that does";
@@ -144,10 +149,26 @@ impl Adb {
         Ok(Self { ledger, listing, refresh, programs, readings, own, region, paces, clock, random })
     }
 
-    /// Refreshes the list of its phones for as long as it is polled.
-    pub fn keep_fresh(&self) -> impl Future<Output = ()> + Send + 'static {
-        let refresh = Arc::clone(&self.refresh);
-        async move { refresh.run().await }
+    /// Refreshes the list of its phones, and reads the own address of each, for as long as it is
+    /// polled.
+    pub fn keep_fresh(self: &Arc<Self>) -> impl Future<Output = ()> + Send + 'static {
+        let adapter = Arc::clone(self);
+        async move { tokio::join!(adapter.refresh.run(), adapter.read_addresses()).0 }
+    }
+
+    /// Reads the own address of one phone after the other, if proxies can be set at all.
+    async fn read_addresses(&self) {
+        while self.programs.named.proxy.is_some() {
+            let is_ready = |row: &AdbRow| row.state == AdbState::Running;
+            match self.own.next_unread(is_ready, self.clock.now()) {
+                Some(id) => {
+                    if let Err(error) = self.exits(&id, None).await {
+                        tracing::debug!(device = id.as_str(), %error, "the own address of a phone could not be read");
+                    }
+                }
+                None => self.clock.sleep_until(self.clock.now().plus(ADDRESSES_EVERY)).await,
+            }
+        }
     }
 
     /// Returns the row and the address of a phone.
@@ -259,6 +280,10 @@ impl ReadPort for Adb {
 
     fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Found> {
         Box::pin(self.reread(id))
+    }
+
+    fn has_left(&self, id: &DeviceId) -> bool {
+        self.ledger.has_left(id)
     }
 
     fn is_unread(&self) -> bool {

@@ -125,7 +125,7 @@ impl Armcloud {
         let ledger = Arc::new(ledger);
         let own = OwnAddresses::new(Arc::clone(&ledger), shared_address);
         let starts = EverRead::new(
-            ledger.is_proven(None, Direction::Start, &identity) || ledger.any(|_, known| known.start.is_some()),
+            ledger.is_proven(None, Direction::Start, &identity) || ledger.any(|_, known, _| known.start.is_some()),
         );
         let keys = AccountKeys { access_key: access_key.expose().clone(), secret_key };
         let settings =
@@ -236,6 +236,10 @@ impl ReadPort for Armcloud {
                 found => Ok(found),
             }
         })
+    }
+
+    fn has_left(&self, id: &DeviceId) -> bool {
+        self.ledger.has_left(id)
     }
 
     fn is_unread(&self) -> bool {

@@ -252,6 +252,8 @@ pub trait Resource<Id>: Send + Sync + 'static {
 pub enum Unresolved {
     /// No target has this id. Clients get the same answer for a target that is not granted to them.
     NotFound,
+    /// A target had this id, and is not there at present. It has the id again if it comes back.
+    Left,
     /// The upstream that knows the target could not be reached.
     Unavailable,
 }

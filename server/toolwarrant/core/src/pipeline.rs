@@ -451,6 +451,7 @@ pub async fn require<H: Resource<Id>, Id: Sync>(
     let unavailable = || refusals::unavailable(call, handlers.retry_after_seconds(id));
     let view = handlers.resolve(call.caller, id).await.map_err(|unresolved| match unresolved {
         Unresolved::NotFound => not_found(call),
+        Unresolved::Left => refusals::has_left(call),
         Unresolved::Unavailable => unavailable(),
     })?;
     match capability.map_or(Flag::Offered, |capability| H::flag(&view, capability)) {

@@ -41,6 +41,12 @@ pub trait Row: Clone + PartialEq + fmt::Debug + Serialize + DeserializeOwned + S
         None
     }
 
+    /// Returns true if the phone has ever answered, so that it may make requests from an address
+    /// that nobody has read. Default: false, which is right for a platform that shows addresses.
+    fn has_answered(&self) -> bool {
+        false
+    }
+
     /// Returns the id of the phone, unless another phone has it. Default: the name of the platform
     /// and the code, in lower case. A phone whose id has other characters than ids is left out.
     fn plain_id(&self, platform: &PlatformName) -> String {

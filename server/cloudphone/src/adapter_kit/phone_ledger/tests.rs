@@ -41,6 +41,10 @@ impl Row for TestRow {
         self.code.split_once(':')?.1.parse().ok()
     }
 
+    fn has_answered(&self) -> bool {
+        self.code.starts_with('Y')
+    }
+
     fn plain_id(&self, platform: &PlatformName) -> String {
         format!("{platform}-{}", self.code.replace([':', '.'], "-").to_ascii_lowercase())
     }

@@ -13,12 +13,16 @@ use crate::phones::port::{Exits, Unreachable};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use toolwarrant::Timestamp;
 use toolwarrant::base::ignore_poison;
 use toolwarrant::tasks::Provability;
 
 /// The reason that nothing is provable on an account.
 const NEVER_READ: &str = "no request of a phone of this account has reached the callback listener so far";
+
+/// The time after which a phone whose address could not be read is asked again.
+const ASK_AGAIN: Duration = Duration::from_mins(10);
 
 /// The addresses of the phones of one account.
 #[derive(Debug)]
@@ -38,6 +42,8 @@ struct LastReading {
     name: String,
     /// The address of the last request that was seen.
     seen: Option<IpAddr>,
+    /// The time of the last reading.
+    at: Timestamp,
 }
 
 impl<R: Row> OwnAddresses<R> {
@@ -45,7 +51,7 @@ impl<R: Row> OwnAddresses<R> {
     /// if other phones have it, too.
     #[must_use]
     pub fn new(ledger: Arc<PhoneLedger<R>>, may_share: bool) -> Self {
-        let ever = EverRead::new(ledger.any(|_, known| matches!(known.own_address, Some(OwnAddress::Read(_)))));
+        let ever = EverRead::new(ledger.any(|_, known, _| matches!(known.own_address, Some(OwnAddress::Read(_)))));
         Self { ledger, asked: Mutex::default(), may_share, ever }
     }
 
@@ -84,7 +90,7 @@ impl<R: Row> OwnAddresses<R> {
         now: Timestamp,
     ) -> Result<Exits, Unreachable> {
         let seen = reading.as_ref().ok().map(|exits| exits.ordinary);
-        let (former, is_replaced) = self.note_reading((id, name), proxy.is_none(), seen);
+        let (former, is_replaced) = self.note_reading((id, name), proxy.is_none(), seen, now);
         self.ever.note(reading.is_ok(), now);
         let exits = reading?;
         let is_own = !differs(public, exits.ordinary);
@@ -113,9 +119,11 @@ impl<R: Row> OwnAddresses<R> {
         (id, name): (&DeviceId, &str),
         is_without: bool,
         seen: Option<IpAddr>,
+        now: Timestamp,
     ) -> (Option<IpAddr>, bool) {
         let mut asked = ignore_poison(self.asked.lock());
         let last = asked.entry(id.clone()).or_default();
+        last.at = now;
         if is_without || last.name.is_empty() {
             name.clone_into(&mut last.name);
         }
@@ -124,12 +132,30 @@ impl<R: Row> OwnAddresses<R> {
         (former, last.name != name)
     }
 
-    /// Returns true if another phone of the account has this address as well, as far as it was read
-    /// or the platform shows it. The user of that phone can make requests come from there.
+    /// Returns true if another phone of the account may have this address as well. The user of that
+    /// phone can make requests come from there. A phone that has answered, and whose address nobody
+    /// knows, may have any.
     fn is_shared(&self, id: &DeviceId, address: IpAddr) -> bool {
-        let is_read = |known: &Knowledge| known.own_address == Some(OwnAddress::Read(address));
-        self.ledger.any(|other, known| other != id && is_read(known))
-            || self.ledger.any_row(|other, row| other != id && row.public_address() == Some(address))
+        self.ledger.any(|other, known, row| {
+            let read = match known.own_address {
+                Some(OwnAddress::Read(read)) => Some(read),
+                Some(OwnAddress::Unread) | None => None,
+            };
+            let shown = row.and_then(Row::public_address);
+            let is_unknown = read.is_none() && shown.is_none() && row.is_some_and(Row::has_answered);
+            other != id && (read == Some(address) || shown == Some(address) || is_unknown)
+        })
+    }
+
+    /// Returns the phone that is to be asked next for its own address, before that is needed: among
+    /// those that are ready, one that was not asked in this run or whose last reading is old.
+    #[must_use]
+    pub fn next_unread(&self, is_ready: impl Fn(&R) -> bool, now: Timestamp) -> Option<DeviceId> {
+        let asked = ignore_poison(self.asked.lock());
+        self.ledger.first_without_address(|id, row| {
+            let at = asked.get(id).map(|last| last.at);
+            (is_ready(row) && at.is_none_or(|at| now.since(at) >= ASK_AGAIN)).then_some(at)
+        })
     }
 
     /// Returns true if the address was read, or cannot be read any more.
@@ -235,6 +261,18 @@ mod tests {
         assert_eq!(complete(&own(&kept), "a", one, None).await, (Some(one), false));
         // It began after the address was noted.
         assert_eq!(complete(&own(&kept), "b", two, Some(one)).await, (None, false));
+        // A phone whose address nobody knows may have any, until it is read.
+        kept.take("A B C D Y").await;
+        let direct = own(&kept);
+        assert_eq!(complete(&direct, "a", one, None).await, (Some(one), true));
+        let next = |at| direct.next_unread(TestRow::has_answered, Timestamp(at));
+        assert_eq!(next(0), Some(id("y")));
+        let lost = Err(Unreachable("nothing arrived".into()));
+        direct.complete((&id("y"), "", None), None, lost, Timestamp(0)).await.unwrap_err();
+        assert_eq!((next(599_999), next(600_000)), (None, Some(id("y"))), "after a while");
+        let other = "192.0.2.4".parse().unwrap();
+        assert_eq!(complete(&direct, "y", other, None).await, (Some(other), false));
+        assert_eq!((next(600_000), complete(&direct, "a", one, None).await), (None, (Some(one), false)));
     }
 
     #[tokio::test]

@@ -47,6 +47,10 @@ impl Row for AdbRow {
         self.facts.mark.clone()
     }
 
+    fn has_answered(&self) -> bool {
+        self.facts != PhoneFacts::default()
+    }
+
     fn plain_id(&self, platform: &PlatformName) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
         format!("{platform}-{}", self.address.chars().map(plain).collect::<String>())

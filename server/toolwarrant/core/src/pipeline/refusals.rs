@@ -26,8 +26,18 @@ pub(super) fn no_caller(catalogue: &'static Catalogue, error: AccessError) -> Fa
 /// Makes the failure for a target that does not exist or is not granted. A client cannot see the
 /// difference.
 pub(super) fn not_found(call: &Call<'_>) -> Failure {
+    missing(call, ["no such ", " for this application"])
+}
+
+/// Makes the failure for a target that is granted and has left.
+pub(super) fn has_left(call: &Call<'_>) -> Failure {
+    let after = " was there and is gone: it was removed or disconnected, and it has this id again if it comes back";
+    missing(call, ["this ", after])
+}
+
+fn missing(call: &Call<'_>, [before, after]: [&'static str; 2]) -> Failure {
     let named = call.tool.target.as_ref().map_or("target", |target| target.resource);
-    let failure = Failure::new(call.catalogue.roles.not_found, words!["no such ", named, " for this application"]);
+    let failure = Failure::new(call.catalogue.roles.not_found, words![before, named, after]);
     failure.with_advice(find_target(call), call.caller.application.permissions)
 }
 
