@@ -4,6 +4,8 @@
 //! This crate only reads the arguments. `toolwarrant_reader::load` reads and checks the contract;
 //! `toolwarrant_codegen` writes the Rust code, or turns mistakes into compile errors.
 
+#![warn(missing_docs)]
+
 use proc_macro::TokenStream;
 use syn::parse::{Parse, ParseStream};
 use syn::{Ident, LitStr, Token, parse_macro_input, parse_quote};

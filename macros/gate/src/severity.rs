@@ -60,7 +60,6 @@ impl Severity {
 /// The number of a version that a change raises, from version 1.0 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the numbers of a semantic version")]
 pub enum Bump {
     Patch,
     Minor,

@@ -78,7 +78,6 @@ impl Contract {
 
 /// Identity, revisions and limits of the service.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "each field is the key of the same name in service.toml")]
 pub struct ServiceSpec {
     pub name: String,
     pub title: String,

@@ -2,7 +2,6 @@
 //! tests. [`model`] compares a store with the store in memory, operation by operation.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
-#![expect(missing_docs, reason = "the name of a case is its sentence")]
 
 mod acts;
 mod deduplication_keys;

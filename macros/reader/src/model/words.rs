@@ -2,7 +2,6 @@
 
 /// The longest texts, in characters, that clients take whole.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
-#[expect(missing_docs, reason = "each field is the key of the same name in service.toml")]
 pub struct ReadersSpec {
     pub description: u32,
     pub argument: u32,
@@ -16,7 +15,6 @@ pub struct ReadersSpec {
 /// Sentences that several tools share, grouped by where they appear. In those of descriptions,
 /// placeholders for a tool's own words remain.
 #[derive(Debug, Default, serde::Serialize)]
-#[expect(missing_docs, reason = "each field is the key of the same name in service.toml")]
 pub struct Phrases {
     pub needs: String,
     pub needs_capability: String,
@@ -38,7 +36,6 @@ pub struct Phrases {
 
 /// Names that were retired and never return.
 #[derive(Debug, Default)]
-#[expect(missing_docs, reason = "each field is the key of the same name in reserved.toml")]
 pub struct ReservedSpec {
     pub tools: Vec<String>,
     pub errors: Vec<String>,

@@ -7,6 +7,8 @@
 //! adapter words the reason for a flag that is false. It does not deal with grants or with the age
 //! of a reading.
 
+#![warn(missing_docs)]
+
 mod exits;
 mod platform_name;
 mod reading;

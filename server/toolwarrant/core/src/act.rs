@@ -190,7 +190,6 @@ fn difference(before: &Value, after: &Value) -> Value {
 #[serde(untagged)]
 pub enum RowFacts<'a> {
     /// The facts of an application.
-    #[expect(missing_docs, reason = "the members are those of the row")]
     Application {
         name: &'a str,
         permissions: &'a [String],
@@ -202,7 +201,6 @@ pub enum RowFacts<'a> {
         deleted_at: Option<Timestamp>,
     },
     /// The facts of a key.
-    #[expect(missing_docs, reason = "the members are those of the row")]
     Key {
         application: &'a str,
         live_secrets: usize,

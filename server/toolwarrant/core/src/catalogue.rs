@@ -150,7 +150,6 @@ impl ErrorDef {
 /// The error codes that the framework answers with. The contract gives each a role, so the
 /// framework does not know codes by name.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "each field is the role of the same name in spec/errors.toml")]
 pub struct Roles {
     pub unauthenticated: &'static ErrorDef,
     pub forbidden: &'static ErrorDef,

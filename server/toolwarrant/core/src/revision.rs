@@ -5,7 +5,6 @@
 
 /// A revision that the framework supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is the revision of this name")]
 pub enum Revision {
     V2026_07_28,
     V2025_11_25,

@@ -51,6 +51,8 @@
 //! The API consists of the items on this page and in its modules. Hidden modules can change at any
 //! time: generated code and `toolwarrant-testing` use them.
 
+#![warn(missing_docs)]
+
 mod client;
 mod core;
 mod dumps;

@@ -118,7 +118,6 @@ impl Default for LogOptions {
 
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-#[expect(missing_docs, reason = "the documentation would repeat the help of the flag")]
 pub enum LogFormat {
     Text,
     Json,
