@@ -1,10 +1,10 @@
 //! Programs of this machine that an operator names for what a platform cannot do, such as switching
 //! a phone on.
 //!
-//! A program gets its arguments as the operator wrote them, without a shell. The arguments of the
-//! client are JSON on its standard input, and nowhere else. The beginning of its standard error is
-//! logged. A program that did not start has done nothing; the outcome of one that this server had
-//! to end is unknown. One that changes something goes on when this server stops. Start at
+//! A program gets its arguments as the operator wrote them, without a shell, and those of the
+//! client as JSON on its standard input only. The beginning of its standard error is logged. A
+//! program that did not start has done nothing; the outcome of one that this server had to end is
+//! unknown. One that changes something goes on when this server stops. Start at
 //! [`RunningPrograms::act`].
 
 use crate::phones::port::Unreachable;
@@ -28,36 +28,28 @@ use toolwarrant::base::{ignore_poison, way::walk_to};
 use toolwarrant::tasks::{Leave, Sent, TaskId};
 use toolwarrant::text::{Remark, Secret};
 
-/// The longest time for a program that changes something, and for one that answers a question.
 const ACT_WITHIN: Duration = Duration::from_secs(60);
 const ANSWER_WITHIN: Duration = Duration::from_secs(4);
 
-/// The time after which a running program counts as pending. A send must not take longer than 10
-/// seconds.
+/// Programs that run longer count as pending. A send must not take longer than 10 seconds.
 const PENDING_AFTER: Duration = Duration::from_secs(5);
 
-/// The most bytes that are read of an answer.
 const ANSWER_MAX: u64 = 4 << 10;
 
-/// The time for which the pipes of a program stay open after its end, for what it left running.
 const PIPES_STAY: Duration = Duration::from_secs(5);
 
-/// Interval at which this process looks for the ends of what a program left running.
 const REAP_EVERY: Duration = Duration::from_secs(10);
 
-/// The operation of a program that still runs.
 const OPERATION: &str = "program";
 
-/// The number of pending programs from which those that have ended are forgotten.
+/// From this number on, pending programs that have ended are forgotten.
 const PENDING_MAX: usize = 1_024;
 
-/// The reason why the outcome of a program is unknown.
 const LOST: &str = "the server was stopped while its program ran";
 
-/// The folders in which a program finds others. Its environment has nothing else.
+/// The whole environment of a program.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// A program and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostProgram {
     path: PathBuf,
@@ -71,44 +63,34 @@ enum ProgramArgument {
     Name,
 }
 
-/// The phone that a program is about.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgramTarget<'a> {
-    /// The platform's address of the phone. It must not begin with `-`.
+    /// Must not begin with `-`.
     pub serial: &'a str,
-    /// The operator's name of the phone, and never the phone's own.
+    /// The operator's name of the phone, never the phone's own.
     pub name: Option<&'a str>,
 }
 
-/// The error for words that are not a [`HostProgram`].
 #[derive(Debug, Error)]
 pub enum NoHostProgram {
-    /// There is no path, or it depends on the current folder.
     #[error(
         "expected the absolute path of a program and its arguments, like [\"/usr/bin/docker\", \"start\", \"{{name}}\"]"
     )]
     NotAbsolute,
-    /// The file is missing, or cannot be executed.
     #[error("`{}` is not a file that can be executed", .0.display())]
     NotExecutable(PathBuf),
-    /// Other users can change the file, or replace it.
     #[error(
         "other users can change `{}` or what is in it; it must belong to root or to the user of this program, who alone \
          may write to it",
         .0.display()
     )]
     Shared(PathBuf),
-    /// A placeholder is part of an argument.
     #[error("an argument is plain text, or `{{serial}}` or `{{name}}` as a whole, because there is no shell")]
     Placeholder,
 }
 
 impl HostProgram {
-    /// Checks the words of a program. Its file must exist and be executable, and other users must
-    /// not be able to change or replace it.
-    ///
-    /// # Errors
-    /// The word that cannot be used.
+    /// Checks the words of a program. Other users must not be able to change or replace its file.
     pub fn parse(words: &[String]) -> Result<Self, NoHostProgram> {
         let Some((path, arguments)) = words.split_first() else { return Err(NoHostProgram::NotAbsolute) };
         let path = PathBuf::from(path);
@@ -127,10 +109,7 @@ impl HostProgram {
         Ok(Self { arguments: arguments.iter().map(argument).collect::<Result<_, _>>()?, path })
     }
 
-    /// Runs the program for a phone, to answer a question. Returns what it prints.
-    ///
-    /// # Errors
-    /// It did not run, or did not exit with status 0 in time.
+    /// Returns the output of a program that exits with status 0 in time.
     pub async fn ask(&self, target: ProgramTarget<'_>, clock: &Clock) -> Result<String, Unreachable> {
         let mut running = self.start(target, [Stdio::null(), Stdio::piped()], clock).map_err(Unreachable)?;
         let mut answer = Vec::new();
@@ -148,7 +127,7 @@ impl HostProgram {
         }
     }
 
-    /// Returns the reason why the program cannot run for a phone, as far as it is known.
+    /// Returns why the program cannot run, as far as it is known.
     #[must_use]
     pub fn find_obstacle(&self, target: ProgramTarget<'_>) -> Option<String> {
         let lacks_name = target.name.is_none() && self.arguments.contains(&ProgramArgument::Name);
@@ -223,18 +202,17 @@ fn check_file(path: &Path) -> Result<(), NoHostProgram> {
     walk_to(path).into_iter().find(shared).map_or(Ok(()), |(at, _)| Err(NoHostProgram::Shared(at)))
 }
 
-/// A program that runs. If it has not ended when this is dropped, it is killed with all processes
-/// of its group, unless it is kept.
+/// A program that runs. Dropping it kills all processes of its group, unless it has ended or is
+/// kept.
 struct RunningProgram {
     child: Child,
     /// True if the program changes something, which a stop of this server must not interrupt.
     is_kept: bool,
-    /// Reports the end when it is dropped.
     _end: oneshot::Sender<()>,
 }
 
 impl RunningProgram {
-    /// Sends its input, and waits for its end. A program need not read its input.
+    /// Waits for the end of a program, which need not read its input.
     async fn tell(&mut self, input: &[u8]) -> io::Result<ExitStatus> {
         if let Some(mut stdin) = self.child.stdin.take() {
             let _ = stdin.write_all(input).await;
@@ -246,24 +224,21 @@ impl RunningProgram {
 impl Drop for RunningProgram {
     fn drop(&mut self) {
         if let Some(group) = find_group(&self.child).filter(|_| !self.is_kept) {
-            // A group without processes needs no end.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
 }
 
-/// Returns the process group of a program that has not ended.
 fn find_group(child: &Child) -> Option<Pid> {
     child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?))
 }
 
-/// The programs that change something and still run, by task.
 #[derive(Clone, Debug, Default)]
 pub struct RunningPrograms(Arc<Mutex<HashMap<TaskId, watch::Receiver<Option<Sent>>>>>);
 
 impl RunningPrograms {
-    /// Runs a program for a task, with what the client sent. If it takes long, the result is
-    /// pending, and [`Self::look_up`] has its end.
+    /// Runs a program with the client's input. After [`PENDING_AFTER`] the result is pending, and
+    /// [`Self::look_up`] has its end.
     pub async fn act(
         &self,
         program: &HostProgram,
@@ -306,8 +281,7 @@ impl RunningPrograms {
         }
     }
 
-    /// Returns the outcome of the program that runs for a task. After a restart of this server it
-    /// is unknown.
+    /// Returns the outcome of a task's program; unknown after a restart of this server.
     #[must_use]
     pub fn look_up(&self, task: TaskId) -> Sent {
         let mut pending = self.lock();
@@ -322,8 +296,7 @@ impl RunningPrograms {
     }
 }
 
-/// Logs the beginning of what a program prints on standard error. Reads the rest, too, so that the
-/// program is not held up.
+/// Logs the beginning of standard error. Reads the rest, too, so that the program is not held up.
 async fn log_errors(program: String, phone: String, mut errors: ChildStderr) {
     let (mut bytes, mut logged) = ([0; 1 << 10], 0);
     while let Ok(count @ 1..) = errors.read(&mut bytes).await {
@@ -335,12 +308,14 @@ async fn log_errors(program: String, phone: String, mut errors: ChildStderr) {
     }
 }
 
-/// Interprets the end of a program; `None` if it did not end in time.
 fn interpret(program: &str, ended: Option<io::Result<ExitStatus>>) -> Sent {
     match ended {
         Some(Ok(status)) => match status.code() {
             Some(0) => Sent::Ok,
-            Some(code) => Sent::Err(format!("{program} ended with status {code}").into()),
+            Some(code) => {
+                tracing::info!(program, code, "a program failed");
+                Sent::Err(format!("the operator's program ended with status {code}").into())
+            },
             None => Sent::NoAnswer(format!("{program} was ended: {status}").into()),
         },
         Some(Err(error)) => Sent::NoAnswer(format!("{program}: {error}").into()),

@@ -2,11 +2,10 @@
 //! and the time of its start.
 //!
 //! An address is never taken from the output of a phone or the answer of a proxy. It is the address
-//! from which this server saw a request to a one-time path ([`CallbackPaths`]). The server asks a
-//! phone to make an ordinary request, which takes the route of all its traffic. If that needs no
-//! password, it also asks for requests that go explicitly through the proxy. [`Exits::verdict`]
-//! interprets such readings. An absence leads to a refund, so it needs more evidence than a
-//! presence. Start at [`PhoneReadings::exits`].
+//! from which this server saw a request to a one-time path ([`CallbackPaths`]). A phone makes an
+//! ordinary request, which takes the route of all its traffic, and requests explicitly through the
+//! proxy if that needs no password. [`Exits::verdict`] interprets them. An absence leads to a
+//! refund, so it needs more evidence. Start at [`PhoneReadings::exits`].
 
 mod ever;
 mod own_addresses;
@@ -31,10 +30,8 @@ use toolwarrant::Random;
 use toolwarrant::http::{CallbackPaths, CallbackSource};
 use toolwarrant::tasks::Provability;
 
-/// Takes readings on phones.
 #[derive(Debug)]
 pub struct PhoneReadings {
-    /// The callback listener, and the URLs at which phones reach it.
     echo: Option<(CallbackPaths, CallbackUrls)>,
     random: Random,
     tools: Tools,
@@ -42,26 +39,19 @@ pub struct PhoneReadings {
 }
 
 impl PhoneReadings {
-    /// Creates readings of starts and of addresses. Addresses need a callback listener, which
-    /// phones reach at the URL.
     #[must_use]
     pub fn new(echo: Option<(CallbackPaths, CallbackUrls)>, random: Random) -> Self {
         Self { echo, random, tools: Tools::default(), by_server: None }
     }
 
-    /// Lets this server make requests through proxies itself if a phone cannot.
     #[must_use]
     pub fn with_proxy_reader(self, reader: ProxyReader) -> Self {
         Self { by_server: Some(reader), ..self }
     }
 
-    /// Reads the address from which an ordinary request leaves the phone and, with a proxy, the
-    /// address that the proxy shows: in each family in which phones reach the callback listener.
-    /// `dial` opens connections from the phone, if it can.
-    ///
-    /// # Errors
-    /// The phone cannot run commands or make requests, or the ordinary request did not arrive, or
-    /// it arrived from several addresses.
+    /// Reads the address of ordinary requests and, with a proxy, the address that it shows, in each
+    /// family of the callback listener. `dial` opens connections from the phone. It is an error if
+    /// the ordinary request does not arrive, or from several addresses.
     pub async fn exits(
         &self,
         shell: &dyn Shell,
@@ -93,7 +83,6 @@ impl PhoneReadings {
         Ok(Exits { ordinary, through, direct: None, is_shared: false, former: None, other })
     }
 
-    /// Reads the addresses in one family.
     async fn read_family(
         &self,
         (shell, dial, id): (&dyn Shell, Option<&dyn Dial>, &DeviceId),
@@ -145,8 +134,8 @@ impl PhoneReadings {
         Ok(FamilyReading { ordinary, through, tool })
     }
 
-    /// Returns the provability of this proxy on this phone: what [`Self::exits`] can show with
-    /// the present knowledge of the phone. `dials` is true if the phone opens connections.
+    /// Returns what [`Self::exits`] can show as far as the phone is known. `dials` is true if it
+    /// opens connections.
     #[must_use]
     pub fn provability(&self, id: &DeviceId, proxy: &SetProxyArgs, dials: bool) -> Provability {
         match self.echo {
@@ -155,11 +144,8 @@ impl PhoneReadings {
         }
     }
 
-    /// Judges the addresses from which ordinary requests of different phones were seen to come.
-    /// `may_share` is true if the operator says that phones share addresses.
-    ///
-    /// # Errors
-    /// The reason that no such address is evidence.
+    /// Judges the addresses of ordinary requests of different phones, which may share one with
+    /// `may_share`.
     pub fn judge_addresses(&self, seen: &[IpAddr], may_share: bool) -> Result<(), NoAddress> {
         let Some((_, urls)) = &self.echo else { return Err(NoAddress::NoListener) };
         let is_public = |host: &str| ProxyHosts::Public.judge(host).is_ok();
@@ -172,27 +158,21 @@ impl PhoneReadings {
         }
     }
 
-    /// Reads a value that changes when the phone starts: the boot id of its kernel, abbreviated,
-    /// and the start of its first process, in ticks since the boot. Containers share the boot id of
-    /// their host, so the boot id alone does not suffice.
-    ///
-    /// # Errors
-    /// The phone cannot run commands, or one of the two could not be read.
+    /// Reads the boot id of the kernel and the start of the first process in ticks since the boot.
+    /// Containers share the boot id of their host, so it alone does not suffice.
     pub async fn start(&self, shell: &dyn Shell, id: &DeviceId) -> Result<PhoneStart, Unreachable> {
         let ran = run_whole(shell, &self.random, id, script::START).await?;
         script::start_of(&ran.output).ok_or_else(|| Unreachable("the start of the phone is not readable".into()))
     }
 }
 
-/// The readings in one family of addresses.
 struct FamilyReading {
     ordinary: Result<IpAddr, &'static str>,
     through: Option<Through>,
     tool: Option<Tool>,
 }
 
-/// The reason that no address is read if the operator has not set up a callback listener.
-const NO_ECHO: &str = "this server has no echo for phones to ask";
+const NO_ECHO: &str = "this server has no callback listener";
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,10 @@
 //! Phones of one's own, through the adb server of this machine.
 //!
-//! An adb server says of a phone that it is there for minutes after it was switched off, and hands
-//! commands over long after their callers gave up. So a phone runs only if it answers, and a
-//! command waits on the phone for a word before it acts ([`server`] has the steps). The adapter
-//! restarts phones. For what adb cannot do, such as switching a phone on, it runs the programs that
-//! the operator names ([`programs`]). It has no screens. Start at [`Adb`].
+//! An adb server lists a phone for minutes after it was switched off, and hands commands over long
+//! after their callers gave up. So a phone runs only if it answers, and a command waits on the
+//! phone for a word before it acts ([`server`] has the steps). For what adb cannot do, such as
+//! switching a phone on, the operator names programs ([`programs`]). There are no screens. Start at
+//! [`Adb`].
 
 mod address;
 mod asking;
@@ -27,7 +27,7 @@ use crate::adapter_kit::host_program::RunningPrograms;
 use crate::adapter_kit::phone_ledger::refresh::Refresh;
 use crate::adapter_kit::phone_ledger::{KeptRow, KnownPhones, Listed, PhoneLedger, is_current};
 use crate::adapter_kit::readings::{OwnAddresses, PhoneReadings};
-use crate::phones::contract::{DeviceId, DeviceSpec, PowerAction, ProxyScheme};
+use crate::phones::contract::{DeviceId, DeviceSpec, PowerAction, ProxyScheme, texts};
 use crate::phones::port::{
     AtHand, DeviceReading, DeviceSnapshot, Found, Offers, Pace, Paces, PlatformName, ReadPort, See, Unreachable,
     WritePort,
@@ -52,14 +52,12 @@ use toolwarrant::text::Untrusted;
 use toolwarrant::{BoxFuture, Clock, Random, Timestamp};
 use wire::PhoneAddress;
 
-/// The phones of one adb server.
 pub struct Adb {
     ledger: Arc<PhoneLedger<AdbRow>>,
     listing: Arc<AdbListing>,
     refresh: Arc<Refresh<AdbRow>>,
     programs: Arc<PhonePrograms>,
     readings: PhoneReadings,
-    /// The addresses of phones without a proxy.
     own: OwnAddresses<AdbRow>,
     region: Option<String>,
     paces: Paces,
@@ -67,34 +65,27 @@ pub struct Adb {
     random: Random,
 }
 
-/// The settings of an adb server by the operator.
 #[derive(Clone, Debug)]
 pub struct AdbSettings {
-    /// The address of the server.
     pub server: AdbAddress,
-    /// The phones that are served.
     pub only: Vec<PhonePattern>,
-    /// The phones on the network to which the server is to be connected.
+    /// Phones to which the server is to be connected.
     pub connect: Vec<NetworkAddress>,
-    /// The names of phones, by serial, or by `usb:` and a USB path.
+    /// By serial, or by `usb:` and a USB path.
     pub names: BTreeMap<String, String>,
-    /// The place of the phones.
     pub region: Option<String>,
-    /// The longest time until a phone is up again after it has reported a restart, in seconds.
+    /// Until a phone is up after it has reported a restart.
     pub power_seconds: u32,
-    /// The longest time until a proxy is in force after its program has ended, in seconds.
+    /// Until a proxy is in force after its program has ended.
     pub proxy_seconds: u32,
-    /// True if phones share addresses, such as behind one router.
+    /// Phones share addresses, such as behind one router.
     pub shared_address: bool,
-    /// The programs for what adb cannot do.
     pub programs: AdbPrograms,
 }
 
-/// The time for the report and for readings, in seconds. The deadline of a write is this plus the
-/// settle time.
+/// For the report and readings. The deadline of a write adds the settle time.
 const ROOM_SECONDS: u32 = 90;
 
-/// The time until phones are looked for again whose own address is to be read.
 const ADDRESSES_EVERY: Duration = Duration::from_secs(5);
 
 const NO_PROXY: &str = "a proxy must apply to all traffic of a phone, which adb cannot do, as apps may ignore Android's \
@@ -103,10 +94,6 @@ const NO_SESSION: &str = "this server does not transmit the screens of phones th
 const NO_START: &str = "the phone does not let its start be read, so no restart could be verified";
 
 impl Adb {
-    /// Sets up an adb server. Does not connect yet.
-    ///
-    /// # Errors
-    /// The ledger cannot be opened.
     pub fn new(
         name: PlatformName,
         settings: AdbSettings,
@@ -149,14 +136,12 @@ impl Adb {
         Ok(Self { ledger, listing, refresh, programs, readings, own, region, paces, clock, random })
     }
 
-    /// Refreshes the list of its phones, and reads the own address of each, for as long as it is
-    /// polled.
     pub fn keep_fresh(self: &Arc<Self>) -> impl Future<Output = ()> + Send + 'static {
         let adapter = Arc::clone(self);
         async move { tokio::join!(adapter.refresh.run(), adapter.read_addresses()).0 }
     }
 
-    /// Reads the own address of one phone after the other, if proxies can be set at all.
+    /// Reads one after the other, if proxies can be set at all.
     async fn read_addresses(&self) {
         while self.programs.named.proxy.is_some() {
             let is_ready = |row: &AdbRow| row.state == AdbState::Running;
@@ -171,14 +156,12 @@ impl Adb {
         }
     }
 
-    /// Returns the row and the address of a phone.
     fn find(&self, id: &DeviceId) -> Result<(Arc<KeptRow<AdbRow>>, PhoneAddress), Unreachable> {
         let listed = self.ledger.get(id).ok_or_else(|| Unreachable(format!("{id} is in no list").into()))?;
         let address = PhoneAddress::parse(&listed.row.address);
         Ok((listed.row, address.ok_or_else(|| Unreachable(format!("{id} has no address").into()))?))
     }
 
-    /// Shows rows, each according to its age.
     fn show(&self, rows: KnownPhones<'_, AdbRow>, see: See<'_>) {
         let mut seen = Vec::with_capacity(rows.size_hint().1.unwrap_or_default());
         seen.extend(rows.map(|(id, row, read_at)| self.snapshot(id, row, read_at)));
@@ -190,7 +173,6 @@ impl Adb {
         row.made[usize::from(is_known)].get_or_init(|| Arc::new(self.view(id, row, is_known).into()))
     }
 
-    /// Makes the view of a row. `is_known` is true if its state may still be shown.
     fn view(&self, id: &DeviceId, row: &AdbRow, is_known: bool) -> DeviceReading {
         let AdbRow { address, state, facts, .. } = row;
         let PhoneFacts { start, model, release, cores, memory_mb, storage_gb, .. } = facts;
@@ -213,6 +195,9 @@ impl Adb {
         let proxy = match (state, &self.programs.named.proxy) {
             (_, None) => Flag::Refused(NO_PROXY),
             (state, Some(_)) if state.may_run() => offered(runs),
+            (AdbState::Stopped, Some(_)) if self.programs.named.power.is_some() => {
+                Flag::Curable { why: state.why(), cure: texts::BOOT_FIRST }
+            }
             (_, Some(_)) => Flag::Refused(state.why()),
         };
         DeviceReading {
@@ -251,6 +236,11 @@ impl Adb {
         }
         let ((known, address), began) = (self.find(id)?, self.clock.now());
         match self.listing.read_one(&known, &address).await {
+            // Two lists without a phone decide that it has left, however often it is read.
+            Ok(row) if row.state == AdbState::Absent => {
+                self.refresh.wake();
+                return Ok(Some(Arc::new(self.view(id, &row, true).into())));
+            }
             Ok(row) => self.ledger.note(row, Vec::new(), began).await,
             Err(error) => {
                 tracing::debug!(device = id.as_str(), %error, "a phone could not be read again");

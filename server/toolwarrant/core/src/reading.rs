@@ -13,13 +13,10 @@ use toolwarrant_base::wording::Words;
 use toolwarrant_base::words;
 use toolwarrant_common::TASKS_KEPT_DAYS;
 
-/// The number of units that a refund gives back. Every task costs one unit.
+/// Every task costs one unit.
 const REFUNDED_UNITS: i64 = 1;
 
-/// Reads the task `id`. `wait` is the time for which the answer may be held, in seconds.
-///
-/// # Errors
-/// `not_found` if the caller sees no such task, `internal` if it cannot be read.
+/// Reads a task. `wait` is in seconds.
 pub async fn outcome(call: &Call<'_>, id: &str, wait: Option<i64>) -> Result<Outcome, Failure> {
     let wait = wait.map(|seconds| Duration::from_secs(seconds.unsigned_abs()));
     let read = tokio::select! {
@@ -54,14 +51,13 @@ fn internal_failure(call: &Call<'_>, why: &str) -> Failure {
 /// A task as clients see it. The schema of the result is derived from the same contract.
 struct TaskResult<'a> {
     told: &'a TaskView,
-    /// The resources that tasks act on, each with the field for the id of the target.
+    /// Each resource with the field for the id of the target.
     targets: Vec<(&'static str, &'static str)>,
     next_step: Words,
 }
 
 impl<'a> TaskResult<'a> {
-    /// Makes the view of a task. Returns `None` if the contract no longer has the resource or the
-    /// target that the task acts on.
+    /// Returns `None` if the contract no longer has the resource or the target.
     fn of(call: &Call<'_>, told: &'a TaskView) -> Option<Self> {
         let catalogue = call.catalogue;
         let targets = targets(catalogue);
@@ -72,14 +68,13 @@ impl<'a> TaskResult<'a> {
     }
 }
 
-/// Returns the advice for the next step. Advice by the task's probe or by the upstream's report is
-/// more specific than advice by the status.
+/// Prefers advice by the probe, then by the upstream's report, then by the status.
 fn next_step(catalogue: &Catalogue, task: &TaskView, reader: PermissionSet) -> Option<Words> {
-    let TaskView { status, evidence, .. } = task;
+    let TaskView { status, probe, evidence, .. } = task;
     let state = status.def(catalogue)?;
     let (mut by_probe, mut by_report) = (None, None);
-    if let Some(Evidence { checked, reported, .. }) = evidence {
-        let probe = catalogue.probes.iter().find(|probe| *probe.name == **checked);
+    if let Some(Evidence { reported, .. }) = evidence {
+        let probe = catalogue.probes.iter().find(|known| probe.as_deref() == Some(known.name));
         by_probe = match (status, reported) {
             (TaskStatus::Timeout, _) => probe.map(|probe| probe.timeout),
             (TaskStatus::Success, _) => probe.map(|probe| probe.success),
@@ -92,7 +87,7 @@ fn next_step(catalogue: &Catalogue, task: &TaskView, reader: PermissionSet) -> O
     Some(advice.map(|advice| advice.for_reader(reader)).find(|told| !told.as_str().is_empty()).unwrap_or_default())
 }
 
-/// Returns the resources of tools that make tasks, each with the argument of the first such tool.
+/// Returns the resources of tasks, each with the argument of its first tool.
 fn targets(catalogue: &Catalogue) -> Vec<(&'static str, &'static str)> {
     let mut targets: Vec<(&str, &str)> = Vec::new();
     for target in catalogue.tools.iter().filter(|tool| tool.task.is_some()).filter_map(|tool| tool.target.as_ref()) {
@@ -109,6 +104,7 @@ impl Serialize for TaskResult<'_> {
         let TaskView {
             id,
             tool,
+            probe: _,
             resource,
             target,
             status,

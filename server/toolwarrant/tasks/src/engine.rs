@@ -37,27 +37,19 @@ use toolwarrant_core::tasks::{
     Poll, TASK_PAGE_MAX, TaskPage, TaskQuery, TaskReadError, TaskView, Tasks, WriteAnswer, WriteRefusal, WriteRequest,
 };
 
-/// The parts of an engine.
 pub struct Parts {
-    /// Stores tasks.
     pub store: Arc<dyn TaskStore>,
-    /// Carries out the writes.
     pub executor: Arc<dyn Executor>,
-    /// The contract, which must be able to read stored commands. `None`: nothing checks that.
+    /// `None`: nothing checks that stored commands can be read.
     pub catalogue: Option<&'static Catalogue>,
-    /// Seals their arguments.
     pub keyring: KeyRing,
-    /// The time.
     pub clock: Clock,
-    /// Makes their ids.
     pub random: Random,
-    /// Maximum number of tasks in flight. The engine refuses further ones.
     pub max_in_flight: usize,
-    /// The time for which this process may send; `None` if no other one can take its place.
+    /// `None` if no other process can take the place of this one.
     pub lease: Option<Lease>,
 }
 
-/// Accepts writes as tasks and drives them.
 pub struct Engine {
     parts: Parts,
     due: Arc<DueList>,
@@ -66,35 +58,28 @@ pub struct Engine {
     accepting: Mutex<JoinSet<()>>,
     polls: Polls,
     counts: Arc<EngineCounts>,
-    /// The tasks in flight, found at the start, whose command the contract cannot read.
+    /// Tasks in flight, found at the start, whose command the contract cannot read.
     unreadable: Mutex<BTreeSet<TaskId>>,
     /// Set once the log says that the store does not answer, until it does.
     is_cut_off: AtomicBool,
 }
 
-/// Maximum number of tasks that a description names.
 const NAMED_MAX: usize = 10;
 
-/// Longest `retry_after_seconds` of a busy target: most tasks end long before their deadline.
+/// Most tasks end long before their deadline.
 const BUSY_RETRY_SECONDS: u64 = 15;
 
-/// Longest time after the start until the engine looks at each task in flight. An early look does
-/// no harm. Without this limit, some tasks would wait too long after the clock was set back.
+/// Longest time after the start until the engine looks at each task in flight. Without this limit,
+/// tasks would wait too long after the clock was set back. An early look does no harm.
 const FOUND_WITHIN: Duration = Duration::from_secs(60);
 
-/// The most tasks that a page examines. The rest is for the next page, so that a filter that admits
-/// few tasks does not make one call read all of them.
+/// Bounds a page, so that a filter that admits few tasks does not make one call read all of them.
 const EXAMINED_MAX: u32 = 1_000;
 
-/// Number of tasks per read at the start.
 const PAGE: u32 = 10_000;
 
 impl Engine {
-    /// Creates an engine that knows every task in flight. [`Self::run`] resumes the work that the
-    /// last process left in progress.
-    ///
-    /// # Errors
-    /// The store cannot be read.
+    /// Creates an engine that knows every task in flight. [`Self::run`] resumes their work.
     pub async fn start(parts: Parts) -> Result<Arc<Self>, StoreError> {
         let polls = Polls::new(parts.clock.clone());
         let (due, index, accepting, counts, unreadable, is_cut_off) = Default::default();
@@ -122,11 +107,8 @@ impl Engine {
         }
     }
 
-    /// Returns the stored nonces of reads. Deletes those that [`Self::keep_reads`] has stored, so
-    /// that they never serve for two starts.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
+    /// Deletes the nonces that [`Self::keep_reads`] has stored, so that they never serve for two
+    /// starts.
     pub async fn take_reads(&self) -> Result<Vec<Box<[u8]>>, StoreError> {
         let store = &self.parts.store;
         let mut rows: Vec<Box<[u8]>> = Vec::new();
@@ -141,48 +123,37 @@ impl Engine {
         Ok(rows)
     }
 
-    /// Stores the nonces of reads for the next start.
-    ///
-    /// # Errors
-    /// The store cannot be written.
     pub async fn keep_reads(&self, rows: Vec<Box<[u8]>>) -> Result<(), StoreError> {
         let rows = rows.into_iter().map(|key| DeduplicationKey { space: READS, key, until: READS_UNTIL });
         self.parts.store.mark(rows.collect()).await
     }
 
-    /// Returns the number of tasks in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.index.tasks()
     }
 
-    /// Counts and names the tasks in flight whose command the contract cannot read. `None` if there
-    /// are none.
     #[must_use]
     pub fn describe_unreadable(&self) -> Option<String> {
         let tasks = ignore_poison(self.unreadable.lock());
         describe_tasks("tasks in flight whose command this contract cannot read", &tasks)
     }
 
-    /// Returns the counters of this engine.
     #[must_use]
     pub fn counts(&self) -> &EngineCounts {
         &self.counts
     }
 
-    /// Returns how long the task with the earliest due time has been overdue.
     #[must_use]
     pub fn lag(&self) -> Duration {
         self.due.next().map_or(Duration::ZERO, |due| self.parts.clock.now().since(due))
     }
 
-    /// Returns the number of held polls.
     #[must_use]
     pub fn poll_count(&self) -> usize {
         self.polls.count()
     }
 
-    /// Releases all held polls and does not hold any from now on.
     pub fn close(&self) {
         self.polls.close();
     }
@@ -332,17 +303,13 @@ impl Tasks for Engine {
     }
 }
 
-/// The name space of nonces among the deduplication keys.
 const NONCES: &str = "nonce";
 
-/// The name space of the nonces of reads.
 const READS: &str = "reads";
 
-/// The `until` of rows from a stop. It is before all others, so that a start can delete these rows
-/// alone.
+/// Before all others, so that a start can delete these rows alone.
 const READS_UNTIL: Timestamp = Timestamp(0);
 
-/// Counts and names tasks; `None` if there are none.
 fn describe_tasks(what: &str, tasks: &BTreeSet<TaskId>) -> Option<String> {
     let mut named: Vec<_> = tasks.iter().take(NAMED_MAX).map(ToString::to_string).collect();
     if tasks.len() > named.len() {
@@ -351,8 +318,8 @@ fn describe_tasks(what: &str, tasks: &BTreeSet<TaskId>) -> Option<String> {
     (!tasks.is_empty()).then(|| format!("{what}: {} ({})", tasks.len(), named.join(", ")))
 }
 
-/// Returns true if a task is stored although its acceptance has failed. If its fate was not known,
-/// it waits until it is, because a client must not be told that nothing was done.
+/// Returns true if a task is stored. Waits until its fate is known: a client must not read that
+/// nothing was done.
 async fn is_stored(store: &dyn TaskStore, clock: &Clock, id: TaskId, error: &StoreError) -> bool {
     loop {
         match store.task(id).await {
@@ -371,9 +338,11 @@ fn tell(record: Record, poll_after_seconds: Option<u64>) -> TaskView {
     let evidence = record.task.evidence();
     let Record { id, identity: Identity { resource, target, .. }, tool, created_at, task, refunded_at, .. } = record;
     let (status, deadline_at, finished_at) = (task.outward_status(), task.deadline_at, task.finished_at);
+    let probe = task.policy.probe.map(|probe| probe.name);
     TaskView {
         id: id.to_string(),
         tool,
+        probe,
         resource,
         target,
         status,

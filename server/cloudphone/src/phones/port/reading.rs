@@ -64,8 +64,7 @@ pub struct Offers {
 }
 
 impl DeviceReading {
-    /// Returns the flag of one capability. The precondition of tools, `capabilities` and `notes`
-    /// all use it.
+    /// Returns the flag of one capability.
     #[must_use]
     pub fn flag(&self, capability: DeviceCapability) -> &Flag {
         match capability {
@@ -101,10 +100,13 @@ impl DeviceReading {
     /// reason, in the order of the contract.
     #[must_use]
     pub fn notes(&self) -> Vec<Words> {
-        let state = (self.state() == DeviceState::Unknown)
-            .then(|| "`state` is unknown: the platform could not read it; the device need not be faulty".into());
         let flags = DeviceCapability::ALL.iter().filter_map(|capability| {
             Some(words!["`", capability, "` is not offered: ", self.flag(*capability).refusal()?])
+        });
+        let flags: Vec<_> = flags.collect();
+        let state = (self.state() == DeviceState::Unknown).then(|| match flags.is_empty() {
+            true => "`state` is unknown: the platform could not read it; the device need not be faulty".into(),
+            false => "`state` is unknown: it could not be read".into(),
         });
         state.into_iter().chain(flags).collect()
     }

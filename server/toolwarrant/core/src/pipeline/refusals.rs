@@ -14,7 +14,6 @@ pub(super) const USED: &str = "this X-Nonce was used before: sign each request, 
 const NO_LEASE: &str = "this replica of the server cannot reach its store, so it does not know at present which keys are live: repeat \
                         the request after `retry_after_seconds`.";
 
-/// Makes the failure for a request that has no caller, or no longer has one.
 pub(super) fn no_caller(catalogue: &'static Catalogue, error: AccessError) -> Failure {
     match error {
         AccessError::Unauthenticated => Failure::plain(catalogue.roles.unauthenticated),
@@ -23,26 +22,23 @@ pub(super) fn no_caller(catalogue: &'static Catalogue, error: AccessError) -> Fa
     }
 }
 
-/// Makes the failure for a target that does not exist or is not granted. A client cannot see the
-/// difference.
+/// Makes the same failure for a target that does not exist and one that is not granted.
 pub(super) fn not_found(call: &Call<'_>) -> Failure {
-    missing(call, ["no such ", " for this application"])
-}
-
-/// Makes the failure for a target that is granted and has left.
-pub(super) fn has_left(call: &Call<'_>) -> Failure {
-    let after = " was there and is gone: it was removed or disconnected, and it has this id again if it comes back";
-    missing(call, ["this ", after])
-}
-
-fn missing(call: &Call<'_>, [before, after]: [&'static str; 2]) -> Failure {
-    let named = call.tool.target.as_ref().map_or("target", |target| target.resource);
-    let failure = Failure::new(call.catalogue.roles.not_found, words![before, named, after]);
+    let named = target_name(call);
+    let failure = Failure::new(call.catalogue.roles.not_found, words!["no such ", named, " for this application"]);
     failure.with_advice(find_target(call), call.caller.application.permissions)
 }
 
-/// Makes the failure for a target that is unavailable, with the seconds until a repeat if they are
-/// known.
+pub(super) fn has_left(call: &Call<'_>) -> Failure {
+    let after = " was there and is gone: it was removed or disconnected, and it has this id again if it comes back. \
+                 Report it; take another only if any will do.";
+    Failure::exactly(call.catalogue.roles.not_found, words!["this ", target_name(call), after])
+}
+
+fn target_name(call: &Call<'_>) -> &'static str {
+    call.tool.target.as_ref().map_or("target", |target| target.resource)
+}
+
 pub(super) fn unavailable(call: &Call<'_>, seconds: Option<u64>) -> Failure {
     with_wait(Failure::plain(call.catalogue.roles.upstream_unavailable), seconds)
 }
@@ -54,27 +50,27 @@ fn with_wait(failure: Failure, seconds: Option<u64>) -> Failure {
     }
 }
 
-/// Returns the advice for finding the id of the target.
 pub(super) fn find_target(call: &Call<'_>) -> Advice {
     let resource = call.tool.target.as_ref().and_then(|target| call.catalogue.resource(target.resource));
     resource.map_or(Advice::NONE, |resource| resource.find)
 }
 
-/// Makes the failure for a flag that is false and becomes true by itself.
+/// The seconds until a repeat, if one target is not ready. Most need a minute or more.
+const PASSING_SECONDS: u64 = 30;
+
 pub(super) fn passing(call: &Call<'_>, flag: &Flag, seconds: Option<u64>) -> Failure {
     let what = explain_flag(call, flag, " at present");
-    with_wait(Failure::new(call.catalogue.roles.upstream_unavailable, what), seconds)
+    with_wait(Failure::new(call.catalogue.roles.upstream_unavailable, what), Some(seconds.unwrap_or(PASSING_SECONDS)))
 }
 
-/// Says of which capability a flag is false, and why.
 fn explain_flag(call: &Call<'_>, flag: &Flag, when: &'static str) -> Words {
     let target = call.tool.target.as_ref();
     let (named, name) = target.map_or(("target", ""), |target| (target.resource, target.requires.unwrap_or_default()));
     words!["`capabilities.", name, "` is false for this ", named, when, ": ", flag.refusal().unwrap_or_default()]
 }
 
-/// Makes the failure for a flag that is false. It is not retryable even if there is a remedy,
-/// because only the remedy changes the flag.
+/// Makes a failure that is not retryable even if there is a remedy: only the remedy changes the
+/// flag.
 pub(super) fn not_supported(call: &Call<'_>, flag: &Flag) -> Failure {
     let what = explain_flag(call, flag, "");
     let (role, reader) = (call.catalogue.roles.not_supported, call.caller.application.permissions);
@@ -100,14 +96,14 @@ pub(super) fn not_accepted(call: &Call<'_>, refused: WriteRefusal) -> Failure {
     }
 }
 
-/// Makes the failure for a handler that answered for another tool, or is missing. Generated code
+/// Makes the failure of a handler that answered for another tool, or is missing. Generated code
 /// rules out both.
 #[must_use]
 pub fn no_route(call: &Call<'_>) -> Failure {
     internal_failure(call, "the handler's answer is not this tool's")
 }
 
-/// Logs why the server failed. The failure gives the client the id of the request.
+/// Logs the cause. The client gets only the id of the request.
 pub(super) fn internal_failure(call: &Call<'_>, why: &str) -> Failure {
     tracing::error!(request_id = call.request_id, why, "internal error");
     Failure::plain(call.catalogue.roles.internal).with("request_id", call.request_id)
@@ -117,7 +113,6 @@ pub(super) fn overload(catalogue: &'static Catalogue, what: &'static str) -> Fai
     Failure::new(catalogue.roles.overloaded, what)
 }
 
-/// Makes the failure for `requests` that the budget of an application does not admit.
 pub(super) fn rate_limited(catalogue: &Catalogue, requests: u32, limit: u32) -> Failure {
     let role = catalogue.roles.rate_limited;
     if requests > limit {

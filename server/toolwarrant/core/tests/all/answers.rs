@@ -30,7 +30,6 @@ use toolwarrant_signing::Signer;
 const POLICY: PolicyDef =
     PolicyDef { probe: None, baseline: false, idempotent: true, settle_seconds: 5, deadline_seconds: 30 };
 
-/// A shop in which everything takes long.
 struct SlowShop;
 
 struct NoArguments;

@@ -1,5 +1,4 @@
-//! Equipment of tests that call a pipeline: tasks that do as a test says, and a key with every
-//! permission.
+//! Equipment of tests that call a pipeline.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -25,7 +24,6 @@ use toolwarrant_core::tasks::{
 /// Longer than a lease.
 pub(crate) const LONG: Duration = Duration::from_secs(8);
 
-/// Tasks that take their time where it is asked for.
 #[derive(Debug, Default)]
 pub(crate) struct FakeTasks {
     /// Milliseconds until a write is found to be a repetition; 0 if it is not one.
@@ -74,6 +72,7 @@ impl Tasks for FakeTasks {
             Ok(TaskView {
                 id,
                 tool,
+                probe: None,
                 resource,
                 target,
                 status,
@@ -96,7 +95,6 @@ impl Tasks for FakeTasks {
     }
 }
 
-/// The folder of an audit trail, which is removed at the end.
 pub(crate) struct TrailFolder(PathBuf);
 
 impl Drop for TrailFolder {
@@ -126,7 +124,7 @@ fn keyring() -> KeyRing {
     KeyRing::new("test", &[7; 32], Random::from_seed(1))
 }
 
-/// Makes a key of an application with that budget, everything else allowed. Returns its caller.
+/// Makes a key with every permission. Returns its caller.
 pub(crate) fn make_key(limit: u32, clock: &Clock) -> (Arc<Access>, Caller) {
     let (access, window) = (Access::new(keyring()), Arc::new(Window::new(limit)));
     let all = Arc::new(Application::new("app", "app", PermissionSet(u64::MAX), Grants::everything(), window));

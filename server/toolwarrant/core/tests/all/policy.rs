@@ -1,5 +1,4 @@
-//! Policies on their way from the contract into a task: the parts that a target may decide, and the
-//! rest.
+//! Policies on their way from the contract into a task.
 
 use crate::pipeline::{make_key, start_pipeline};
 use serde_json::value::RawValue;
@@ -24,7 +23,6 @@ const DECLARED: PolicyDef = PolicyDef {
     deadline_seconds: 30,
 };
 
-/// A shop with one printer, which decides how long a write takes.
 struct Shop(PolicyDef);
 
 impl Resource<()> for Shop {
@@ -53,7 +51,6 @@ impl Arguments for Nothing {
     }
 }
 
-/// `print_page`, without its arguments.
 struct PrintPage;
 
 impl ToolSteps<Shop> for PrintPage {

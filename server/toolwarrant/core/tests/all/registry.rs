@@ -21,7 +21,6 @@ async fn open(store: &Arc<Memory>) -> Registry {
     open_with(store, &Clock::manual(Timestamp(0)), None).await
 }
 
-/// Opens the registry of a process, which may have a lease.
 pub(crate) async fn open_with<S: DirectoryStore>(store: &Arc<S>, clock: &Clock, lease: Option<Lease>) -> Registry {
     let random = Random::System;
     let keyring = KeyRing::new("test", &[7; 32], random.clone());
@@ -241,7 +240,6 @@ impl StalledStore {
     }
 }
 
-/// Passes methods on, as soon as the store answers.
 macro_rules! pass_on {
     ($($method:ident($($name:ident: $kind:ty),*) -> $answer:ty;)*) => {
         $(fn $method(&self, $($name: $kind),*) -> Stored<'_, $answer> {
